@@ -1,0 +1,76 @@
+"""The one declaration, and everything that is computed from it alone.
+
+Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
+before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
+compiled), ``exploration`` (its reachable states), ``soundness`` (what is refused), ``suites`` (tour and HSI),
+and the drawings: ``diamond`` (SVG), ``mermaid`` and ``tables``.
+
+Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
+"""
+
+from .errors import (
+    AllocationError,
+    BufferMismatchError,
+    ClosedMemoryError,
+    DeclarationError,
+    DeviceError,
+    IllegalCallError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    NoDeviceError,
+    ReleaseError,
+    SyncedMemoryError,
+    WrongDeviceError,
+)
+from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
+from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
+from .machine import BoundHead, Declaration, HeadMachine, head_machine
+from .mode import Mode, current_mode, set_mode, using_mode
+from .suites import hsi_suite, minimal_machine, tour
+
+__all__ = [
+    "EDITIONS",
+    "EFFECTS",
+    "TRANSITIONS",
+    "Action",
+    "AllocationError",
+    "BoundHead",
+    "BufferMismatchError",
+    "Call",
+    "ClosedMemoryError",
+    "Configuration",
+    "Declaration",
+    "DeclarationError",
+    "DeviceError",
+    "Edition",
+    "Fact",
+    "Guard",
+    "HeadMachine",
+    "IllegalCallError",
+    "Input",
+    "InvalidArgumentError",
+    "InvalidPointerError",
+    "InvalidSizeError",
+    "Mode",
+    "NoDeviceError",
+    "Refusal",
+    "ReleaseError",
+    "Side",
+    "State",
+    "SyncedHead",
+    "SyncedMemoryError",
+    "Transition",
+    "WrongDeviceError",
+    "configurations",
+    "current_mode",
+    "head_machine",
+    "hsi_suite",
+    "inputs",
+    "matrix",
+    "minimal_machine",
+    "set_mode",
+    "space",
+    "tour",
+    "using_mode",
+]

@@ -1,0 +1,145 @@
+"""One family of exceptions: whose fault it is, with the offending values as attributes.
+
+The family lives with the model because refusals are declared there and every room must be able to name
+them.  Each leaf also derives from the built-in a caller would catch.  After any of them nothing has changed:
+head, flags, pointers and the bytes of every fresh side are as before the call, nothing has leaked, and the
+next call works (`ReleaseError` alone says otherwise, because what is freed cannot be unfreed).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .head import SyncedHead
+
+__all__ = [
+    "AllocationError",
+    "BufferMismatchError",
+    "ClosedMemoryError",
+    "DeclarationError",
+    "DeviceError",
+    "IllegalCallError",
+    "InvalidArgumentError",
+    "InvalidPointerError",
+    "InvalidSizeError",
+    "NoDeviceError",
+    "ReleaseError",
+    "SyncedMemoryError",
+    "WrongDeviceError",
+]
+
+
+class SyncedMemoryError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class DeclarationError(SyncedMemoryError, ValueError):
+    """The declared machine is unsound: ambiguous, incomplete, with a dead guard or an unreachable head."""
+
+
+class InvalidSizeError(SyncedMemoryError, ValueError):
+    """A size in bytes that no memory can have: negative, or beyond the address space.
+
+    An argument of the wrong type altogether is an `InvalidArgumentError`.
+    """
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"size must be between 0 and {limit} bytes, got {size}")
+        self.size = size
+
+
+class InvalidArgumentError(SyncedMemoryError, TypeError):
+    """An argument of a type that the call cannot use (a stream that is no stream, a size that is a string)."""
+
+    def __init__(self, argument: str, value: object, expected: str) -> None:
+        super().__init__(f"{argument} must be {expected}, got {_shown(value)}")
+        self.argument = argument
+        self.value = value
+
+
+class IllegalCallError(SyncedMemoryError, RuntimeError):
+    """A call that the head does not allow: ``async_gpu_push`` anywhere but ``HEAD_AT_CPU``."""
+
+    def __init__(self, call: str, head: SyncedHead) -> None:
+        super().__init__(f"{call} is not allowed in head {head.name}; it needs HEAD_AT_CPU")
+        self.call = call
+        self.head = head
+
+
+class BufferMismatchError(SyncedMemoryError, ValueError):
+    """A buffer that cannot be adopted: none at all, too small, of the wrong kind, or already ours."""
+
+    def __init__(self, call: str, buffer: object, reason: str) -> None:
+        super().__init__(f"{call} cannot adopt {_shown(buffer)}: {reason}")
+        self.call = call
+        self.buffer = buffer
+        self.reason = reason
+
+
+class ClosedMemoryError(SyncedMemoryError, ValueError):
+    """A call on a memory after ``close()``."""
+
+    def __init__(self, call: str, size: int) -> None:
+        super().__init__(f"{call}: this memory of {size} bytes is closed")
+        self.call = call
+        self.size = size
+
+
+class NoDeviceError(SyncedMemoryError, RuntimeError):
+    """There is no such device here, or the memory was made without one: Caffe's ``NO_GPU``."""
+
+
+class WrongDeviceError(SyncedMemoryError, RuntimeError):
+    """Another device is current, and this memory was made with ``check_device=True`` (Caffe's DEBUG check)."""
+
+    def __init__(self, call: str, expected: int, current: int) -> None:
+        super().__init__(f"{call}: this memory lives on device {expected}, but device {current} is current")
+        self.call = call
+        self.expected = expected
+        self.current = current
+
+
+class AllocationError(SyncedMemoryError, MemoryError):
+    """An allocator had no room.  `DeviceError` is for a device that fails in any other way."""
+
+    def __init__(self, where: str, byte_size: int, detail: str = "") -> None:
+        super().__init__(f"cannot allocate {byte_size} bytes on {where}{': ' if detail else ''}{detail}")
+        self.where = where
+        self.byte_size = byte_size
+
+
+class DeviceError(SyncedMemoryError, RuntimeError):
+    """A copy, a fill, a wait or an allocation failed for a reason other than room; the cause is chained."""
+
+    def __init__(self, operation: str, where: str, cause: BaseException) -> None:
+        super().__init__(f"{operation} failed on {where}: {type(cause).__name__}: {cause}")
+        self.operation = operation
+        self.where = where
+
+
+class ReleaseError(DeviceError):
+    """Memory could not be given back.
+
+    From ``set_cpu_data`` and ``set_gpu_data``, and from ``close()`` when nothing was freed yet: nothing has
+    changed.  From ``close()`` after the host side went: the memory is closed, the device side is still ours,
+    and calling ``close()`` again tries that side once more.
+    """
+
+
+class InvalidPointerError(SyncedMemoryError, ValueError):
+    """An allocator was given a pointer that is not one of its live blocks: foreign, or released already."""
+
+    def __init__(self, where: str, pointer: object, reason: str) -> None:
+        super().__init__(f"{where} cannot use {_shown(pointer)}: {reason}")
+        self.where = where
+        self.pointer = pointer
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it: its repr, cut, because arrays print themselves over many lines."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"{type(value).__name__} of shape {shape} and type {dtype}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

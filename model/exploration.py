@@ -1,0 +1,215 @@
+"""The state space, explored: configurations, cells, states and transitions.
+
+Three views of the same reachable space.  A *configuration* is what matters for the next call: the head and,
+for each side, whether there is no pointer, an owned one or an external one.  A *state* adds the pinned flag
+and the mode, so that everything that will ever be observed of the memory follows from it.  An *input* is a
+call, with or without data, or a change of mode.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from .dispatch import Cell, Dispatch, dispatch, facts_of, head_of, state_of
+from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
+from .mode import Mode
+
+__all__ = [
+    "Configuration",
+    "Input",
+    "Side",
+    "Space",
+    "State",
+    "Step",
+    "configurations",
+    "explore",
+    "inputs",
+    "matrix",
+    "space",
+]
+
+
+class Side(enum.Enum):
+    """One side of a configuration: no pointer, an owned one, or an external one."""
+
+    NULL = "-"
+    OWNED = "o"
+    EXTERNAL = "e"
+
+
+class Configuration(NamedTuple):
+    """A head and its two sides, written ``C:oe`` as in Caffe's observed matrix."""
+
+    head: SyncedHead
+    cpu: Side
+    gpu: Side
+
+    def __str__(self) -> str:
+        return f"{'UCGS'[self.head.value]}:{self.cpu.value}{self.gpu.value}"
+
+
+class State(NamedTuple):
+    """A packed state of the dispatch table together with the mode."""
+
+    packed: int
+    mode: Mode
+
+    @property
+    def head(self) -> SyncedHead:
+        """The head."""
+        return head_of(self.packed)
+
+    @property
+    def facts(self) -> Fact:
+        """The pointers and flags."""
+        return facts_of(self.packed)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The state without mode and pinned flag."""
+        facts = self.facts
+        return Configuration(
+            self.head,
+            _side(facts, Fact.CPU_POINTER, Fact.OWN_CPU_DATA),
+            _side(facts, Fact.GPU_POINTER, Fact.OWN_GPU_DATA),
+        )
+
+
+def _side(facts: Fact, pointer: Fact, own: Fact) -> Side:
+    return Side.NULL if not facts & pointer else Side.OWNED if facts & own else Side.EXTERNAL
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something that can be done to a memory or to the mode.
+
+    Attributes
+    ----------
+    call : Call or None
+        None for a change of mode.
+    data : bool
+        False for ``set_*_data(NULL)``.
+    mode : Mode or None
+        What the mode becomes.
+    """
+
+    call: Call | None
+    data: bool = True
+    mode: Mode | None = None
+
+    def __str__(self) -> str:
+        if self.call is None:
+            return f"set_mode({self.mode.name if self.mode else None})"
+        return self.call.value if self.data else f"{self.call.value}(NULL)"
+
+
+class Step(NamedTuple):
+    """What an input does in a state."""
+
+    actions: tuple[Action, ...]
+    after: State
+    refusal: Refusal | None
+
+
+@cache
+def inputs(edition: str = "caffe", *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
+    """The inputs of an edition: its calls but for release, and on request NULL data and changes of mode."""
+    calls = [call for call in dispatch(edition).columns if call is not Call.RELEASE]
+    found = [Input(call) for call in calls]
+    if null:
+        found += [Input(call, data=False) for call in calls if call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)]
+    if mode:
+        found += [Input(None, mode=value) for value in Mode]
+    return tuple(found)
+
+
+class Space(NamedTuple):
+    """A reachable space: every state, and what every input does there.
+
+    Attributes
+    ----------
+    start : State
+    steps : dict
+        ``steps[state][input]`` is a `Step`; states are in breadth-first order.
+    """
+
+    start: State
+    steps: dict[State, dict[Input, Step]]
+
+    @property
+    def transitions(self) -> int:
+        """How many (state, input) pairs there are."""
+        return sum(len(row) for row in self.steps.values())
+
+
+def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU) -> Space:
+    """Breadth-first search of everything some inputs can reach from a fresh memory."""
+    start = State(state_of(SyncedHead.UNINITIALIZED), mode)
+    steps: dict[State, dict[Input, Step]] = {}
+    waiting = deque([start])
+    while waiting:
+        state = waiting.popleft()
+        if state in steps:
+            continue
+        steps[state] = {entry: _step(table, state, entry) for entry in alphabet}
+        waiting.extend(step.after for step in steps[state].values())
+    return Space(start, steps)
+
+
+def _step(table: Dispatch, state: State, entry: Input) -> Step:
+    if entry.call is None:
+        return Step((), State(state.packed, entry.mode or state.mode), None)
+    cell = table.cell(entry.call, state.packed, entry.data)
+    if cell is None:
+        raise KeyError(f"{entry} has no row in {state.configuration}")
+    return Step(cell.actions, State(cell.next[state.mode.value], state.mode), cell.refusal)
+
+
+@cache
+def space(edition: str = "caffe") -> Space:
+    """The space of an edition with changes of mode as inputs: 62 states and 558 transitions for ``caffe``."""
+    return explore(dispatch(edition), inputs(edition))
+
+
+@cache
+def configurations(edition: str = "caffe") -> tuple[Configuration, ...]:
+    """The reachable configurations of an edition, in breadth-first order: 17 for ``caffe``."""
+    return tuple(dict.fromkeys(state.configuration for state in space(edition).steps))
+
+
+class Entry(NamedTuple):
+    """One entry of the matrix."""
+
+    actions: tuple[Action, ...]
+    after: Configuration
+    facts: Fact
+    refusal: Refusal | None
+
+
+@cache
+def matrix(edition: str = "caffe", mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
+    """Every configuration and every call, NULL data included: 17 x 9 entries for ``caffe``.
+
+    `mode` is the mode throughout; it decides nothing but the pinned flag in ``Entry.facts``.
+    """
+    found: dict[Configuration, dict[Input, Entry]] = {}
+    alphabet = inputs(edition, null=True, mode=False)
+    for state, row in explore(dispatch(edition), alphabet, mode).steps.items():
+        entries = {
+            entry: Entry(step.actions, step.after.configuration, step.after.facts & EDITIONS[edition].flags, step.refusal)
+            for entry, step in row.items()
+        }
+        found.setdefault(state.configuration, entries)
+    return found
+
+
+def release_cell(edition: str, state: State) -> Cell:
+    """What the destructor does in a state."""
+    cell = dispatch(edition).cell(Call.RELEASE, state.packed)
+    if cell is None:
+        raise KeyError(f"release has no row in {state.configuration}")
+    return cell

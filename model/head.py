@@ -1,0 +1,348 @@
+"""The head machine: heads, calls, guards, actions, and one table.
+
+Rules of this file
+------------------
+Rule 1: everything that moves the head is in ``TRANSITIONS``, and everything that changes a pointer or an
+ownership flag is in ``EFFECTS``.  No other module assigns either.
+
+Rule 2: this module knows no memory, no NumPy and no CUDA.  An action is a name; what it does to bytes is
+bound elsewhere, what it does to the pointers and flags is declared here.
+
+Rule 3: a row says what Caffe does, nothing safer.  What this project adds around the machine (waiting for
+copies in flight, refusing one's own buffer, undoing a failed call) never changes which row fires.
+
+Theory of operation
+-------------------
+One buffer of ``size`` bytes may exist twice, on the host and on the device.  The *head* says which copy is
+fresh: nobody's yet (``UNINITIALIZED``), the host's (``HEAD_AT_CPU``), the device's (``HEAD_AT_GPU``) or both
+(``SYNCED``).  A side is allocated, and copied to, only when somebody asks for it there: reading a stale side
+copies and synchronises, writing a side makes the other one stale.  Two flags say which pointers are ours to
+free; an adopted pointer never is.
+
+A call in a given head is one row, or several told apart by guards over the pointers, the flags and the
+argument.  The rows of one (call, head) pair must be exclusive and complete: for any valuation of the guards
+exactly one of them is enabled.  A call that Caffe answers with a failed CHECK is a row too, with a
+``Refusal`` in place of actions, because "nothing happens" is a fact that ports must reproduce.
+
+Two things are deliberately not in the table.  *Mode* (``Caffe::mode()``) selects no row; it is read by one
+effect, when host memory is allocated, and frozen into ``cpu_malloc_use_cuda``.  *Size* selects no row
+either: a memory of zero bytes walks the same heads.
+
+Sources: ``000_d041a33c8185e2ad.txt`` and ``001_a642e4964204fcd9.txt`` (seed texts, "000" and "001" below) and
+BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` ("cpp" below).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "EDITIONS",
+    "EFFECTS",
+    "TRANSITIONS",
+    "Action",
+    "Call",
+    "Edition",
+    "Effect",
+    "Fact",
+    "Guard",
+    "Refusal",
+    "SyncedHead",
+    "Transition",
+]
+
+
+class SyncedHead(enum.Enum):
+    """Which copy of the buffer is fresh; Caffe's ``SyncedMemory::SyncedHead`` (000:64)."""
+
+    UNINITIALIZED = 0
+    HEAD_AT_CPU = 1
+    HEAD_AT_GPU = 2
+    SYNCED = 3
+
+
+class Call(enum.Enum):
+    """What can be asked of a memory; ``RELEASE`` is Caffe's destructor."""
+
+    CPU_DATA = "cpu_data"
+    MUTABLE_CPU_DATA = "mutable_cpu_data"
+    GPU_DATA = "gpu_data"
+    MUTABLE_GPU_DATA = "mutable_gpu_data"
+    SET_CPU_DATA = "set_cpu_data"
+    SET_GPU_DATA = "set_gpu_data"
+    ASYNC_GPU_PUSH = "async_gpu_push"
+    RELEASE = "release"
+
+
+class Fact(enum.IntFlag):
+    """What is true of a memory besides its head: two pointers and Caffe's three flags (000:77-84)."""
+
+    CPU_POINTER = 1
+    GPU_POINTER = 2
+    OWN_CPU_DATA = 4
+    OWN_GPU_DATA = 8
+    CPU_MALLOC_USE_CUDA = 16
+
+
+class Guard(enum.Enum):
+    """A question a row may ask: of the pointers and flags, or of the call's argument."""
+
+    HAS_CPU_POINTER = "has_cpu_pointer"
+    HAS_GPU_POINTER = "has_gpu_pointer"
+    OWN_CPU_DATA = "own_cpu_data"
+    OWN_GPU_DATA = "own_gpu_data"
+    HAS_DATA = "has_data"
+
+    @property
+    def fact(self) -> Fact | None:
+        """The fact this guard reads, or None for the guard over the argument."""
+        return _GUARD_FACTS.get(self)
+
+
+_GUARD_FACTS: Mapping[Guard, Fact] = MappingProxyType(
+    {
+        Guard.HAS_CPU_POINTER: Fact.CPU_POINTER,
+        Guard.HAS_GPU_POINTER: Fact.GPU_POINTER,
+        Guard.OWN_CPU_DATA: Fact.OWN_CPU_DATA,
+        Guard.OWN_GPU_DATA: Fact.OWN_GPU_DATA,
+    }
+)
+
+
+class Action(enum.Enum):
+    """A step that moves memory.  ``CPU`` actions concern the host side, ``GPU`` actions the device side."""
+
+    ALLOCATE_CPU = "allocate_cpu"
+    ZERO_CPU = "zero_cpu"
+    COPY_TO_CPU = "copy_to_cpu"
+    ADOPT_CPU = "adopt_cpu"
+    FREE_CPU = "free_cpu"
+    ALLOCATE_GPU = "allocate_gpu"
+    ZERO_GPU = "zero_gpu"
+    COPY_TO_GPU = "copy_to_gpu"
+    COPY_TO_GPU_ASYNC = "copy_to_gpu_async"
+    ADOPT_GPU = "adopt_gpu"
+    FREE_GPU = "free_gpu"
+
+
+class Refusal(enum.Enum):
+    """Why a call is refused; in Caffe each is a failed CHECK that ends the process."""
+
+    NULL_DATA = "null_data"
+    NOT_HEAD_AT_CPU = "not_head_at_cpu"
+    NO_GPU = "no_gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an action does to the facts.
+
+    ``by_mode`` facts become true in GPU mode and false in CPU mode, as Caffe's ``CaffeMallocHost`` decides
+    between ``cudaMallocHost`` and ``malloc`` (000:16-31).
+    """
+
+    sets: Fact = Fact(0)
+    clears: Fact = Fact(0)
+    by_mode: Fact = Fact(0)
+
+
+_OWN_CPU = Fact.CPU_POINTER | Fact.OWN_CPU_DATA
+_OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
+
+EFFECTS: Mapping[Action, Effect] = MappingProxyType(
+    {
+        Action.ALLOCATE_CPU: Effect(sets=_OWN_CPU, by_mode=Fact.CPU_MALLOC_USE_CUDA),
+        Action.ZERO_CPU: Effect(),
+        Action.COPY_TO_CPU: Effect(),
+        # cpu_malloc_use_cuda is left as it was: stale, and harmless while host memory is allocated only once.
+        Action.ADOPT_CPU: Effect(sets=Fact.CPU_POINTER, clears=Fact.OWN_CPU_DATA),
+        Action.FREE_CPU: Effect(clears=_OWN_CPU),
+        Action.ALLOCATE_GPU: Effect(sets=_OWN_GPU),
+        Action.ZERO_GPU: Effect(),
+        Action.COPY_TO_GPU: Effect(),
+        Action.COPY_TO_GPU_ASYNC: Effect(),
+        Action.ADOPT_GPU: Effect(sets=Fact.GPU_POINTER, clears=Fact.OWN_GPU_DATA),
+        Action.FREE_GPU: Effect(clears=_OWN_GPU),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A build or an age of Caffe: a selection from the one table, never a copy of it.
+
+    Attributes
+    ----------
+    name : str
+        The name rows refer to in ``Transition.editions``.
+    heads : tuple of SyncedHead
+        The heads it can be in; each must be reachable.
+    flags : Fact
+        The flags that objects of this edition have; an effect on any other is dropped.
+    implied : Fact
+        A flag that objects do not have because it always equals another fact; guards may still read it.
+    never : frozenset of Guard
+        Guards that cannot hold here.  A row that requires one is left out, a row that excludes one loses
+        the exclusion.
+    cite : str
+        Where the edition is described.
+    """
+
+    name: str
+    heads: tuple[SyncedHead, ...]
+    flags: Fact
+    implied: Fact
+    never: frozenset[Guard]
+    cite: str
+
+    @property
+    def facts(self) -> Fact:
+        """Everything that is tracked in this edition: the pointers, its flags, and what is implied."""
+        return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
+
+
+_U, _C, _G, _S = SyncedHead
+_ALL = tuple(SyncedHead)
+_LIVE = (_C, _G, _S)
+_FLAGS = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA
+
+EDITIONS: Mapping[str, Edition] = MappingProxyType(
+    {
+        edition.name: edition
+        for edition in (
+            Edition("caffe", _ALL, _FLAGS, Fact(0), frozenset(), "000:1-280; cpp 1-185"),
+            # Device memory is always ours here, so the later flag would say no more than the pointer does.
+            Edition("early", _ALL, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, frozenset(), "001:25-97"),
+            Edition(
+                "cpu_only",
+                (_U, _C),
+                Fact.OWN_CPU_DATA,
+                Fact(0),
+                frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
+                "000:182, 209, 225, 243; the CPU_ONLY build",
+            ),
+        )
+    }
+)
+
+_ANY = ("caffe", "early", "cpu_only")
+_GPU = ("caffe", "early")
+_CAFFE = ("caffe",)
+_CPU_ONLY = ("cpu_only",)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row: a call, the heads it applies in, the guards, and either actions and a head or a refusal.
+
+    Attributes
+    ----------
+    call : Call
+    source : tuple of SyncedHead
+    dest : SyncedHead or None
+        None leaves the head alone: the call was refused, or the memory is gone (``RELEASE``).
+    actions : tuple of Action
+        In the order they happen.
+    conditions, unless : tuple of Guard
+        Guards that must hold, and guards that must not.
+    refusal : Refusal or None
+    editions : tuple of str
+        Names from ``EDITIONS``.
+    cite : str
+        Seed and line, Caffe file and line.
+    """
+
+    call: Call
+    source: tuple[SyncedHead, ...]
+    dest: SyncedHead | None
+    actions: tuple[Action, ...] = ()
+    conditions: tuple[Guard, ...] = ()
+    unless: tuple[Guard, ...] = ()
+    refusal: Refusal | None = None
+    editions: tuple[str, ...] = _ANY
+    cite: str = ""
+
+    def identifier(self, source: SyncedHead) -> str:
+        """A stable name for this row in one of its heads: call, head and guards, nothing positional."""
+        guards = [guard.value for guard in self.conditions] + ["!" + guard.value for guard in self.unless]
+        suffix = f"[{','.join(guards)}]" if guards else ""
+        return f"{self.call.value}@{source.name}{suffix}"
+
+
+_CPU_PTR, _GPU_PTR = (Guard.HAS_CPU_POINTER,), (Guard.HAS_GPU_POINTER,)
+_OWN_C, _OWN_G, _DATA = (Guard.OWN_CPU_DATA,), (Guard.OWN_GPU_DATA,), (Guard.HAS_DATA,)
+
+_NEW_CPU = (Action.ALLOCATE_CPU, Action.ZERO_CPU)
+_NEW_GPU = (Action.ALLOCATE_GPU, Action.ZERO_GPU)
+_FIRST_DOWN = (Action.ALLOCATE_CPU, Action.COPY_TO_CPU)
+_FIRST_UP = (Action.ALLOCATE_GPU, Action.COPY_TO_GPU)
+_FIRST_PUSH = (Action.ALLOCATE_GPU, Action.COPY_TO_GPU_ASYNC)
+_DOWN, _UP, _PUSH = (Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,), (Action.COPY_TO_GPU_ASYNC,)
+
+# fmt: off
+TRANSITIONS: tuple[Transition, ...] = (
+    # --- reading on the host: to_cpu(), 000:132-157, cpp 39-64; cpu_data(), cpp 93
+    Transition(Call.CPU_DATA, (_U,), _C, _NEW_CPU, cite="000:135-140; cpp 42-47"),
+    Transition(Call.CPU_DATA, (_C,), _C, cite="000:153; cpp 60"),
+    Transition(Call.CPU_DATA, (_G,), _S, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="000:143-148; cpp 50-55"),
+    Transition(Call.CPU_DATA, (_G,), _S, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="000:147; cpp 54"),
+    Transition(Call.CPU_DATA, (_S,), _S, editions=_GPU, cite="000:154; cpp 61"),
+    # --- writing on the host: as reading, then the device is stale; 000:229-234, cpp 136
+    Transition(Call.MUTABLE_CPU_DATA, (_U,), _C, _NEW_CPU, cite="000:229-234; cpp 136-141"),
+    Transition(Call.MUTABLE_CPU_DATA, (_C,), _C, cite="000:232; cpp 139"),
+    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="000:231; cpp 138"),
+    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="000:231; cpp 138"),
+    Transition(Call.MUTABLE_CPU_DATA, (_S,), _C, editions=_GPU, cite="000:232; cpp 139"),
+    # --- reading on the device: to_gpu(), 000:159-184, cpp 66-91; gpu_data(), cpp 110
+    Transition(Call.GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="000:163-168; cpp 70-75"),
+    Transition(Call.GPU_DATA, (_C,), _S, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="000:170-175; cpp 77-82"),
+    Transition(Call.GPU_DATA, (_C,), _S, _UP, conditions=_GPU_PTR, editions=_GPU, cite="000:174; cpp 81"),
+    Transition(Call.GPU_DATA, (_G,), _G, editions=_GPU, cite="000:177; cpp 84"),
+    Transition(Call.GPU_DATA, (_S,), _S, editions=_GPU, cite="000:178; cpp 85"),
+    # --- writing on the device: as reading, then the host is stale; 000:236-246, cpp 143
+    Transition(Call.MUTABLE_GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="000:236-241; cpp 143-148"),
+    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="000:239; cpp 146"),
+    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _UP, conditions=_GPU_PTR, editions=_GPU, cite="000:239; cpp 146"),
+    Transition(Call.MUTABLE_GPU_DATA, (_G,), _G, editions=_GPU, cite="000:240; cpp 147"),
+    Transition(Call.MUTABLE_GPU_DATA, (_S,), _G, editions=_GPU, cite="000:240; cpp 147"),
+    # --- adopting host memory: the other side is neither copied nor freed; 000:192-201, cpp 99
+    Transition(Call.SET_CPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, cite="000:194; cpp 101"),
+    Transition(Call.SET_CPU_DATA, (_U,), _C, (Action.ADOPT_CPU,), conditions=_DATA, cite="000:198; cpp 105"),
+    Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.FREE_CPU, Action.ADOPT_CPU), conditions=_DATA + _OWN_C,
+               cite="000:195-200; cpp 102-107"),
+    Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.ADOPT_CPU,), conditions=_DATA, unless=_OWN_C,
+               cite="000:198; cpp 105"),
+    # --- adopting device memory; 000:214-227, cpp 121
+    Transition(Call.SET_GPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, editions=_CAFFE,
+               cite="000:217; cpp 124"),
+    Transition(Call.SET_GPU_DATA, (_U,), _G, (Action.ADOPT_GPU,), conditions=_DATA, editions=_CAFFE,
+               cite="000:221; cpp 128"),
+    Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.FREE_GPU, Action.ADOPT_GPU), conditions=_DATA + _OWN_G,
+               editions=_CAFFE, cite="000:218-223; cpp 125-130"),
+    Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.ADOPT_GPU,), conditions=_DATA, unless=_OWN_G, editions=_CAFFE,
+               cite="000:221; cpp 128"),
+    # --- pushing ahead of use: SYNCED is published when the copy is queued, not when it is done; cpp 156
+    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _FIRST_PUSH, unless=_GPU_PTR, editions=_CAFFE,
+               cite="000:250-261; cpp 156-167"),
+    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _PUSH, conditions=_GPU_PTR, editions=_CAFFE, cite="000:258-260"),
+    Transition(Call.ASYNC_GPU_PUSH, (_U, _G, _S), None, refusal=Refusal.NOT_HEAD_AT_CPU, editions=_CAFFE,
+               cite="000:252; cpp 158"),
+    # --- the build without a GPU; NO_GPU comes before CHECK(data)
+    Transition(Call.GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:209; cpp 116"),
+    Transition(Call.MUTABLE_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:243; cpp 151"),
+    Transition(Call.SET_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:225; cpp 132"),
+    # --- the destructor: host first, then device, and only what we own; 000:120-130, cpp 26-37
+    Transition(Call.RELEASE, (_U,), None, cite="000:120-130"),
+    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU, Action.FREE_GPU), conditions=_OWN_C + _OWN_G,
+               cite="000:122-128; cpp 28-36"),
+    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU,), conditions=_OWN_C, unless=_OWN_G, cite="000:122; cpp 28"),
+    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_GPU,), conditions=_OWN_G, unless=_OWN_C, cite="000:126; cpp 33"),
+    Transition(Call.RELEASE, _LIVE, None, unless=_OWN_C + _OWN_G, cite="000:120-130; cpp 26-37"),
+)
+# fmt: on

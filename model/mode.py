@@ -1,0 +1,60 @@
+"""The mode, as ``Caffe::mode()``: whether host memory allocated now is page-locked for the GPU.
+
+Caffe's mode is local to a thread and starts as CPU.  Here it is a context variable, so that it also follows
+tasks, and unset it means GPU wherever a memory has a device: people who ask for a device mostly want it.
+The model reads it in one effect only (``head.EFFECTS``); ``Blob.copy_from`` reads it too.
+"""
+
+from __future__ import annotations
+
+import enum
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Mode", "current_mode", "set_mode", "using_mode"]
+
+
+class Mode(enum.Enum):
+    """``Caffe::CPU`` and ``Caffe::GPU``."""
+
+    CPU = 0
+    GPU = 1
+
+
+_mode: ContextVar[Mode | None] = ContextVar("syncedmem_mode", default=None)
+
+
+def current_mode() -> Mode:
+    """The mode in force here: what was set, else ``Mode.GPU``."""
+    return _mode.get() or Mode.GPU
+
+
+def set_mode(mode: Mode | None) -> None:
+    """Set the mode for this thread or task; None goes back to the default.
+
+    Raises
+    ------
+    TypeError
+        If `mode` is neither a `Mode` nor None; the mode stays as it was.
+    """
+    _mode.set(_checked(mode))
+
+
+@contextmanager
+def using_mode(mode: Mode | None) -> Iterator[None]:
+    """Set the mode inside a ``with`` block and put the old one back after it, also after an exception."""
+    token = _mode.set(_checked(mode))
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def _checked(mode: Mode | None) -> Mode | None:
+    if mode is not None and not isinstance(mode, Mode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+        raise TypeError(f"mode must be Mode.CPU, Mode.GPU or None, got {mode!r}")
+    return mode

@@ -1,0 +1,173 @@
+"""Test suites with a guarantee, derived from the machine: a transition tour and a complete HSI suite.
+
+The tour covers every transition of the 62-state space in few long words; long words find hidden counters.
+The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states as
+the minimal machine, observed fully and reset reliably, passes it only if it behaves as the machine does.
+It consists of short words, so neither replaces the other.
+
+Theory: Mealy machines, Moore's partition refinement, and the HSI method of Petrenko et al. (1993).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cache
+from typing import NamedTuple
+
+from .exploration import Input, Space, State, space
+from .head import Fact, Refusal
+
+__all__ = ["MinimalMachine", "Word", "access_words", "hsi_suite", "minimal_machine", "tour"]
+
+Word = tuple[Input, ...]
+Output = tuple[object, ...]
+
+
+@cache
+def access_words(edition: str = "caffe") -> dict[State, Word]:
+    """A shortest word from a fresh memory to every state."""
+    return _access(space(edition))
+
+
+def _access(found: Space) -> dict[State, Word]:
+    words: dict[State, Word] = {found.start: ()}
+    for state, row in found.steps.items():  # breadth-first, so a word is known before its state comes up
+        for entry, step in row.items():
+            words.setdefault(step.after, (*words[state], entry))
+    return words
+
+
+@cache
+def tour(edition: str = "caffe") -> tuple[Word, ...]:
+    """Words, each for a fresh memory, that together take every transition of the space at least once.
+
+    Greedy: from where it stands the tour goes to the nearest transition not yet taken, and starts a new
+    memory where none is within reach (ownership, once given up, never returns).
+    """
+    found = space(edition)
+    missing = {(state, entry) for state, row in found.steps.items() for entry in row}
+    words: list[Word] = []
+    while missing:
+        word: list[Input] = []
+        state = found.start
+        while path := _nearest(found, state, missing):
+            for entry in path:
+                missing.discard((state, entry))
+                state = found.steps[state][entry].after
+            word += path
+        words.append(tuple(word))
+    return tuple(words)
+
+
+def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> Word:
+    """The shortest word from a state whose last step is a missing transition; empty if there is none."""
+    seen = {start}
+    waiting: deque[tuple[State, Word]] = deque([(start, ())])
+    while waiting:
+        state, word = waiting.popleft()
+        for entry, step in found.steps[state].items():
+            if (state, entry) in missing:
+                return (*word, entry)
+            if step.after not in seen:
+                seen.add(step.after)
+                waiting.append((step.after, (*word, entry)))
+    return ()
+
+
+class MinimalMachine(NamedTuple):
+    """The machine with states merged that nobody can tell apart.
+
+    Attributes
+    ----------
+    block : dict
+        The class number of every state.
+    access : tuple of Word
+        A shortest word to each class.
+    after : tuple of dict
+        ``after[k][input]`` is the class an input leads to.
+    separating : dict
+        For every pair of classes a shortest word on which their outputs differ.
+    """
+
+    block: dict[State, int]
+    access: tuple[Word, ...]
+    after: tuple[dict[Input, int], ...]
+    separating: dict[tuple[int, int], Word]
+
+
+@cache
+def minimal_machine(edition: str = "caffe") -> MinimalMachine:
+    """Minimise the space of an edition: 27 classes for ``caffe``."""
+    found = space(edition)
+    separating = _separating_words(found)
+    block: dict[State, int] = {}
+    representatives: list[State] = []
+    for state in found.steps:
+        known = next((k for k, other in enumerate(representatives) if frozenset((state, other)) not in separating), None)
+        if known is None:
+            known = len(representatives)
+            representatives.append(state)
+        block[state] = known
+    words = _access(found)
+    pairs = {
+        (a, b): separating[frozenset((first, second))]
+        for a, first in enumerate(representatives)
+        for b, second in enumerate(representatives)
+        if a != b
+    }
+    after = tuple({e: block[step.after] for e, step in found.steps[state].items()} for state in representatives)
+    return MinimalMachine(block, tuple(words[state] for state in representatives), after, pairs)
+
+
+def _separating_words(found: Space) -> dict[frozenset[State], Word]:
+    """A shortest word for every pair of states that some word tells apart, by growing length."""
+    states = list(found.steps)
+    pairs = [(a, b) for k, a in enumerate(states) for b in states[:k]]
+    words: dict[frozenset[State], Word] = {}
+    grown = True
+    while grown:
+        known, grown = dict(words), False
+        for a, b in pairs:
+            if frozenset((a, b)) not in words and (word := _tell_apart(found, a, b, known)):
+                words[frozenset((a, b))] = word
+                grown = True
+    return words
+
+
+def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], Word]) -> Word:
+    for entry in found.steps[a]:
+        if output(found, a, entry) != output(found, b, entry):
+            return (entry,)
+    for entry, step in found.steps[a].items():
+        rest = known.get(frozenset((step.after, found.steps[b][entry].after)))
+        if rest is not None:
+            return (entry, *rest)
+    return ()
+
+
+def output(found: Space, state: State, entry: Input) -> Output:
+    """What is seen of a step: allocator calls in order, with the kind of host memory, or the refusal."""
+    step = found.steps[state][entry]
+    seen: list[object] = [step.refusal] if isinstance(step.refusal, Refusal) else []
+    for action in step.actions:
+        pinned = step.after.facts if action.value == "allocate_cpu" else state.facts
+        host = action.value in ("allocate_cpu", "free_cpu")
+        seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
+    return tuple(seen)
+
+
+@cache
+def hsi_suite(edition: str = "caffe") -> tuple[Word, ...]:
+    """The complete suite for implementations with no more states than the minimal machine."""
+    machine = minimal_machine(edition)
+    identifiers = [
+        dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
+        for k in range(len(machine.access))
+    ]
+    words: dict[Word, None] = {}
+    for k, access in enumerate(machine.access):
+        words.update(dict.fromkeys((*access, *identifier) for identifier in identifiers[k]))
+        for entry, after in machine.after[k].items():
+            words.update(dict.fromkeys((*access, entry, *identifier) for identifier in identifiers[after]))
+    prefixes = {word[:length] for word in words for length in range(len(word))}
+    return tuple(word for word in words if word not in prefixes)

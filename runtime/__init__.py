@@ -1,0 +1,31 @@
+"""What moves bytes: memory, allocators, devices.
+
+``memory`` holds `SyncedMemory`, ``bindings`` what the declared actions do to real memory; ``allocator`` is the
+interface, ``host``, ``simulated`` (over ``simulation``), ``opencl`` and ``cuda`` implement it; ``devices`` finds
+them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
+"""
+
+from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
+from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
+from .host import CPUDeviceAllocator
+from .memory import SyncedMemory
+from .simulated import SimulatedArray, SimulatedDeviceAllocator
+from .simulation import SimulatedDeviceError, SimulatedStream, using_device
+
+__all__ = [
+    "DEVICE_NAMES",
+    "CPUDeviceAllocator",
+    "DeviceAllocator",
+    "DeviceReport",
+    "DeviceType",
+    "Event",
+    "MemcpyKind",
+    "SimulatedArray",
+    "SimulatedDeviceAllocator",
+    "SimulatedDeviceError",
+    "SimulatedStream",
+    "SyncedMemory",
+    "named_device",
+    "probe",
+    "using_device",
+]

@@ -1,0 +1,154 @@
+"""Which devices there are here, by name, and why not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from syncedmem.model import InvalidArgumentError, NoDeviceError
+
+from .host import cpu_allocator
+from .simulated import SimulatedDeviceAllocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .allocator import DeviceAllocator
+
+__all__ = ["DEVICE_NAMES", "DeviceReport", "named_device", "probe", "resolve_device", "resolve_host"]
+
+ENVIRONMENT = "SYNCEDMEM_DEVICE"
+
+_INTERFACE = ("allocate", "release", "memcpy", "memset_zero", "adopt", "overlaps")
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """One line of ``syncedmem devices``.
+
+    Attributes
+    ----------
+    name : str
+    available : bool
+    detail : str
+        What it is, or why it is not available.
+    """
+
+    name: str
+    available: bool
+    detail: str
+
+
+def _simulated() -> tuple[DeviceAllocator, str]:
+    return SimulatedDeviceAllocator(), "a second memory space inside this process"
+
+
+def _opencl() -> tuple[DeviceAllocator, str]:
+    from .opencl import OpenCLDeviceAllocator  # noqa: PLC0415 -- PyOpenCL is optional and slow to import
+
+    allocator = OpenCLDeviceAllocator()
+    return allocator, allocator.description
+
+
+def _cuda() -> tuple[DeviceAllocator, str]:
+    from .cuda import CUDADeviceAllocator  # noqa: PLC0415 -- CuPy is optional and slow to import
+
+    allocator = CUDADeviceAllocator()
+    return allocator, allocator.description
+
+
+_MAKERS: dict[str, Callable[[], tuple[DeviceAllocator, str]]] = {
+    "simulated": _simulated,
+    "opencl": _opencl,
+    "cuda": _cuda,
+}
+
+DEVICE_NAMES = tuple(_MAKERS)
+"""The devices that can be asked for by name."""
+
+
+@cache
+def _made(name: str) -> tuple[DeviceAllocator, str]:
+    return _MAKERS[name]()
+
+
+def named_device(name: str) -> DeviceAllocator:
+    """The shared allocator of a device.
+
+    Parameters
+    ----------
+    name : str
+        One of `DEVICE_NAMES`, or ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a
+        GPU, else the simulated device.
+
+    Raises
+    ------
+    NoDeviceError
+        If the name is unknown, or the device is not here; the message says what is missing.
+    """
+    if name == "auto":
+        return _automatic(os.environ.get(ENVIRONMENT, ""))
+    if name not in _MAKERS:
+        raise NoDeviceError(f"unknown device {name!r}; there are auto, {', '.join(DEVICE_NAMES)}, and None for no device")
+    return _made(name)[0]
+
+
+@cache
+def _automatic(wish: str) -> DeviceAllocator:
+    if wish and wish != "auto":
+        try:
+            return named_device(wish)
+        except NoDeviceError as error:
+            raise NoDeviceError(f"{ENVIRONMENT}={wish}: {error}") from None
+    try:
+        return named_device("cuda")
+    except NoDeviceError:
+        return named_device("simulated")
+
+
+def resolve_device(device: object) -> DeviceAllocator | None:
+    """What the ``device`` argument of a memory means.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no allocator, name or None.
+    NoDeviceError
+        See `named_device`.
+    """
+    if device is None:
+        return None
+    if isinstance(device, str):
+        return named_device(device)
+    return _interface("device", device)
+
+
+def resolve_host(host: object) -> DeviceAllocator:
+    """What the ``host`` argument of a memory means: an allocator, or None for the shared one.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    return cpu_allocator() if host is None else _interface("host", host)
+
+
+def _interface(argument: str, allocator: object) -> DeviceAllocator:
+    # Structural, so that a wrapper or somebody else's allocator needs no base class of ours.
+    if isinstance(allocator, type) or not all(hasattr(allocator, name) for name in _INTERFACE):
+        expected = "an allocator, or None" if argument == "host" else "an allocator, a device name, or None"
+        raise InvalidArgumentError(argument, allocator, expected)
+    return cast("DeviceAllocator", cast("Any", allocator))
+
+
+def probe() -> list[DeviceReport]:
+    """Every device that can be asked for by name, whether it is here, and what it is or why not."""
+    reports = [DeviceReport("cpu", True, "host memory only (device=None)")]
+    for name in DEVICE_NAMES:
+        try:
+            reports.append(DeviceReport(name, True, _made(name)[1]))
+        except NoDeviceError as error:
+            reports.append(DeviceReport(name, False, str(error)))
+    return reports
