@@ -66,6 +66,7 @@ _STYLE = """\
 .smd .smd-gpu path,.smd .smd-cpu path{stroke-width:2}.smd .smd-gpu .smd-tip{fill:currentColor}
 .smd .smd-cpu .smd-tip,.smd .smd-adopt .smd-tip{fill:var(--smd-paper)}
 .smd .smd-miss text{fill:var(--smd-miss);font-weight:700}.smd .smd-miss .smd-way{stroke-dasharray:5 4}
+.smd .smd-miss .smd-frame{stroke-width:1;stroke-dasharray:4 3}
 """
 
 _Point = tuple[int, int]
@@ -116,8 +117,10 @@ def diamond_svg(edition: str = "caffe", *, covered: Collection[str] | None = Non
     for (source, dest), calls in arrows(edition).items():
         lines = [_line(call, rows, source, covered) for call, rows in calls.items()]
         kinds.update(line.kind for line in lines)
-        drawn.append(_arrow(*_route(source, dest), lines))
-    width = max(_PLACES[head][0] for head in heads) + _HALF_WIDTH + 26
+        arrow = _arrow(*_route(source, dest), lines)
+        drawn.append(f'<g data-source="{source.name}" data-dest="{dest.name}">{arrow}</g>')
+    widest = max(_width(note.text, "note") for note in notes(edition)) + _INDENT[0] + 2 * _MARGIN
+    width = max(widest, *(_PLACES[head][0] + _HALF_WIDTH + _MARGIN + 8 for head in heads))
     legend, height = _legend(edition, kinds, covered, width)
     body = "\n".join([*drawn, *legend])
     about = f"The heads {', '.join(head.name for head in heads)}, and the calls that lead from one to another."
@@ -236,11 +239,11 @@ def _label(anchor: _Anchor, lines: list[_Line]) -> str:
 
 
 def _height(item: list[tuple[str, str]]) -> int:
-    return 3 + 13 * len(item)
+    return 4 + 13 * len(item)
 
 
 def _item(at: _Point, look: str, bullet: str, item: list[tuple[str, str]], covered: bool | None) -> str:
-    """Lines of text behind a bullet and, if somebody asked for coverage, a tick or a framing cross."""
+    """Lines of text behind a bullet and, if somebody asked for coverage, a tick, or a cross and a frame."""
     x, y = at
     drawn = f'<path class="smd-tip" transform="translate({x} {y + 8})" d="{bullet}"/>'
     if covered is not None:

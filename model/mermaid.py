@@ -165,4 +165,4 @@ def mermaid(edition: str = "caffe") -> str:
 
 def _label(call: Call, rows: list[Transition]) -> str:
     done = effect(rows)
-    return f"{call.value} [{done}]" if done else call.value
+    return f"{call.value}<br/>[{done}]" if done else call.value

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import sys
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy as np
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from typing_extensions import Buffer
 
 __all__ = ["DeviceAllocator", "DeviceType", "Event", "HostArray", "MemcpyKind", "Pointer", "check_byte_size"]
@@ -202,6 +205,10 @@ class DeviceAllocator(ABC):
     def read_only(self, ptr: Pointer) -> Pointer:
         """The pointer as readers get it.  Devices whose arrays have no read-only form return it as it is."""
         return ptr
+
+    def using(self) -> AbstractContextManager[object]:
+        """Make this device current inside a ``with`` block; nothing to do where no device is ever current."""
+        return nullcontext()
 
     def current_ordinal(self) -> int:
         """The device that is current where this is called; devices without that notion return their own."""

@@ -22,6 +22,8 @@ from .allocator import (
 from .host import CPUDeviceAllocator
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from .allocator import Event
 
 __all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator"]
@@ -194,6 +196,9 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
+
+    def using(self) -> AbstractContextManager[object]:
+        return cast("AbstractContextManager[object]", self._device)
 
     def current_ordinal(self) -> int:
         return int(cupy.cuda.runtime.getDevice())

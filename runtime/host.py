@@ -84,7 +84,7 @@ class CPUDeviceAllocator(DeviceAllocator):
         stream: Any = None,  # noqa: ARG002 -- host copies are finished on return whatever the stream
         need_sync: bool = False,  # noqa: ARG002
     ) -> None:
-        if kind is not MemcpyKind.CPU2CPU:
+        if kind != MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
         if size := check_copy(byte_size, src, dest):
             np.copyto(dest[:size], src[:size])

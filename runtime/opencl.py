@@ -103,7 +103,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if size:
             source = self._end(src, kind in (MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA), "src", size)
             target = self._end(dest, kind in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA), "dest", size)
-            if kind is MemcpyKind.CPU2CPU:
+            if kind == MemcpyKind.CPU2CPU:
                 np.copyto(target[0], source[0])
             else:
                 self._copy(source, target, size, kind, stream)
@@ -114,9 +114,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         """Copy between ends that are (memory, offset) pairs."""
         (src, src_offset), (dest, dest_offset) = source, target
         queue = self.queue if stream is None else stream
-        if kind is MemcpyKind.CUDA2CUDA:
+        if kind == MemcpyKind.CUDA2CUDA:
             event = cl.enqueue_copy(queue, dest, src, src_offset=src_offset, dst_offset=dest_offset, byte_count=size)
-        elif kind is MemcpyKind.CPU2CUDA:
+        elif kind == MemcpyKind.CPU2CUDA:
             event = cl.enqueue_copy(queue, dest, src, dst_offset=dest_offset, is_blocking=stream is None)
         else:
             event = cl.enqueue_copy(queue, dest, src, src_offset=src_offset, is_blocking=stream is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 import numpy as np
@@ -32,6 +33,8 @@ from .simulation import (
 )
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from typing_extensions import Buffer
 
     from .allocator import Event
@@ -138,6 +141,10 @@ class SimulatedArray:
         """Free the block this array was allocated as."""
         space.free(self._block)
 
+    def free_with_last_view(self) -> None:
+        """Count the bytes as free again when nobody looks at them any more."""
+        weakref.finalize(self._block, self._space.forget, self._block.size).atexit = False
+
     def __len__(self) -> int:
         return self.size
 
@@ -208,7 +215,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         return self._live.add(self._new("allocate", size)) if size else None
 
     def _new(self, operation: str, size: int) -> SimulatedArray:
-        with using_device(self.ordinal):
+        with self.using():
             self._space.enter()
             if self._fuse.blows(operation):
                 raise AllocationError(self.name, size, "this call was told to fail")
@@ -222,7 +229,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             return
         if ptr not in self._live:
             raise InvalidPointerError(self.name, ptr, "it is not a live block of this allocator")
-        with using_device(self.ordinal):
+        with self.using():
             self._space.enter()
             self._fuse.check("release")
             ptr.release_to(self._space)
@@ -240,7 +247,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_copy(byte_size, src, dest)
         read = self._reader(src, kind in (MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA), "src")
         write = self._reader(dest, kind in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA), "dest")
-        with using_device(self.ordinal):
+        with self.using():
             self._space.enter()
             self._fuse.check("memcpy")
             if size:
@@ -252,7 +259,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self, ptr: SimulatedArray, byte_size: int, stream: SimulatedStream | None = None, need_sync: bool = False
     ) -> None:
         size = check_copy(byte_size, ptr)
-        with using_device(self.ordinal):
+        with self.using():
             self._space.enter()
             self._fuse.check("memset_zero")
             if size:
@@ -271,7 +278,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         return lambda size: ptr[:size]
 
     def empty(self, byte_size: int) -> SimulatedArray:
-        return self._new("empty", check_byte_size(byte_size))
+        array = self._new("empty", check_byte_size(byte_size))
+        array.free_with_last_view()
+        return array
 
     def stream(self) -> SimulatedStream:
         return self._space.new_stream()
@@ -302,7 +311,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
     def synchronize(self) -> None:
         """Perform everything queued on every stream of this device."""
-        with using_device(self.ordinal):
+        with self.using():
             self._space.synchronize()
 
     def check(self) -> None:
@@ -320,6 +329,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
         return ptr.as_read_only()
+
+    def using(self) -> AbstractContextManager[None]:
+        return using_device(self.ordinal)
 
     def current_ordinal(self) -> int:
         return current_device()

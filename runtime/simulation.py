@@ -296,6 +296,10 @@ class Space:
             self._quarantined -= oldest.size
             oldest.check()
 
+    def forget(self, size: int) -> None:
+        """Count bytes as free whose block nobody looks at any more."""
+        self.used -= size
+
     def check(self) -> None:
         """Check every block in quarantine.
 

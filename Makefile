@@ -1,0 +1,97 @@
+# Each target makes what it needs.  `make verify` and then `make test` is all there is to know.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint requirements/constraints.txt
+
+# Debian packages beyond Python and make, for `make system-deps`: the one list of them.
+SYSTEM_PACKAGES := gcc libc6-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help verify test coverage lint types docs bench wheel test-wheel system-deps clean
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+# ------------------------------------------------------------------------------------------ environment
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit("syncedmem needs Python 3.11 or newer, this is " + sys.version.split()[0] \
+	    + "; say which to use: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# The package itself, editable, with a device that every machine has.
+$(STAMPS)/package: pyproject.toml setup.py src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
+	$(BIN)/python $(PIP_INSTALL) --editable '.[opencl]'
+	@touch $@
+
+# What a job needs: requirements/<job>.txt.
+$(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
+	$(BIN)/python $(PIP_INSTALL) --requirement $<
+	@touch $@
+
+# ------------------------------------------------------------------------------------------------- jobs
+
+verify: $(STAMPS)/package  ## check the model, then every device of this machine, against the spec
+	$(BIN)/syncedmem verify
+
+# pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
+# packages called model, runtime and spec.
+test: $(STAMPS)/test  ## run the tests
+	$(BIN)/pytest
+
+# The one place that decides about runtime/cuda.py: it counts where CuPy finds a GPU, and nowhere else.
+coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
+	$(BIN)/coverage erase
+	$(BIN)/coverage run $(BIN)/pytest
+	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
+	    $(BIN)/coverage report; \
+	else \
+	    echo 'No GPU here: runtime/cuda.py is not counted.'; \
+	    $(BIN)/coverage report --omit=runtime/cuda.py; \
+	fi
+
+lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/lint-imports --no-logo
+
+types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+# There is no site to build yet: this runs the Python blocks of the pages.
+docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
+	$(BIN)/pytest README.md docs
+
+bench: $(STAMPS)/package  ## measure the hot path
+	$(BIN)/python benchmarks/hot_path.py
+
+wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# From an empty directory, in an environment of its own, so that nothing of the checkout can be imported.
+test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
+	rm -rf $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python $(PIP_INSTALL) --requirement requirements/test.txt "$$(echo dist/*.whl)[opencl]"
+	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
+	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
+	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
+	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" "$$root/tests"
+
+system-deps:  ## install the Debian packages (as root)
+	@missing=$$(for name in $(SYSTEM_PACKAGES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done); \
+	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
+
+clean:  ## remove everything that was made here
+	rm -rf $(VENV) $(VENV)-wheel build dist src/*.egg-info .coverage .coverage.* .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find model runtime spec src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

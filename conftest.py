@@ -1,0 +1,6 @@
+"""Makes the Python code blocks of README.md and docs/*.md run as tests: `make docs`."""
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"]).pytest()

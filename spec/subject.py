@@ -1,0 +1,97 @@
+"""What the conformance kit takes: a subject under test, a maker of subjects, and a bench to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .ledger import Allocator
+    from .requirements import Profile
+
+__all__ = ["Bench", "Maker", "Subject", "Violation"]
+
+
+class Subject(Protocol):
+    """A mirrored memory under test.
+
+    Host views have Python's buffer interface; device views have ``get()``, which copies them to the host in
+    the order of the device's current stream.  A refused or failed call raises any exception.
+
+    Besides these a subject may have ``head``, ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and
+    ``own_gpu_data``; the kit checks what it has.  It finds out the rest from the allocators.
+    """
+
+    def cpu_data(self) -> Any: ...
+    def mutable_cpu_data(self) -> Any: ...
+    def gpu_data(self) -> Any: ...
+    def mutable_gpu_data(self) -> Any: ...
+    def set_cpu_data(self, data: Any) -> None: ...
+    def set_gpu_data(self, data: Any) -> None: ...
+    def async_gpu_push(self, *, stream: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+class Maker(Protocol):
+    """Makes a subject that takes all its memory from the given allocators.
+
+    Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
+    ``device.pinned_host()``.  `device` is None for a memory without a device.  ``check_device=True`` is
+    passed only to makers whose bench says so.
+    """
+
+    def __call__(self, size: int, *, host: Any, device: Any) -> Subject: ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A maker, and the memory to test it with.
+
+    Attributes
+    ----------
+    name : str
+        As reports show it.
+    make : Maker
+    host : Allocator
+    device : Allocator or None
+    profile : {"safe", "caffe"}
+        With ``"caffe"`` what this project promises beyond Caffe is not tested.
+    elsewhere : Allocator or None
+        The same kind of device under another ordinal, to be current while the subject works on its own.
+    check_device : bool
+        The maker takes ``check_device=True``.
+    made_by : str
+        How a reproducer makes one; ``{size}`` is replaced.
+    """
+
+    name: str
+    make: Maker
+    host: Allocator
+    device: Allocator | None
+    profile: Profile = "safe"
+    elsewhere: Allocator | None = None
+    check_device: bool = False
+    made_by: str = "make({size})"
+
+    @property
+    def edition(self) -> str:
+        """The edition of the model that the subject is compared with."""
+        return "cpu_only" if self.device is None else "caffe"
+
+
+class Violation(AssertionError):
+    """A requirement is not met.
+
+    Attributes
+    ----------
+    requirement : str
+    message : str
+    script : tuple of str
+        The calls that show it, as Python.
+    """
+
+    def __init__(self, requirement: str, message: str, script: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{requirement}: {message}")
+        self.requirement = requirement
+        self.message = message
+        self.script = script

@@ -1,0 +1,184 @@
+"""What is enumerated: words of calls, from the model's state space, for the oracle to judge.
+
+The model only says where to go; what must happen there is the oracle's to say.  A *word* is a sequence of
+moves for one fresh memory; a suite is a sequence of words with the sizes to run them at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
+from syncedmem.model.suites import access_words
+
+from .subject import Violation
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .subject import Bench
+
+__all__ = ["SUITES", "Case", "Fail", "Move", "Synchronize", "run_case", "shrink"]
+
+
+class Fail(NamedTuple):
+    """An input whose k-th allocator call fails."""
+
+    entry: Input
+    k: int
+    partial: bool = False
+
+
+class Synchronize(NamedTuple):
+    """Wait for every push."""
+
+
+Move = Input | Fail | Synchronize
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A word and the size to run it at.
+
+    Attributes
+    ----------
+    moves : tuple of Move
+    size : int
+        In bytes.
+    """
+
+    moves: tuple[Move, ...]
+    size: int = 5
+
+
+def run_case(bench: Bench, case: Case) -> Trial:
+    """Run a word on a fresh memory, release it, and look for what is left.
+
+    Raises
+    ------
+    Violation
+    """
+    trial = Trial(bench, case.size)
+    for move in case.moves:
+        make_move(trial, move)
+    trial.finish()
+    return trial
+
+
+def make_move(trial: Trial, move: Move) -> None:
+    """Make one move of a word.
+
+    Raises
+    ------
+    Violation
+    """
+    if isinstance(move, Synchronize):
+        trial.synchronize()
+    elif isinstance(move, Fail) and len(trial.predict(move.entry).calls) >= move.k:
+        trial.perform_failing(move.entry, move.k, partial=move.partial)
+    else:
+        trial.perform(move.entry if isinstance(move, Fail) else move)
+
+
+def shrink(bench: Bench, case: Case, violation: Violation) -> Violation:
+    """A shorter word that breaks the same requirement: moves are left out one by one while it still does."""
+    moves = case.moves
+    position = 0
+    while position < len(moves):
+        shorter = moves[:position] + moves[position + 1 :]
+        try:
+            run_case(bench, Case(shorter, case.size))
+        except Violation as found:
+            if found.requirement == violation.requirement:
+                moves, violation = shorter, found
+                continue
+        position += 1
+    return violation
+
+
+def _words(words: tuple[tuple[Input, ...], ...], size: int = 5) -> Iterator[Case]:
+    for word in words:
+        yield Case(word, size)
+
+
+def _cells(bench: Bench) -> Iterator[Case]:
+    """Every state and every call there, NULL data and release included."""
+    alphabet = (*inputs(bench.edition, null=True), Input(Call.RELEASE))
+    for word in access_words(bench.edition).values():
+        for entry in alphabet:
+            yield Case((*word, entry))
+
+
+def _tour(bench: Bench) -> Iterator[Case]:
+    """Every transition, in few long words."""
+    return _words(tour(bench.edition))
+
+
+def _hsi(bench: Bench) -> Iterator[Case]:
+    """The complete suite: every state is told from every other after every transition."""
+    return _words(hsi_suite(bench.edition))
+
+
+def _failures(bench: Bench) -> Iterator[Case]:
+    """For every state and call, the k-th allocator call fails, for every k, before and half-way."""
+    adoptions = (Action.ADOPT_CPU, Action.ADOPT_GPU)
+    steps = space(bench.edition).steps
+    for state, word in access_words(bench.edition).items():
+        for entry, step in steps[state].items():
+            calls = [action for action in step.actions if action not in adoptions]
+            for k, action in enumerate(calls, 1):
+                yield Case((*word, Fail(entry, k)))
+                if action.value.startswith(("copy", "zero")):
+                    yield Case((*word, Fail(entry, k, partial=True)))
+        for k in (1, 2):
+            yield Case((*word, Fail(Input(Call.RELEASE), k)))
+
+
+def _counters(bench: Bench) -> Iterator[Case]:
+    """Cycles that copy, repeated: for faults that come with the n-th copy, push or adoption."""
+    cycles = {
+        "caffe": (
+            (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
+            (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+            (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+        ),
+        "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
+    }
+    for cycle in cycles[bench.edition]:
+        for times in range(2, 9):
+            yield Case(tuple(Input(call) for call in cycle) * times)
+
+
+def _sizes(bench: Bench) -> Iterator[Case]:
+    """The tour at zero bytes, one, an odd number and a page; short words at several megabytes."""
+    for size in (0, 1, 4095, 4096):
+        yield from _words(tour(bench.edition), size)
+    for word in (word for word in access_words(bench.edition).values() if len(word) <= 2):
+        yield Case(word, (3 << 20) + 1)
+
+
+def _flights(bench: Bench) -> Iterator[Case]:
+    """Every call while a push is queued, and again after it was waited for."""
+    push = Input(Call.ASYNC_GPU_PUSH)
+    if bench.device is None:
+        return
+    steps = space("caffe").steps
+    for state, word in access_words("caffe").items():
+        if steps[state][push].refusal is None:
+            for entry in (*steps[state], Input(Call.RELEASE)):
+                yield Case((*word, push, entry, Synchronize()), 64)
+                yield Case((*word, push, Synchronize(), entry), 64)
+
+
+SUITES: dict[str, Callable[[Bench], Iterator[Case]]] = {
+    "cells": _cells,
+    "tour": _tour,
+    "hsi": _hsi,
+    "failures": _failures,
+    "counters": _counters,
+    "sizes": _sizes,
+    "flights": _flights,
+}
+"""The enumerated suites by name."""

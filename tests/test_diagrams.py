@@ -1,0 +1,453 @@
+"""The drawings and tables of the machine: complete, legible, and nothing in them that was not declared."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
+from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.machine import head_machine
+from syncedmem.model.mermaid import mermaid
+from syncedmem.model.tables import markdown_matrix, markdown_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Box = tuple[float, float, float, float]
+Arrows = dict[tuple[str, str], list[str]]
+
+DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
+NAMES = tuple(EDITIONS)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def rows(edition: str) -> tuple[Transition, ...]:
+    """The declared rows of an edition."""
+    return head_machine(edition).declaration.rows
+
+
+def identifiers(edition: str) -> list[str]:
+    """The transitions of an edition."""
+    return [row.identifier(head) for row in rows(edition) for head in row.source]
+
+
+def declared_arrows(edition: str) -> Arrows:
+    """The calls between every two heads, straight from the rows."""
+    found: Arrows = {}
+    for row in rows(edition):
+        for head in row.source:
+            if row.dest is not None and row.call.value not in found.setdefault((head.name, row.dest.name), []):
+                found[head.name, row.dest.name].append(row.call.value)
+    return found
+
+
+def arrow_groups(root: ET.Element) -> Iterator[tuple[tuple[str, str], ET.Element]]:
+    """The arrows of a drawing with the heads they join."""
+    for group in root.iter(f"{SVG}g"):
+        if "data-source" in group.attrib:
+            yield (group.attrib["data-source"], group.attrib["data-dest"]), group
+
+
+def classes(element: ET.Element) -> list[str]:
+    """The class names of an element."""
+    return element.get("class", "").split()
+
+
+def texts(element: ET.Element, *looks: str) -> list[str]:
+    """The texts of some looks below an element, without ticks and crosses."""
+    found = [node for node in element.iter(f"{SVG}text") if set(looks) & set(classes(node))]
+    return [node.text or "" for node in found if node.text not in ("✓", "✗")]
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers in an attribute."""
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", text)]
+
+
+def points(path: ET.Element) -> list[tuple[float, float]]:
+    """The points of a path that is written with M, L, Q and Z alone; a corner is its control point."""
+    assert set("MLQZ") >= set(re.findall("[A-Z]", path.attrib["d"]))
+    found = numbers(path.attrib["d"])
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def ends(arrow: ET.Element) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """The way of an arrow and its tip, whose second point is the very end."""
+    way, tip = list(arrow.iter(f"{SVG}path"))[:2]
+    return points(way), points(tip)
+
+
+def text_boxes(root: ET.Element) -> list[tuple[str, Box]]:
+    """Where every text but the head names is, with room for descenders."""
+    found: list[tuple[str, Box]] = []
+    for node in root.iter(f"{SVG}text"):
+        if "smd-name" not in classes(node):
+            x, y, size, width = (float(node.attrib[name]) for name in ("x", "y", "font-size", "textLength"))
+            found.append((f"text {node.text} at {x:g},{y:g}", (x, y - 0.78 * size, x + width, y + 0.24 * size)))
+    for node in root.iter(f"{SVG}path"):
+        if "transform" in node.attrib:
+            x, y = numbers(node.attrib["transform"])
+            found.append((f"bullet at {x:g},{y:g}", (x, y - 4, x + 8, y + 4)))
+    return found
+
+
+def head_boxes(root: ET.Element) -> dict[str, Box]:
+    """Where the heads are, by the name that is written in the middle of each."""
+    centres = {(float(n.attrib["x"]), float(n.attrib["y"]) - 5): n.text or "" for n in root.iter(f"{SVG}text")}
+    found: dict[str, Box] = {}
+    for node in root.iter(f"{SVG}rect"):
+        x, y, width, height = (float(node.attrib[name]) for name in ("x", "y", "width", "height"))
+        found[centres[x + width / 2, y + height / 2]] = (x, y, x + width, y + height)
+    return found
+
+
+def stretches(root: ET.Element) -> list[tuple[str, Box]]:
+    """The straight stretches of every arrow, as boxes without thickness."""
+    found: list[tuple[str, Box]] = []
+    for pair, group in arrow_groups(root):
+        way = points(next(group.iter(f"{SVG}path")))
+        for (x, y), (to_x, to_y) in pairwise(way):
+            box = (min(x, to_x), min(y, to_y), max(x, to_x), max(y, to_y))
+            found.append((f"arrow {' to '.join(pair)}", box))
+    return found
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """Whether two boxes share more than a border."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def things_in(root: ET.Element) -> list[tuple[str, Box]]:
+    """Everything in a drawing that nothing else may lie on."""
+    rule = next(node for node in root.iter(f"{SVG}path") if "smd-rule" in classes(node))
+    x, y, to_x = numbers(rule.attrib["d"])
+    return [("rule", (x, y, to_x, y)), *text_boxes(root), *head_boxes(root).items(), *stretches(root)]
+
+
+def collisions(things: list[tuple[str, Box]]) -> list[tuple[str, str]]:
+    """The things that lie on one another."""
+    return [
+        (name, other)
+        for k, (name, box) in enumerate(things)
+        for other, other_box in things[:k]
+        if overlap(box, other_box)
+    ]
+
+
+def parsed(text: str) -> ET.Element:
+    """A drawing as a tree."""
+    return ET.fromstring(text)  # noqa: S314 -- nobody's text but our own
+
+
+def drawn(edition: str = "caffe", missing: str | None = None, *, marks: bool = False) -> ET.Element:
+    """A drawing as a tree, on request with coverage of all transitions but one."""
+    covered = {name for name in identifiers(edition) if name != missing} if marks else None
+    return parsed(diamond_svg(edition, covered=covered))
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+@pytest.mark.parametrize("edition", NAMES)
+def test_same_text_every_time(draw: Callable[[str], str], edition: str) -> None:
+    """A drawing is the same text whenever it is asked for, in lines without trailing blanks."""
+    text = draw(edition)
+    assert text == draw(edition)
+    assert text.endswith("\n")
+    assert [line.rstrip() for line in text.split("\n")] == text.split("\n")
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+def test_default_edition_and_unknown_edition(draw: Callable[..., str]) -> None:
+    """Without an edition ``caffe`` is drawn, and an edition that is not declared is refused."""
+    assert draw("caffe") == draw()
+    assert len(NAMES) == len({draw(edition) for edition in NAMES})
+    with pytest.raises(DeclarationError, match="unknown edition 'torch'"):
+        draw("torch")
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_shows_every_arrow_call_and_note(edition: str) -> None:
+    """The SVG has one arrow per pair of heads, every call on its arrows, every refusal, and the destructor."""
+    root = drawn(edition)
+    arrows = dict(arrow_groups(root))
+    assert declared_arrows(edition) == {pair: texts(group, "smd-call") for pair, group in arrows.items()}
+    assert {head.name for head in EDITIONS[edition].heads} == set(head_boxes(root))
+    notes = " ".join(texts(root, "smd-note"))
+    for row in rows(edition):
+        if row.dest is None:
+            assert re.search(rf"{row.call.value}.*{row.refusal.value if row.refusal else 'the end'}", notes)
+
+
+def test_svg_notes_and_effects_of_caffe() -> None:
+    """What the notes say, and how guard variants of one call are merged, spelt out for Caffe's edition."""
+    root = drawn()
+    expected = [
+        "release in every head: (free), then the end",
+        "set_cpu_data(NULL) in every head: refused, null_data",
+        "set_gpu_data(NULL) in every head: refused, null_data",
+        "async_gpu_push in every head but HEAD_AT_CPU: refused, not_head_at_cpu",
+    ]
+    assert expected == texts(root, "smd-note")
+    arrow = dict(arrow_groups(root))["HEAD_AT_CPU", "SYNCED"]
+    expected = ["gpu_data", "(alloc) + copy to GPU", "async_gpu_push", "(alloc) + async copy to GPU"]
+    assert expected == texts(arrow, "smd-call", "smd-step")
+
+
+def test_svg_kinds_differ_in_more_than_colour() -> None:
+    """Arrows are grouped by copy direction, and tips and bullets of different kinds have different shapes."""
+    root = drawn()
+    looks = {pair: classes(group[0]) for pair, group in arrow_groups(root)}
+    to_gpu = {pair for pair, look in looks.items() if look == ["smd-gpu"]}
+    assert {("HEAD_AT_CPU", "HEAD_AT_GPU"), ("HEAD_AT_CPU", "SYNCED")} == to_gpu
+    to_cpu = {pair for pair, look in looks.items() if look == ["smd-cpu"]}
+    assert {("HEAD_AT_GPU", "HEAD_AT_CPU"), ("HEAD_AT_GPU", "SYNCED")} == to_cpu
+    keys = [group for group in root.findall(f"{SVG}g") if texts(group, "smd-call")]
+    bullets = {group[0].attrib["d"] for group in keys if "data-source" not in group.attrib}
+    assert len(bullets) == 4
+
+
+@pytest.mark.parametrize("marks", [False, True])
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
+    """No text, head or arrow lies on another, and all of it lies within the drawing."""
+    root = drawn(edition, marks=marks)
+    things = things_in(root)
+    assert not collisions(things)
+    _, _, width, height = numbers(root.attrib["viewBox"])
+    assert not [name for name, (x, y, to_x, to_y) in things if min(x, y, width - to_x, height - to_y) < 8]
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_arrows_keep_apart(edition: str) -> None:
+    """Two arrows are nowhere closer than 8 units."""
+    grown = [(name, (x - 4, y - 4, to_x + 4, to_y + 4)) for name, (x, y, to_x, to_y) in stretches(drawn(edition))]
+    assert not [pair for pair in collisions(grown) if pair[0] != pair[1]]
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
+    """An arrow that copies ends at the base of a closed tip, any other runs to the point of an open one."""
+    for _, group in arrow_groups(drawn(edition)):
+        way, tip = ends(group)
+        copies = classes(group[0])[0] in ("smd-gpu", "smd-cpu")
+        assert copies == list(group.iter(f"{SVG}path"))[1].attrib["d"].endswith("Z")
+        assert (8 if copies else 0) == sum(abs(a - b) for a, b in zip(way[-1], tip[1], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("element", "attribute", "value"),
+    [("text", "y", "96"), ("text", "x", "40"), ("rect", "y", "60"), ("path", "d", "M0 110L600 110")],
+)
+def test_planted_overlap_is_found(element: str, attribute: str, value: str) -> None:
+    """The overlap check sees a label moved onto another or onto an arrow, a moved head, and a stray arrow."""
+    root = drawn()
+    arrow = dict(arrow_groups(root))["UNINITIALIZED", "HEAD_AT_CPU"]
+    if element == "rect":
+        rect, name = root.findall(f"{SVG}rect")[1], next(n for n in root.iter(f"{SVG}text") if n.text == "HEAD_AT_CPU")
+        rect.set("y", value)
+        name.set("y", f"{float(value) + float(rect.attrib['height']) / 2 + 5:g}")
+    else:
+        found = [node for node in arrow.iter(f"{SVG}{element}") if attribute in node.attrib]
+        found[0 if element == "path" else 2].set(attribute, value)
+    assert collisions(things_in(root))
+
+
+def test_frames_overlap_nothing() -> None:
+    """With nothing covered, the frames of the warnings lie neither on one another nor on a head or an arrow."""
+    root = parsed(diamond_svg(covered=()))
+    frames: list[tuple[str, Box]] = []
+    for node in root.iter(f"{SVG}path"):
+        if "smd-frame" in classes(node):
+            x, y, to_x, to_y, _ = numbers(node.attrib["d"])
+            frames.append((f"frame at {x:g},{y:g}", (x, y, to_x, to_y)))
+    assert len(texts(root, "smd-call", "smd-note")) - 4 == len(frames)  # but for the four keys of the legend
+    assert not collisions(frames + list(head_boxes(root).items()) + stretches(root))
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_arrows_join_the_heads_they_say(edition: str) -> None:
+    """Every arrow starts on the border of its source, and its tip is on the border of its destination."""
+    root = drawn(edition)
+    heads = head_boxes(root)
+    for (source, dest), group in arrow_groups(root):
+        way, tip = ends(group)
+        for head, (x, y) in ((source, way[0]), (dest, tip[1])):
+            left, top, right, bottom = heads[head]
+            assert left <= x <= right
+            assert top <= y <= bottom
+            assert x in (left, right) or y in (top, bottom)
+
+
+def test_svg_is_symmetric() -> None:
+    """Mirrored, every arrow of Caffe's diamond lies where the arrow of the other side lay."""
+    heads, ways = head_boxes(drawn()), [ends(group)[0][:-1] for _, group in arrow_groups(drawn())]
+    assert heads["HEAD_AT_CPU"][0] == 600 - heads["HEAD_AT_GPU"][2]
+    around = [way for way in ways if len(way) > 2 and way[0][0] not in (285, 315)]
+    assert len(around) == 8
+    assert {tuple(way) for way in around} == {tuple((600 - x, y) for x, y in way) for way in around}
+
+
+def test_svg_can_be_inlined_many_times() -> None:
+    """The SVG has a name and a description, no id, and no class or selector outside its prefix."""
+    text, root = diamond_svg(), drawn()
+    assert root.get("role") == "img"
+    assert [f"{SVG}title", f"{SVG}desc"] == [node.tag for node in root][:2]
+    assert "edition caffe" in (root[0].text or "")
+    assert " id=" not in text
+    assert {True} == {name.startswith("smd") for node in root.iter() for name in classes(node)}
+    style = root.findtext(f"{SVG}style") or ""
+    selectors = re.sub(r"@media [^{]*\{|\{[^}]*\}", ",", style).replace("}", ",")
+    assert {".smd"} == {name.strip()[:4] for name in selectors.split(",") if name.strip()}
+
+
+def palettes() -> tuple[dict[str, str], dict[str, str]]:
+    light, dark = diamond_svg().split("@media (prefers-color-scheme:dark)")
+    read = re.compile(r"--smd-(\w+):#([0-9a-f]+)")
+    return dict(read.findall(light)), dict(read.findall(dark))
+
+
+def luminance(colour: str) -> float:
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    channels = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_svg_is_legible_in_light_and_dark() -> None:
+    """Both palettes name the same colours; text has a contrast of 4.5 to 1 and lines one of 3 to 1 (WCAG AA)."""
+    light, dark = palettes()
+    assert set(light) == set(dark)
+    for palette in (light, dark):
+        paper = luminance(palette["paper"])
+        for name in set(palette) - {"paper", "head"}:
+            low, high = sorted((paper, luminance(palette[name])))
+            assert (high + 0.05) / (low + 0.05) >= (4.5 if name in ("ink", "soft", "miss") else 3.0), name
+
+
+def test_svg_without_coverage_has_no_marks() -> None:
+    """Ticks and crosses appear only when coverage was asked for."""
+    body = diamond_svg().split("</style>")[1]
+    assert not [mark for mark in ("✓", "✗", "smd-miss") if mark in body]
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_svg_with_everything_covered(edition: str) -> None:
+    """With every transition covered every line has a tick, and nothing is a warning."""
+    root = drawn(edition, marks=True)
+    marks = [node.text for node in root.iter(f"{SVG}text") if node.text in ("✓", "✗")]
+    notes = texts(root, "smd-note")
+    assert ["✓"] * (sum(map(len, declared_arrows(edition).values())) + len(notes)) == marks
+    assert not [node for node in root.iter() if "smd-miss" in classes(node)]
+
+
+@pytest.mark.parametrize("missing", identifiers("caffe"))
+def test_svg_marks_the_one_that_is_missing(missing: str) -> None:
+    """One transition that is not covered puts a cross on one line, and a warning on its arrow alone."""
+    root = drawn(missing=missing, marks=True)
+    crossed = [group for group in root.iter(f"{SVG}g") if "✗" in [node.text for node in group]]
+    assert len(crossed) == 1
+    assert "smd-miss" in classes(crossed[0])
+    row, head = next((row, head) for row in rows("caffe") for head in row.source if row.identifier(head) == missing)
+    assert texts(crossed[0], "smd-call", "smd-note")[0].startswith(row.call.value)
+    warned = [pair for pair, group in arrow_groups(root) if "smd-miss" in classes(group[0])]
+    assert ([] if row.dest is None else [(head.name, row.dest.name)]) == warned
+
+
+def test_svg_with_nothing_covered() -> None:
+    """An empty collection is coverage of nothing, not the absence of coverage."""
+    root = parsed(diamond_svg(covered=()))
+    marks = {node.text for node in root.iter(f"{SVG}text") if node.text in ("✓", "✗")}
+    assert {"✗"} == marks
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_mermaid_shows_every_arrow_call_and_note(edition: str) -> None:
+    """The Mermaid source has the initial arrow, one edge per pair of heads, release from each, and the notes."""
+    text = mermaid(edition)
+    edges = re.findall(r"^    (\S+) --> (\S+)(?: : (.*))?$", text, re.MULTILINE)
+    heads = [head.name for head in EDITIONS[edition].heads]
+    initial = ("[*]", "UNINITIALIZED", "")
+    assert initial == edges[0]
+    assert [(head, "[*]", "release") for head in heads] == [edge for edge in edges if edge[1] == "[*]"]
+    found = {
+        (source, dest): [part for part in label.split("<br/>") if not part.startswith("[")]
+        for source, dest, label in edges[1:]
+        if dest != "[*]"
+    }
+    assert declared_arrows(edition) == found
+    assert not [label for *_, label in edges if set(":;") & set(label)]
+    note = text.split("note right of")[1]
+    refused = {f"{row.call.value}.*{row.refusal.value}" for row in rows(edition) if row.refusal}
+    assert not [pattern for pattern in refused if not re.search(pattern, note)]
+
+
+def cells_of(text: str) -> list[list[str]]:
+    """The header and the rows of the table in a Markdown text."""
+    lines = [line[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert set(lines[1]) == {"---"}
+    return [lines[0], *lines[2:]]
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_table_has_every_row_of_the_declaration(edition: str) -> None:
+    """Each cell has one line per row of its call and head: actions in order and next head, or refusal in bold."""
+    header, *lines = cells_of(markdown_table(edition))
+    assert ["call", *(head.name for head in EDITIONS[edition].heads)] == header
+    assert [call.value for call in head_machine(edition).calls] == [line[0] for line in lines]
+    cells = {(line[0], head): cell.split("<br>") for line in lines for head, cell in zip(header, line, strict=True)}
+    for row in rows(edition):
+        for head in row.source:
+            steps = ", ".join(action.value for action in row.actions) or "nothing"
+            end = f"**{row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
+            guards = row.identifier(head).partition("[")[2].replace(",", ", ")
+            line = f"`[{guards}` {end}" if guards else end
+            assert cells[row.call.value, head.name].count(line) == 1
+    found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")
+    assert len(identifiers(edition)) == found
+
+
+def test_table_cell_spelt_out() -> None:
+    """One cell with guards, as a reader sees it."""
+    header, *lines = cells_of(markdown_table())
+    cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
+    expected = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
+    assert expected == cells[Call.CPU_DATA.value]["HEAD_AT_GPU"]
+    assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**not_head_at_cpu**"
+
+
+@pytest.mark.parametrize("edition", NAMES)
+def test_matrix_has_every_configuration_and_call(edition: str) -> None:
+    """Decoded by its own legend, the Markdown matrix is the explored matrix."""
+    text = markdown_matrix(edition)
+    legend = {code: Action(name) for code, name in re.findall(r"`(\S+)` (\w+)", text.splitlines()[-1])}
+    header, *lines = cells_of(text)
+    calls = inputs(edition, null=True, mode=False)
+    assert ["configuration", *map(str, calls)] == header
+    assert [f"`{configuration}`" for configuration in configurations(edition)] == [line[0] for line in lines]
+    seen: set[Action] = set()
+    for (before, entries), line in zip(matrix(edition).items(), lines, strict=True):
+        for call, cell in zip(calls, line[1:], strict=True):
+            entry = entries[call]
+            if entry.refusal is not None:
+                assert f"**{entry.refusal.value}**" == cell, (before, call)
+                continue
+            codes, _, after = cell.replace("`", "").partition("→ ")
+            assert (entry.actions, str(entry.after)) == (tuple(legend[code] for code in codes.split()), after)
+            seen.update(entry.actions)
+    assert seen == set(legend.values())
+
+
+def test_matrix_of_caffe_spelt_out() -> None:
+    """Caffe's matrix is 17 by 9, with a code of its own for every action."""
+    header, *lines = cells_of(markdown_matrix())
+    assert len(lines) == 17
+    assert len(header) == 1 + 9
+    cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
+    assert cells["`C:o-`"]["async_gpu_push"] == "`DA h2d*` → `S:oo`"
+    assert cells["`S:oe`"]["set_cpu_data(NULL)"] == "**null_data**"
+    legend = markdown_matrix().splitlines()[-1]
+    assert len(set(re.findall(r"`(\S+)`", legend))) == len(Action)
