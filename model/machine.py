@@ -109,6 +109,19 @@ class HeadMachine:
         """The `transitions` event of a call."""
         return cast("Dispatchable", self._machine.events[call.value])
 
+    def row(self, call: Call, head: SyncedHead, facts: Fact, data: bool = True) -> Transition:
+        """The row that decides a call: the one whose guards hold.
+
+        Raises
+        ------
+        KeyError
+            If the edition has no such call or head.
+        """
+        for row in self.declaration.rows:
+            if row.call is call and head in row.source and enabled(row, facts, data):
+                return row
+        raise KeyError(f"{self.edition.name} has no row for {call.value} in {head.name}")
+
     def bind(self, actions: object) -> BoundHead:
         """Drive an object that has a method for every action.
 

@@ -1,0 +1,46 @@
+"""What a mirrored memory must do, and a kit that finds out whether one does.
+
+``requirements`` are numbered sentences.  ``oracle`` predicts by thinking about which copies are fresh, and never
+reads the transition table.  ``kit`` puts a ``subject`` to every check: words from the state space (``suites``),
+edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` and seen through the
+instrumented allocators of ``ledger``.  ``faults`` are wrong memories that the kit must refuse, and ``evidence``
+compares the model with what was observed of Caffe.  Nothing here imports the runtime.
+"""
+
+from .coverage import Coverage
+from .evidence import compare_model, evidence
+from .faults import FAULTS, Fault, Kill, kill_table, run_fault
+from .kit import Conformance, SuiteResult, check_conformance, requirements_for, suite_names
+from .ledger import Ledger, RecordingAllocator
+from .oracle import Oracle
+from .port import Port
+from .requirements import REQUIREMENTS, Requirement
+from .subject import Bench, Maker, Subject, Violation
+from .trial import Trial
+
+__all__ = [
+    "FAULTS",
+    "REQUIREMENTS",
+    "Bench",
+    "Conformance",
+    "Coverage",
+    "Fault",
+    "Kill",
+    "Ledger",
+    "Maker",
+    "Oracle",
+    "Port",
+    "RecordingAllocator",
+    "Requirement",
+    "Subject",
+    "SuiteResult",
+    "Trial",
+    "Violation",
+    "check_conformance",
+    "compare_model",
+    "evidence",
+    "kill_table",
+    "requirements_for",
+    "run_fault",
+    "suite_names",
+]

@@ -47,16 +47,11 @@ def _started(bench: Bench, *word: Input, size: int = _SIZE) -> Trial:
 
 
 def own_host_buffer(bench: Bench) -> Trial:
-    """The memory's own host buffer, whole or in part, is not adopted (R35)."""
+    """The memory's own host buffer is not adopted (R35)."""
     trial = _started(bench, _WRITE)
     own = trial.subject.mutable_cpu_data()
-    for text, part in (("", own), ("[8:]", own[8:])):
-        _refused(
-            trial,
-            "R35-own-buffer-refused",
-            f"memory.set_cpu_data(memory.mutable_cpu_data(){text})",
-            lambda part=part: trial.subject.set_cpu_data(part),
-        )
+    line = "memory.set_cpu_data(memory.mutable_cpu_data())"
+    _refused(trial, "R35-own-buffer-refused", line, lambda: trial.subject.set_cpu_data(own))
     return trial
 
 
@@ -128,8 +123,7 @@ def adopted_buffer_lives(bench: Bench) -> Trial:
         raise Violation("R40-kept-alive", f"cpu_data raised {error!r}", tuple(trial.script)) from error
     if watch() is None or shown != content:
         raise Violation("R40-kept-alive", "the adopted buffer was let go", tuple(trial.script))
-    trial.script.append("memory.close()")
-    trial.subject.close()
+    trial.oracle = trial.oracle.adopt("cpu", content).after
     return trial
 
 

@@ -6,6 +6,7 @@ request they make the k-th call fail.  They are how the kit sees what a memory d
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -84,7 +85,7 @@ class Ledger:
         Frees of what this allocator has not out: the kind (``"external"``, ``"pinned"`` for the wrong kind of
         host memory, or ``"stray"``) and a sentence.  Refused, and remembered even if the memory hides the error.
     adopted : list
-        Pointers that `adopt` returned.
+        Weak references to the pointers that `adopt` returned: keeping them alive is the memory's duty.
     in_flight : list
         Copies on streams: source, destination and an event.
     freed_in_flight : list of str
@@ -196,14 +197,14 @@ class RecordingAllocator:
     def adopt(self, buffer: object, byte_size: int) -> Any:
         """Adopt, and remember that the pointer is not ours."""
         ptr = self.inner.adopt(buffer, byte_size)
-        self._ledger.adopted.append(ptr)
+        self._ledger.adopted.append(weakref.ref(ptr))
         return ptr
 
     def _stray(self, ptr: Any, found: tuple[Any, Entry] | None) -> tuple[str, str]:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
-        if any(ptr is adopted for adopted in self._ledger.adopted):
+        if ptr is not None and any(ptr is adopted() for adopted in self._ledger.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'what is not allocated'}"
 

@@ -9,7 +9,8 @@ requirement it breaks.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from syncedmem.model import Call, Input, Mode, SyncedHead, using_mode
 
@@ -19,9 +20,11 @@ from .subject import Bench, Subject, Violation
 from .verdict import difference, refusal_requirement, success_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["State", "Trial", "pattern"]
+
+P = ParamSpec("P")
 
 State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode: what coverage is counted in."""
@@ -47,6 +50,23 @@ def pattern(number: int, size: int) -> bytes:
     """Bytes that differ from those of every other number, everywhere they can."""
     start = number * 7 % 251
     return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
+
+
+def _blaming(act: Callable[Concatenate[Trial, P], None]) -> Callable[Concatenate[Trial, P], None]:
+    """Whatever a subject makes the kit stumble over is a violation, not a failure of the kit."""
+
+    @wraps(act)
+    def blamed(trial: Trial, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            act(trial, *args, **kwargs)
+        except Violation:
+            raise
+        except Exception as error:
+            requirement = "R10-same-bytes" if trial.size else "R44-size-zero"
+            message = f"looking at the memory raised {type(error).__name__}: {error}"
+            raise Violation(requirement, message, tuple(trial.script)) from error
+
+    return blamed
 
 
 class Trial:
@@ -75,10 +95,18 @@ class Trial:
         host = RecordingAllocator(bench.host, self.ledger, "cpu")
         device = None if bench.device is None else RecordingAllocator(bench.device, self.ledger, "gpu")
         with using_mode(mode):
-            self.subject: Subject = bench.make(size, host=host, device=device)
+            self.subject: Subject = self._make(host, device)
         self._require(not self.ledger.entries, "R01-lazy", "making a memory called its allocators")
         self._compare_head("R02-uninitialized")
         self._compare_flags()
+
+    def _make(self, host: Any, device: Any) -> Subject:
+        try:
+            return self.bench.make(self.size, host=host, device=device)
+        except Exception as error:
+            message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
+            requirement = "R01-lazy" if self.size else "R44-size-zero"
+            raise Violation(requirement, message, tuple(self.script)) from error
 
     @property
     def size(self) -> int:
@@ -93,6 +121,7 @@ class Trial:
 
     # --- doing
 
+    @_blaming
     def perform(self, entry: Input) -> None:
         """Do one thing, and compare everything.
 
@@ -112,13 +141,17 @@ class Trial:
         raised, view = self._invoke(entry, argument)
         self._compare_calls(entry, expected, self.ledger.entries[start:], raised)
         self._compare_refusal(entry, expected, raised)
-        if raised is None and argument is not None and entry.call in _ADOPTIONS:
+        adopted = raised is None and argument is not None and entry.call in _ADOPTIONS
+        if adopted:
             self._external[_SIDES[entry.call]] = argument
         self.oracle = expected.after
-        self._compare_situation(entry, view)
+        self._compare_situation(entry, view, raised)
+        if adopted:
+            self._write_as_caller(_SIDES[entry.call], argument)
         if raised is None and entry.call in _WRITES:
             self._write(_SIDES[entry.call], view)
 
+    @_blaming
     def perform_failing(self, entry: Input, k: int, *, partial: bool = False) -> None:
         """Do one thing whose k-th allocator call fails; nothing must have changed, and then it must work.
 
@@ -147,9 +180,11 @@ class Trial:
         except Violation as violation:
             self._require(False, "R34-works-after-failure", f"afterwards: {violation}")
 
+    @_blaming
     def synchronize(self) -> None:
         """Wait for every push."""
-        self.script.append("stream.synchronize()")
+        if self._streams:
+            self.script.append("# wait for every stream")
         for stream in self._streams:
             try:
                 self._device.record(stream).synchronize()
@@ -157,6 +192,7 @@ class Trial:
                 self._require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
         self._compare_bytes()
 
+    @_blaming
     def finish(self) -> None:
         """Release, and look for what is left.
 
@@ -209,9 +245,7 @@ class Trial:
 
     def _invoke(self, entry: Input, argument: Any) -> tuple[Exception | None, Any]:
         method = "close" if entry.call is Call.RELEASE else entry.call.value if entry.call else ""
-        shown = {"set_cpu_data": "host_buffer", "set_gpu_data": "device_array"}.get(method, "")
-        shown = "stream=stream" if entry.call is Call.ASYNC_GPU_PUSH else shown if entry.data else "None"
-        self.script.append(f"memory.{method}({shown})")
+        self.script.append(f"memory.{method}({self._shown_argument(entry)})")
         arguments = (argument,) if entry.call in _ADOPTIONS else ()
         keywords = {"stream": argument} if entry.call is Call.ASYNC_GPU_PUSH else {}
         current = None if self.bench.device is None else self.bench.device.current_ordinal()
@@ -225,14 +259,41 @@ class Trial:
             self._require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
         return outcome
 
+    def _shown_argument(self, entry: Input) -> str:
+        if entry.call is Call.ASYNC_GPU_PUSH:
+            return "stream=memory.device.stream()"
+        if entry.call not in _ADOPTIONS:
+            return ""
+        buffer = f"bytearray({self.size})" if entry.call is Call.SET_CPU_DATA else f"memory.device.empty({self.size})"
+        return buffer if entry.data else "None"
+
     def _write(self, side: Side, view: Any) -> None:
         content = pattern(self._number, self.size)
-        self.script[-1] += "  # and write through it"
+        value = content[0] if content else 0
+        written = f"[:] = {value}" if side == "cpu" else f".set(numpy.full({self.size}, {value}, 'uint8'))"
+        self.script[-1] += written
         if side == "cpu":
             memoryview(view).cast("B")[: self.size] = content
         else:
             self._put(view, content)
         self.oracle = self.oracle.written(side, content)
+
+    def _write_as_caller(self, side: Side, buffer: Any) -> None:
+        """Write into a buffer that was just adopted: the memory must hold the buffer, not a copy of it.
+
+        Looking at a fresh side does nothing, so this look leaves the state as it is.
+        """
+        self._number += 1
+        content = pattern(self._number, self.size)
+        self.script[-1] += "  # and write into that buffer"
+        if side == "cpu":
+            memoryview(buffer)[: self.size] = content
+        else:
+            self._put(buffer, content)
+        self.oracle = self.oracle.written(side, content)
+        look = Call.CPU_DATA if side == "cpu" else Call.GPU_DATA
+        with using_mode(self.mode):
+            self._compare_view(look, side, getattr(self.subject, look.value)())
 
     # --- comparing
 
@@ -256,12 +317,14 @@ class Trial:
         if expected.refused:
             self._require(raised is not None, refusal_requirement(entry, self.oracle), f"{name} was not refused")
         else:
-            requirement = success_requirement(entry, expected)
+            requirement = success_requirement(entry, expected) if self.size else "R44-size-zero"
             self._require(raised is None, requirement, f"{name} raised {type(raised).__name__}: {raised}")
 
-    def _compare_situation(self, entry: Input, view: Any) -> None:
+    def _compare_situation(self, entry: Input, view: Any, raised: object) -> None:
         if self.oracle.released:
             return
+        if raised is None and entry.call in _READS + _WRITES:
+            self._require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
         self._compare_head(_head_requirement(entry, self.visited[-1][0][0]))
         self._compare_flags()
         if view is not None and entry.call in _SIDES:
@@ -317,6 +380,7 @@ class Trial:
                     f"the {side} side holds {_short(found)}, expected {_short(copy.content)}",
                 )
 
+    @_blaming
     def compare_untouched(self) -> None:
         """After something was done to another memory: look at this one.
 

@@ -1,0 +1,16 @@
+"""Planted faults: wrong memories that the kit must refuse, at least one for every requirement.
+
+Each is `syncedmem.spec.port.Port` with one step done wrong, labelled with the requirement it breaks and with
+where the fault comes from: an erratum of a seed text, a real issue, a state of Caffe's own history, or a
+system that does it so.  They test the kit, and people who write a driver for a port can test that with them.
+"""
+
+from __future__ import annotations
+
+from .registry import FAULTS, Fault
+from .selftest import Kill, kill_table, run_fault
+
+# The faults register themselves.
+from . import copies, edges, flights, ownership  # noqa: E402, I001 -- after the registry they need
+
+__all__ = ["FAULTS", "Fault", "Kill", "copies", "edges", "flights", "kill_table", "ownership", "run_fault"]

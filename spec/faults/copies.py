@@ -1,0 +1,260 @@
+"""Wrong heads, and copies and fills that are missing, needless or wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ..port import Port
+from .registry import planted
+
+# ruff: noqa: D102 -- a fault says what it does wrong in its class; its methods are Port's
+
+
+@planted("R01-lazy", "Kokkos DualView allocates both sides at once")
+class EagerAllocation(Port):
+    """Host memory is allocated when the memory is made."""
+
+    def set_up(self) -> None:
+        if self.size:
+            self.got_cpu(*self.malloc_cpu())
+
+
+@planted("R02-uninitialized", "Caffe 7149de51c, the first version")
+class InitiallySynced(Port):
+    """A fresh memory says SYNCED, so the first access finds nothing to do."""
+
+    def set_up(self) -> None:
+        self.head = SyncedHead.SYNCED
+
+
+@planted("R03-allocate-when-needed", "HOOMD, AMReX: both sides at first use")
+class BothSidesAtOnce(Port):
+    """The first touch of the host allocates the device side too."""
+
+    def zero_cpu(self, pointer: Any, pinned: bool) -> None:
+        super().zero_cpu(pointer, pinned)
+        if self.device is not None and self.size:
+            self.gpu_ptr, self.own_gpu_data = self.malloc_gpu(), True
+
+
+@planted("R04-exact-size", "PR #3138 passes a count of elements where bytes are meant")
+class RoundedSize(Port):
+    """Allocations are rounded up to eight bytes."""
+
+    def bytes(self) -> int:
+        return -(-self.size // 8) * 8
+
+
+@planted("R04-exact-size", "PR #3138, the other way round")
+class HalfCopied(Port):
+    """Only half of the bytes are copied up."""
+
+    def copy_up(self, pointer: Any) -> None:
+        self.device.memcpy(self.cpu_ptr, pointer, self.size // 2, 1)
+
+
+@planted("R05-zeroed-first", "mini-caffe drops it; 001 never mentions it")
+class HostNotZeroed(Port):
+    """Host memory is not zeroed at first touch."""
+
+    def zero_cpu(self, pointer: Any, pinned: bool) -> None:
+        del pointer, pinned
+
+
+@planted("R05-zeroed-first", "PETSc: a device array is not zeroed")
+class DeviceNotZeroed(Port):
+    """Device memory is not zeroed at first touch."""
+
+    def zero_gpu(self, pointer: Any) -> None:
+        del pointer
+
+
+@planted("R06-zero-only-first", "a common port: calloc everywhere")
+class ZeroBeforeCopyDown(Port):
+    """Host memory is zeroed although it is copied over at once."""
+
+    def copy_down(self, pointer: Any) -> None:
+        if self.cpu_ptr is None:
+            super().zero_cpu(pointer, self.pinned_now())
+        super().copy_down(pointer)
+
+
+@planted("R06-zero-only-first", "OpenCL Caffe initialises in every allocation")
+class ZeroBeforePush(Port):
+    """Device memory is zeroed before a push fills it."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        if self.gpu_ptr is None:
+            self.zero_gpu(pointer)
+        super().push(pointer, stream)
+
+
+@planted("R07-copy-down", "000:142, #ifdef CPU_ONLY the wrong way round")
+class InvertedCpuOnly(Port):
+    """Copying down ends with NO_GPU in the build that has a GPU."""
+
+    def need_cpu(self) -> None:
+        self.refuse("NO_GPU")
+
+
+@planted("R07-copy-down", "Caffe 7149de51c: the copy is inside the allocation branch")
+class CopiesDownOnlyOnce(Port):
+    """Only the copy that comes with the allocation is made."""
+
+    def copy_down(self, pointer: Any) -> None:
+        if self.cpu_ptr is None:
+            super().copy_down(pointer)
+
+
+@planted("R07-copy-down", "NVIDIA/caffe copy_from_gpu=false as the default")
+class WriteOnlyHost(Port):
+    """mutable_cpu_data hands the host side out without bringing it up to date."""
+
+    def mutable_cpu_data(self) -> Any:
+        if self.head is SyncedHead.HEAD_AT_GPU and self.cpu_ptr is not None:
+            self.head = SyncedHead.HEAD_AT_CPU
+        return super().mutable_cpu_data()
+
+
+@planted("R08-copy-up", "Caffe 7149de51c")
+class CopiesUpOnlyOnce(Port):
+    """Only the copy that comes with the allocation is made."""
+
+    def copy_up(self, pointer: Any) -> None:
+        if self.gpu_ptr is None:
+            super().copy_up(pointer)
+
+
+@planted("R08-copy-up", "a hidden counter")
+class ThirdCopyUpSkipped(Port):
+    """The third copy up is not made."""
+
+    ups = 0
+
+    def copy_up(self, pointer: Any) -> None:
+        self.ups += 1
+        if self.ups != 3:
+            super().copy_up(pointer)
+
+
+@planted("R07-copy-down", "a hidden counter")
+class FifthCopyDownSkipped(Port):
+    """The fifth copy down is not made."""
+
+    downs = 0
+
+    def copy_down(self, pointer: Any) -> None:
+        self.downs += 1
+        if self.downs != 5:
+            super().copy_down(pointer)
+
+
+@planted("R09-no-needless-copy", "HOOMD: writing always copies")
+class CopiesAgainWhenSynced(Port):
+    """mutable_gpu_data copies up although both sides are fresh."""
+
+    def mutable_gpu_data(self) -> Any:
+        if self.head is SyncedHead.SYNCED and not self.closed:
+            self.land()
+            self.copy_up(self.gpu_ptr)
+        return super().mutable_gpu_data()
+
+
+@planted("R09-no-needless-copy", "pycaffe: every read of .data is a write")
+class CopiesOnEveryRead(Port):
+    """cpu_data copies down whenever there is a device side."""
+
+    def to_cpu(self) -> None:
+        if self.head is SyncedHead.SYNCED:
+            self.land()
+            self.copy_down(self.cpu_ptr)
+        super().to_cpu()
+
+
+@planted("R10-same-bytes", "#2998: a copy that was not waited for")
+class SpoiltCopy(Port):
+    """The first byte is wrong after a copy down."""
+
+    def copy_down(self, pointer: Any) -> None:
+        super().copy_down(pointer)
+        if self.size:
+            memoryview(pointer)[0] ^= 1
+
+
+@planted("R10-same-bytes", "numba#5821: writes to a temporary are lost")
+class DeviceViewIsCopy(Port):
+    """mutable_gpu_data hands out a copy, and what is written to it is lost."""
+
+    def mutable_gpu_data(self) -> Any:
+        view = super().mutable_gpu_data()
+        copy = self.device.empty(self.size)
+        if self.size:
+            self.device.inner.memcpy(view, copy, self.size, 3)
+        return copy
+
+
+@planted("R10-same-bytes", "000:236, void mutable_gpu_data()")
+class ReturnsNothing(Port):
+    """mutable_gpu_data returns nothing."""
+
+    def mutable_gpu_data(self) -> Any:
+        super().mutable_gpu_data()
+
+
+@planted("R11-head", "Caffe 7149de51c, half mended")
+class FirstTouchSyncs(Port):
+    """The first touch of a side says SYNCED although the other side does not exist."""
+
+    def first_head(self, head: SyncedHead) -> SyncedHead:
+        return SyncedHead.SYNCED if head is SyncedHead.HEAD_AT_CPU else head
+
+
+@planted("R12-read-keeps", "002:32, going to the device leaves HEAD_AT_GPU")
+class ReadingMovesHead(Port):
+    """Reading on the device makes the host stale."""
+
+    def copied_up(self, pointer: Any, fresh: bool) -> None:
+        super().copied_up(pointer, fresh)
+        self.head = SyncedHead.HEAD_AT_GPU
+
+
+@planted("R12-read-keeps", "002:32 mirrored")
+class ReadingDownMovesHead(Port):
+    """Reading on the host makes the device stale."""
+
+    def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
+        super().copied_down(pointer, pinned, fresh)
+        self.head = SyncedHead.HEAD_AT_CPU
+
+
+@planted("R13-write-makes-stale", "#3357: writes behind the tracker's back")
+class HostWriteUnnoticed(Port):
+    """mutable_cpu_data leaves SYNCED, so the device never hears of the write."""
+
+    def wrote_cpu(self) -> None:
+        if self.head is not SyncedHead.SYNCED:
+            super().wrote_cpu()
+
+
+@planted("R13-write-makes-stale", "gt4py: an exported array that does not mark its owner dirty")
+class DeviceWriteUnnoticed(Port):
+    """mutable_gpu_data leaves SYNCED, so the host never hears of the write."""
+
+    def wrote_gpu(self) -> None:
+        if self.head is not SyncedHead.SYNCED:
+            super().wrote_gpu()
+
+
+@planted("R53-independent", "a static scratch buffer")
+class ZeroesItsNeighbour(Port):
+    """The first touch of one memory zeroes the host side of the one that was touched before it."""
+
+    last: Any = None
+
+    def zero_cpu(self, pointer: Any, pinned: bool) -> None:
+        super().zero_cpu(pointer, pinned)
+        if type(self).last is not None:
+            memoryview(type(self).last)[:] = bytes(len(type(self).last))
+        type(self).last = pointer

@@ -1,0 +1,118 @@
+"""Wrong pushes: synchronous ones, forbidden ones, and copies in flight that nobody waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ..port import Port
+from .registry import planted
+
+# ruff: noqa: D102 -- a fault says what it does wrong in its class; its methods are Port's
+
+
+@planted("R21-push", "000:249: 'stream synchronisation'")
+class SynchronousPush(Port):
+    """async_gpu_push copies at once and queues nothing."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        del stream
+        self.copy_up(pointer)
+
+
+@planted("R21-push", "003:25 leaves the head out")
+class PushKeepsHead(Port):
+    """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
+
+    def pushed(self) -> None:
+        pass
+
+
+@planted("R21-push", "a hidden counter")
+class FourthPushSkipped(Port):
+    """The fourth push queues nothing."""
+
+    pushes = 0
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        self.pushes += 1
+        if self.pushes != 4:
+            super().push(pointer, stream)
+
+
+@planted("R29-allocated-once", "a missing test for NULL, 000:253")
+class PushAllocatesAgain(Port):
+    """async_gpu_push allocates although there is device memory."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        if self.own_gpu_data and self.size:
+            self.device.release(self.device.allocate(self.size))
+        super().push(pointer, stream)
+
+
+@planted("R22-push-refused", "CHECK compiled out; 000:252")
+class PushAlwaysAllowed(Port):
+    """async_gpu_push does nothing where it should refuse."""
+
+    def async_gpu_push(self, *, stream: Any) -> None:
+        if self.closed or self.device is None or self.head is SyncedHead.HEAD_AT_CPU:
+            super().async_gpu_push(stream=stream)
+
+
+@planted("R22-push-refused", "a push that brings the host side up to date first")
+class PushFromAnywhere(Port):
+    """async_gpu_push makes HEAD_AT_CPU of any head before it starts."""
+
+    def check_pushable(self) -> None:
+        if self.head is SyncedHead.UNINITIALIZED:
+            self.to_cpu()
+        self.head = SyncedHead.HEAD_AT_CPU if self.cpu_ptr is not None else self.head
+        super().check_pushable()
+
+
+@planted("R41-in-flight-not-written", "H3: mutable_cpu_data overtakes the copy")
+class WritesInFlight(Port):
+    """mutable_cpu_data does not wait for a push."""
+
+    def mutable_cpu_data(self) -> Any:
+        flight, self.flight = self.flight, None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@planted("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")
+class FreesInFlight(Port):
+    """Release does not wait for a push."""
+
+    def close(self) -> None:
+        self.flight = None
+        super().close()
+
+
+@planted("R42-in-flight-not-freed", "H3: set_cpu_data frees memory in flight")
+class AdoptsInFlight(Port):
+    """set_cpu_data does not wait for a push."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        flight, self.flight = self.flight, None
+        super().set_cpu_data(data)
+        self.flight = flight
+
+
+@planted("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
+class ReadsInFlight(Port):
+    """gpu_data does not order itself after a push."""
+
+    def follow(self) -> None:
+        pass
+
+
+@planted("R52-bad-stream-refused", "NULL as the default stream")
+class AnyStream(Port):
+    """async_gpu_push copies at once when it gets no stream."""
+
+    def check_stream(self, stream: Any) -> None:
+        if stream is not None:
+            super().check_stream(stream)

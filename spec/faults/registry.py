@@ -1,0 +1,58 @@
+"""The list of planted faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..port import Port
+
+__all__ = ["FAULTS", "Fault", "planted"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A wrong memory.
+
+    Attributes
+    ----------
+    name : str
+    requirement : str
+        What it breaks.
+    source : str
+        Where the fault comes from.
+    bench : {"device", "no device"}
+        The kind of bench it shows on.
+    make : type
+        The wrong memory; a `Maker`.
+    """
+
+    name: str
+    requirement: str
+    source: str
+    bench: Literal["device", "no device"]
+    make: type[Port]
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in a sentence."""
+        return (self.make.__doc__ or "").strip()
+
+
+FAULTS: dict[str, Fault] = {}
+"""Every planted fault by name."""
+
+
+def planted(
+    requirement: str, source: str, *, bench: Literal["device", "no device"] = "device"
+) -> Callable[[type[Port]], type[Port]]:
+    """Register a wrong memory under the name of its class."""
+
+    def register(make: type[Port]) -> type[Port]:
+        FAULTS[make.__name__] = Fault(make.__name__, requirement, source, bench, make)
+        return make
+
+    return register
