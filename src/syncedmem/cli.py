@@ -1,0 +1,243 @@
+"""The command line: ``verify``, ``devices`` and ``diagram``."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from . import __version__
+from .model import EDITIONS, SyncedMemoryError
+from .model.diamond import diamond_svg
+from .model.mermaid import mermaid
+from .model.tables import markdown_matrix, markdown_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .verification import DeviceVerdict, Verification
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Host/device mirrored memory as Caffe defined it: check it, list the devices, draw the machine.",
+)
+
+DEFAULT_OUT = Path("build/verify")
+_DEFAULT_STEPS = 6000
+_COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
+
+
+class Format(enum.StrEnum):
+    """What ``diagram`` can write."""
+
+    MERMAID = "mermaid"
+    SVG = "svg"
+    MARKDOWN = "markdown"
+    MATRIX = "matrix"
+
+
+_WRITERS: dict[Format, Callable[[str], str]] = {
+    Format.MERMAID: mermaid,
+    Format.SVG: diamond_svg,
+    Format.MARKDOWN: markdown_table,
+    Format.MATRIX: markdown_matrix,
+}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def verify(
+    *,
+    device: Annotated[
+        list[str] | None, typer.Option(help="Only this one (repeatable): cpu, simulated, simulated-seeded, opencl, cuda.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=0, help="Generated steps on each device.")] = _DEFAULT_STEPS,
+    seed: Annotated[int, typer.Option(help="Of the generated walks; the same seed takes the same walks.")] = 0,
+    json_path: Annotated[
+        str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON there too; - for standard output.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where index.html and report.json go.")] = DEFAULT_OUT,
+) -> None:
+    """Check the model, then every device of this machine, against the spec.
+
+    Exits with 0 if everything that is here passed, and with 1 if something failed.
+    """
+    from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from .verification import BENCHES, verify as run  # noqa: PLC0415
+
+    console = Console(stderr=json_path == "-")
+    names = tuple(device or BENCHES)
+    with _progress(console) as progress:
+        result = run(names, steps=steps, seed=seed, on_device=lambda name: _follow(progress, name))
+    data = json.dumps(result.as_json(), indent=2) + "\n"
+    _write(out / "index.html", page(result))
+    _write(out / "report.json", data)
+    _print_verification(console, result)
+    console.print(f"Report: {out / 'index.html'}", highlight=False, soft_wrap=True)
+    if json_path == "-":
+        sys.stdout.write(data)
+    elif json_path is not None:
+        _write(Path(json_path), data)
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def devices(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the devices: what is here, and why what is not here is not."""
+    from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
+
+    found = probe()
+    if as_json:
+        typer.echo(json.dumps([vars(report) for report in found], indent=2))
+        return
+    table = Table("device", "available", "what it is, or what is missing")
+    for report in found:
+        mark = "[green]yes[/green]" if report.available else "[dim]no[/dim]"
+        table.add_row(report.name, mark, escape(report.detail))
+    Console().print(table)
+
+
+@app.command()
+def diagram(
+    *,
+    format_: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MERMAID,
+    edition: Annotated[str, typer.Option(help=f"One of {', '.join(EDITIONS)}.")] = "caffe",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to a file instead of standard output.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if the file of -o is not up to date.")] = False,
+) -> None:
+    """Draw the head machine from its one declaration."""
+    text = _WRITERS[format_](edition)
+    if check and out is None:
+        raise typer.BadParameter("--check needs a file to compare with: -o FILE")
+    if out is None:
+        sys.stdout.write(text)
+    elif not check:
+        _write(out, text)
+    elif not out.is_file() or out.read_text(encoding="utf-8") != text:
+        typer.echo(f"{out} is not up to date: write it again without --check", err=True)
+        raise typer.Exit(1)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _progress(console: Console) -> Progress:
+    columns: tuple[Any, ...] = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[cases]} cases"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True)
+
+
+def _follow(progress: Progress, name: str) -> Callable[[str, int], None]:
+    """A bar for one device, pulsing because nobody knows how many walks there will be."""
+    task = progress.add_task(name, total=None, cases="0")
+    for earlier in progress.tasks[:-1]:
+        progress.remove_task(earlier.id)
+
+    def show(suite: str, cases: int) -> None:
+        progress.update(task, description=f"{name}: {suite}", cases=f"{cases:,}")
+
+    return show
+
+
+def _print_verification(console: Console, result: Verification) -> None:
+    counts = result.model.counts
+    console.print(
+        f"Model: {counts['configurations']} configurations, {counts['cells']} cells ({counts['refusals']} refused), "
+        f"{counts['states']} states, {counts['transitions']} transitions; "
+        + ("[bold red]differs from Caffe[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]")
+    )
+    for problem in result.model.problems:
+        console.print(f"  {problem}", style="red", markup=False)
+    table = Table("device", "status", "cells", "transitions", "walks", "steps", "requirements", "seconds")
+    for device in result.devices:
+        table.add_row(*_row(device))
+    console.print(table)
+    for device in result.devices:
+        _print_failure(console, device)
+    console.print("[green]passed[/green]" if result.passed else "[bold red]failed[/bold red]", end=". ")
+
+
+def _row(device: DeviceVerdict) -> list[str]:
+    found = device.conformance
+    status = f"[{_COLOURS[device.status]}]{device.status}[/]"
+    if found is None:
+        return [device.name, status, "", "", "", "", "", ""]
+    statuses = list(map(found.status, _requirement_ids()))
+    checked = [status for status in statuses if status != "not checked"]
+    covered = found.coverage
+    return [
+        device.name,
+        status,
+        str(covered.cells),
+        f"{covered.transitions}/{covered.transitions + covered.missing}",
+        f"{found.walks:,}",
+        f"{found.steps:,}",
+        f"{checked.count('passed')}/{len(checked)}",
+        f"{found.seconds:.1f}",
+    ]
+
+
+def _requirement_ids() -> list[str]:
+    from .spec import REQUIREMENTS  # noqa: PLC0415 -- as in verify
+
+    return list(REQUIREMENTS)
+
+
+def _print_failure(console: Console, device: DeviceVerdict) -> None:
+    if device.conformance is None:
+        console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
+        return
+    for violation in device.conformance.violations[:1]:
+        console.print(f"\n{device.name} breaks {violation.requirement}: {violation.message}", style="red", markup=False)
+        console.print("The shortest way to see it:\n", markup=False)
+        header = "import numpy\nfrom syncedmem import Mode, SimulatedDeviceAllocator, SyncedMemory, set_mode\n"
+        console.print("\n".join((header, *violation.script)), markup=False, highlight=False, soft_wrap=True)
+    if device.conformance.coverage.missing:
+        missing = device.conformance.coverage.missing
+        console.print(f"{device.name}: {missing} transitions were never taken", style="red", markup=False)
+
+
+def main() -> None:
+    """Run the command line; errors of this package become one line and exit status 2."""
+    try:
+        app()
+    except (SyncedMemoryError, OSError) as error:
+        typer.echo(f"syncedmem: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

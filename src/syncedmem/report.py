@@ -1,0 +1,149 @@
+"""The verification as a page: one file, no script, readable on a phone and in the dark."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from . import __version__
+from .model.diamond import diamond_svg
+from .spec import REQUIREMENTS
+
+if TYPE_CHECKING:
+    from .verification import DeviceVerdict, Verification
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --text: #1b1f24; --soft: #57606a; --line: #d0d7de; --back: #ffffff;
+        --good: #00664a; --bad: #b3261e; --shade: #f6f8fa; }
+@media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --soft: #9da7b1; --line: #3a424b; --back: #0d1117;
+        --good: #4ac99b; --bad: #ff8a80; --shade: #161b22; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem; max-width: 62rem; font: 16px/1.5 system-ui, sans-serif;
+       color: var(--text); background: var(--back); }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+p { margin: .4rem 0; } .soft { color: var(--soft); }
+.passed { color: var(--good); } .failed { color: var(--bad); font-weight: 600; } .unavailable { color: var(--soft); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
+th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { font-weight: 600; } td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.mark { text-align: center; } td.wide { min-width: 16rem; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: .8rem 0; }
+dl div { background: var(--shade); border-radius: .5rem; padding: .6rem .8rem; }
+dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
+pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x: auto; font-size: .8rem; }
+figure { margin: 0; }
+"""
+
+_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
+
+
+def page(result: Verification) -> str:
+    """The whole report."""
+    verdict = "passed" if result.passed else "failed"
+    drawn = "".join(
+        f"<h2>The machine, as {title}</h2><figure>{diamond_svg(edition, covered=covered)}</figure>"
+        for title, edition, covered in _drawings(result)
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>syncedmem: {verdict}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>syncedmem verification: <span class="{verdict}">{verdict}</span></h1>
+<p class="soft">version {escape(__version__)}, seed {result.seed}, {result.seconds:.1f} seconds</p>
+{_model(result)}
+<h2>Devices</h2>
+{_devices(result)}
+{"".join(map(_violations, result.devices))}
+{drawn}
+<h2>Requirements</h2>
+<p class="soft">✓ met, ✗ not met, – not checked: the device has no use for it.</p>
+{_requirements(result)}
+</body>
+</html>
+"""
+
+
+def _model(result: Verification) -> str:
+    names = {
+        "configurations": "configurations",
+        "cells": "cells",
+        "refusals": "of them refused",
+        "states": "states",
+        "transitions": "transitions",
+        "minimal_states": "states, minimised",
+        "tour_steps": "steps in the tour",
+        "hsi_steps": "steps in the HSI suite",
+    }
+    boxes = "".join(
+        f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()
+    )
+    problems = "".join(f'<p class="failed">{escape(problem)}</p>' for problem in result.model.problems)
+    agreed = "" if problems else '<p class="passed">✓ agrees cell by cell with what was observed of Caffe</p>'
+    return f"<h2>Model</h2>{agreed}{problems}<dl>{boxes}</dl>"
+
+
+def _devices(result: Verification) -> str:
+    rows = "".join(map(_device, result.devices))
+    heads = "<th>device<th>status<th>cells<th>states<th>transitions<th>walks<th>steps<th>seconds"
+    return f'<div class="scroll"><table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _device(device: DeviceVerdict) -> str:
+    found = device.conformance
+    start = f'<tr><td>{escape(device.name)}<td class="{device.status}">{device.status}'
+    if found is None:
+        return f'{start}<td colspan="6" class="soft wide">{escape(device.reason)}'
+    covered = found.coverage
+    total = covered.transitions + covered.missing
+    transitions = f"{covered.transitions} of {total}"
+    numbers = (f"{covered.cells}", f"{covered.states}", transitions, f"{found.walks:,}", f"{found.steps:,}")
+    cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{found.seconds:.1f}"))
+    return start + cells
+
+
+def _violations(device: DeviceVerdict) -> str:
+    if device.conformance is None or not device.conformance.violations:
+        return ""
+    shown = "".join(
+        f'<p class="failed">{escape(str(found))}</p><pre>{escape(chr(10).join(found.script))}</pre>'
+        for found in device.conformance.violations
+    )
+    return f"<h2>What {escape(device.name)} does wrong</h2>{shown}"
+
+
+def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
+    """One drawing for each edition that ran, with the rows that any device took."""
+    covered: dict[str, set[str]] = {}
+    for device in result.devices:
+        if device.conformance is not None:
+            coverage = device.conformance.coverage
+            covered.setdefault(coverage.edition, set()).update(coverage.identifiers())
+    titles = {"caffe": "the devices took it", "cpu_only": "memory without a device took it"}
+    return [(titles[edition], edition, covered[edition]) for edition in titles if edition in covered]
+
+
+def _requirements(result: Verification) -> str:
+    ran = [device for device in result.devices if device.conformance is not None]
+    heads = "".join(f"<th>{escape(device.name)}" for device in ran)
+    rows = "".join(_requirement(identifier, ran) for identifier in REQUIREMENTS)
+    return (
+        f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _requirement(identifier: str, ran: list[DeviceVerdict]) -> str:
+    it = REQUIREMENTS[identifier]
+    statuses = [device.conformance.status(identifier) for device in ran if device.conformance is not None]
+    marks = "".join(f'<td class="mark {status}" title="{status}">{_MARKS[status]}' for status in statuses)
+    return (
+        f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}<td>{it.profile}{marks}'
+        f'<td class="soft">{escape(it.source)}'
+    )
