@@ -166,7 +166,8 @@ class SyncedMemory:
         ready = self._read_cpu
         if ready is not None:
             return ready()
-        return self._perform("cpu_data")
+        view: HostArray = self._perform("cpu_data")
+        return view
 
     def mutable_cpu_data(self) -> HostArray:
         """The host side, to write (000:229-234): as `cpu_data`, then the device side is stale.
@@ -177,7 +178,8 @@ class SyncedMemory:
         ready = self._write_cpu
         if ready is not None:
             return ready()
-        return self._perform("mutable_cpu_data")
+        view: HostArray = self._perform("mutable_cpu_data")
+        return view
 
     def gpu_data(self) -> Any:
         """The device side, to read (000:203-212).
@@ -295,7 +297,7 @@ class SyncedMemory:
             self._release()
         except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
             message = f"{self._size} bytes of a SyncedMemory leaked: {error}"
-            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+            warnings.warn(message, ResourceWarning, stacklevel=2)
 
     # --- what it is
 
@@ -382,11 +384,12 @@ class SyncedMemory:
 
     def _act(self, change: Change, actions: tuple[Action, ...], call: str) -> tuple[Makers, Any]:
         """Perform actions in order and make the view to return; if anything fails, undo what was done."""
-        doing = "making a view"
+        doing = ""
         try:
             for action in actions:
                 doing = action.value
                 self._actions[action](change)
+            doing = "making a view"
             makers = self._view_makers(change)
             maker = makers[_ACCESSORS.index(call)] if call in _ACCESSORS else None
             return makers, maker() if maker else None
@@ -496,7 +499,8 @@ class SyncedMemory:
 
 def _frozen(array: HostArray) -> HostArray:
     """The same bytes, read-only for good: views of it find no writeable owner to appeal to."""
-    return np.frombuffer(memoryview(array).toreadonly(), np.uint8) if array.size else _NOTHING
+    # Any: NumPy's stubs of this release do not declare that arrays have the buffer interface.
+    return np.frombuffer(memoryview(cast("Any", array)).toreadonly(), np.uint8) if array.size else _NOTHING
 
 
 def _shown(facts: Fact, pointer: Fact, own: Fact) -> str:

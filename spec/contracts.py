@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import Call, Input, Mode
@@ -13,11 +14,9 @@ from .subject import Bench, Violation
 from .trial import Trial, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
-__all__ = ["CONTRACTS", "Contract"]
-
-Contract = "Callable[[Bench], Trial | None]"
+__all__ = ["CONTRACTS", "DEVICE_CONTRACTS"]
 
 _SIZE = 48
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
@@ -33,7 +32,9 @@ def _refused(trial: Trial, requirement: str, line: str, call: Callable[[], objec
         call()
     except Exception:  # noqa: BLE001 -- a subject refuses with whatever it likes
         if trial.ledger.entries != entries or trial.ledger.live != live:
-            raise Violation(requirement, "it was refused, but not without allocator calls", tuple(trial.script)) from None
+            raise Violation(
+                requirement, "it was refused, but not without allocator calls", tuple(trial.script)
+            ) from None
         trial.compare_untouched()
         return
     raise Violation(requirement, "it was not refused", tuple(trial.script))
@@ -80,7 +81,7 @@ def unsuitable_host_buffers(bench: Bench) -> Trial:
         cases.append(("R39-wrong-kind-refused", "device.empty(size)", bench.device.empty(_SIZE)))
     for requirement, text, buffer in cases:
         line = f"memory.set_cpu_data({text})"
-        _refused(trial, requirement, line, lambda buffer=buffer: trial.subject.set_cpu_data(buffer))
+        _refused(trial, requirement, line, partial(trial.subject.set_cpu_data, buffer))
     return trial
 
 
@@ -97,7 +98,7 @@ def unsuitable_device_buffers(bench: Bench) -> Trial:
         cases.append(("R39-wrong-kind-refused", "other_device.empty(size)", bench.elsewhere.empty(_SIZE)))
     for requirement, text, buffer in cases:
         line = f"memory.set_gpu_data({text})"
-        _refused(trial, requirement, line, lambda buffer=buffer: trial.subject.set_gpu_data(buffer))
+        _refused(trial, requirement, line, partial(trial.subject.set_gpu_data, buffer))
     return trial
 
 
@@ -134,7 +135,10 @@ def bad_sizes(bench: Bench) -> None:
     for size in bad:
         line = f"make({size!r})"
         _refused(
-            trial, "R45-bad-size-refused", line, lambda size=size: bench.make(size, host=bench.host, device=bench.device)
+            trial,
+            "R45-bad-size-refused",
+            line,
+            partial(bench.make, size, host=bench.host, device=bench.device),
         )
     trial.finish()
 
@@ -156,9 +160,7 @@ def bad_streams(bench: Bench) -> Trial:
     trial = _started(bench, _WRITE)
     for stream in (None, 0, "stream", object()):
         line = f"memory.async_gpu_push(stream={stream!r})"
-        _refused(
-            trial, "R52-bad-stream-refused", line, lambda stream=stream: trial.subject.async_gpu_push(stream=stream)
-        )
+        _refused(trial, "R52-bad-stream-refused", line, partial(trial.subject.async_gpu_push, stream=stream))
     return trial
 
 
@@ -177,11 +179,7 @@ def device_check(bench: Bench) -> None:
     if not bench.check_device or bench.elsewhere is None:
         return
     make: Any = bench.make
-
-    def checked(size: int, *, host: Any, device: Any) -> Any:
-        return make(size, host=host, device=device, check_device=True)
-
-    strict = Bench(bench.name, checked, bench.host, bench.device, bench.profile)
+    strict = Bench(bench.name, partial(make, check_device=True), bench.host, bench.device, bench.profile)
     trial = _started(strict, _WRITE)
     calls: tuple[tuple[str, Callable[[], object]], ...] = (
         ("cpu_data()", trial.subject.cpu_data),
@@ -215,7 +213,7 @@ def several_at_once(bench: Bench) -> None:
 
 
 @contextmanager
-def _in_mode(trial: Trial, mode: Mode) -> Iterator[None]:
+def _in_mode(trial: Trial, mode: Mode) -> Generator[None]:
     before, trial.mode = trial.mode, mode
     yield
     trial.mode = before

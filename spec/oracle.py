@@ -116,15 +116,17 @@ class Oracle:
     def write(self, side: Side, mode: Mode) -> Expected:
         """Ask for a side to write it: the other copy no longer counts."""
         refused, calls, after = self.read(side, mode)
-        if refused:
-            return self._refusal()
-        here, there = after._copies(side)
-        return Expected(False, calls, after._with(side, here, replace(there, fresh=False)))
+        return Expected(refused, calls, after if refused else after.made_stale("gpu" if side == "cpu" else "cpu"))
 
     def written(self, side: Side, content: bytes) -> Oracle:
         """The situation after somebody wrote through a view."""
         here, there = self._copies(side)
         return self._with(side, replace(here, content=content), there)
+
+    def made_stale(self, side: Side) -> Oracle:
+        """The situation when one copy no longer counts."""
+        here, there = self._copies(side)
+        return self._with(side, replace(here, fresh=False), there)
 
     def adopt(self, side: Side, content: bytes | None) -> Expected:
         """Hand in a buffer with these bytes, or none at all."""

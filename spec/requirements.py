@@ -100,7 +100,7 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
     ("R36-too-small-refused", "Adopting a buffer smaller than the memory is refused.", "H6; #5822"),
     ("R37-read-only-refused", "Adopting a read-only host buffer is refused.", "H6"),
     ("R38-not-contiguous-refused", "Adopting a host buffer that is not contiguous is refused.", "H6"),
-    ("R39-wrong-kind-refused", "Adopting device memory as host memory, or host memory as device memory, is refused.", "H6"),
+    ("R39-wrong-kind-refused", "Device memory is not adopted as host memory, nor host memory as device memory.", "H6"),
     ("R40-kept-alive", "An adopted buffer lives as long as the memory uses it.", "H6; #4220"),
     ("R41-in-flight-not-written", "The host side is not handed out for writing while a push still reads it.", "H3"),
     ("R42-in-flight-not-freed", "Memory that a push still uses is not freed.", "H3"),

@@ -35,6 +35,9 @@ class Synchronize(NamedTuple):
     """Wait for every push."""
 
 
+_LONG = 3
+"""Words from this length on are not run at several megabytes."""
+
 Move = Input | Fail | Synchronize
 
 
@@ -155,8 +158,9 @@ def _sizes(bench: Bench) -> Iterator[Case]:
     """The tour at zero bytes, one, an odd number and a page; short words at several megabytes."""
     for size in (0, 1, 4095, 4096):
         yield from _words(tour(bench.edition), size)
-    for word in (word for word in access_words(bench.edition).values() if len(word) <= 2):
-        yield Case(word, (3 << 20) + 1)
+    for word in access_words(bench.edition).values():
+        if len(word) < _LONG:
+            yield Case(word, (3 << 20) + 1)
 
 
 def _flights(bench: Bench) -> Iterator[Case]:

@@ -29,6 +29,7 @@ P = ParamSpec("P")
 State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode: what coverage is counted in."""
 
+_SHOWN = 16
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 _SIDES: dict[Call, Side] = {
     Call.CPU_DATA: "cpu",
@@ -52,11 +53,11 @@ def pattern(number: int, size: int) -> bytes:
     return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
 
 
-def _blaming(act: Callable[Concatenate[Trial, P], None]) -> Callable[Concatenate[Trial, P], None]:
+def _blaming(act: Callable[Concatenate[Trial, P], None], /) -> Callable[Concatenate[Trial, P], None]:
     """Whatever a subject makes the kit stumble over is a violation, not a failure of the kit."""
 
     @wraps(act)
-    def blamed(trial: Trial, *args: P.args, **kwargs: P.kwargs) -> None:
+    def blamed(trial: Trial, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             act(trial, *args, **kwargs)
         except Violation:
@@ -349,7 +350,9 @@ class Trial:
 
     def _compare_view(self, call: Call, side: Side, view: Any) -> None:
         if self.bench.profile == "safe":
-            self._require(view is not self._views.get(call), "R46-fresh-view", f"{call.value} returned one object twice")
+            self._require(
+                view is not self._views.get(call), "R46-fresh-view", f"{call.value} returned one object twice"
+            )
             self._views[call] = view
             if call is Call.CPU_DATA:
                 self._require(_is_frozen(view), "R47-read-only-view", "the view of cpu_data can be written")
@@ -369,7 +372,8 @@ class Trial:
 
     def _compare_bytes(self, requirement: str = "") -> None:
         """Look at every fresh side behind the memory's back."""
-        for side, copy in (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu)):
+        sides: tuple[tuple[Side, Copy], ...] = (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu))
+        for side, copy in sides:
             if not copy.fresh or copy.content is None or not self.size or (side == "gpu" and self._in_flight()):
                 continue
             for pointer in self._pointers(side):
@@ -454,4 +458,4 @@ def _is_frozen(view: Any) -> bool:
 def _short(content: bytes | None) -> str:
     if content is None:
         return "anything"
-    return content.hex() if len(content) <= 16 else f"{content[:16].hex()}... ({len(content)} bytes)"
+    return content.hex() if len(content) <= _SHOWN else f"{content[:_SHOWN].hex()}... ({len(content)} bytes)"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncedmem.model import Call, Input
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .ledger import Entry
     from .oracle import Expected, Oracle
 
@@ -45,16 +44,26 @@ def difference(entry: Input, expected: Expected, seen: Sequence[Entry], before: 
     wanted = [(call.operation, call.side) for call in expected.calls]
     found = [(call.operation, call.side) for call in seen]
     sentence = f"saw {_listed(seen)}, expected {', '.join(' '.join(call) for call in wanted) or 'nothing'}"
-    if missing := list((Counter(wanted) - Counter(found)).elements()):
-        return _missing_requirement(entry, missing[0]), sentence
-    if extra := list((Counter(found) - Counter(wanted)).elements()):
-        return _extra_requirement(entry, extra[0], expected, before), sentence
-    if wanted != found:
-        return ("R26-release-order" if entry.call is Call.RELEASE else "R03-allocate-when-needed"), sentence
+    if requirement := _counted(entry, expected, wanted, found, before):
+        return requirement, sentence
     pinned = [call.pinned for call in expected.calls if call.operation == "allocate"]
     if pinned != [call.pinned for call in seen if call.operation == "allocate"]:
         return "R24-pinned-by-mode", f"the host memory is {'pageable' if pinned[0] else 'page-locked'}"
     return None
+
+
+Kinds = Sequence[tuple[str, str]]
+
+
+def _counted(entry: Input, expected: Expected, wanted: Kinds, found: Kinds, before: Oracle) -> str:
+    """The requirement that a missing, needless or misplaced allocator call breaks; empty if there is none."""
+    if missing := list((Counter(wanted) - Counter(found)).elements()):
+        return _missing_requirement(entry, missing[0])
+    if extra := list((Counter(found) - Counter(wanted)).elements()):
+        return _extra_requirement(entry, extra[0], expected, before)
+    if wanted == found:
+        return ""
+    return "R26-release-order" if entry.call is Call.RELEASE else "R03-allocate-when-needed"
 
 
 def _missing_requirement(entry: Input, call: tuple[str, str]) -> str:
@@ -91,9 +100,9 @@ def success_requirement(entry: Input, expected: Expected) -> str:
     if entry.call is Call.SET_GPU_DATA:
         return "R15-adopt-device"
     for call in expected.calls:
-        if requirement := _MISSING.get((call.operation, call.side)):
-            if call.operation != "allocate":
-                return requirement
+        requirement = _MISSING.get((call.operation, call.side))
+        if requirement and call.operation != "allocate":
+            return requirement
     return {Call.ASYNC_GPU_PUSH: "R21-push", Call.RELEASE: "R27-release-frees-owned"}.get(
         entry.call or Call.RELEASE, "R10-same-bytes"
     )

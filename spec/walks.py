@@ -7,6 +7,7 @@ starts in a state drawn from all 62, reached by its access word, and takes 10 to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -20,7 +21,7 @@ from .suites import Fail, Move, Synchronize, make_move
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from .subject import Bench
 
@@ -60,10 +61,12 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     )
     start = st.sampled_from(tuple(access_words(edition).values()))
     size = st.one_of(st.sampled_from(_SIZES), st.sampled_from(_SIZES), st.integers(1, 300), st.sampled_from(_LARGE))
+
+    def joined(size: int, others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
+        return Walk(size, (first, *others), tuple((k % (1 + len(others)), move) for k, move in moves))
+
     return st.builds(
-        lambda size, others, moves: Walk(
-            size, (first, *others), tuple((k % (1 + len(others)), move) for k, move in moves)
-        ),
+        joined,
         size,
         st.lists(start, max_size=2),
         st.lists(st.tuples(st.integers(0, 2), move), min_size=SHORTEST, max_size=LONGEST),
@@ -81,15 +84,15 @@ def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
     script: list[str] = []
     trials: list[Trial] = []
     for number, word in enumerate(walk.starts):
-        trial = _noted(script, number, None, lambda: Trial(bench, walk.size))
+        trial = _noted(script, number, None, partial(Trial, bench, walk.size))
         trials.append(trial)
         for entry in word:
-            _noted(script, number, trial, lambda trial=trial, entry=entry: trial.perform(entry))
+            _noted(script, number, trial, partial(trial.perform, entry))
     for number, move in walk.moves:
         trial = trials[number]
         if trial.oracle.released and bench.profile == "caffe":
             continue  # Caffe says nothing about a destroyed object
-        _noted(script, number, trial, lambda trial=trial, move=move: make_move(trial, move))
+        _noted(script, number, trial, partial(make_move, trial, move))
         for other in trials:
             if other is not trial:
                 _noted(script, number, None, other.compare_untouched)
@@ -106,12 +109,11 @@ def _noted(script: list[str], number: int, trial: Trial | None, act: Callable[[]
     except Violation as violation:
         lines = violation.script[known:] if trial is not None else violation.script[-1:]
         raise Violation(violation.requirement, violation.message, (*script, *_numbered(lines, number))) from violation
-    lines = trial.script[known:] if trial is not None else getattr(result, "script", [])
-    script.extend(_numbered(lines, number))
+    script.extend(_numbered(trial.script[known:] if trial is not None else getattr(result, "script", []), number))
     return result
 
 
-def _numbered(lines: Any, number: int) -> list[str]:
+def _numbered(lines: Iterable[str], number: int) -> list[str]:
     return [line.replace("memory", f"memory{number}") if number else line for line in lines]
 
 
@@ -148,7 +150,7 @@ def _search_from(
         database=None,
         report_multiple_bugs=False,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
         print_blob=False,
     )
     @given(walks(bench.edition, word))

@@ -7,10 +7,9 @@ system that does it so.  They test the kit, and people who write a driver for a 
 
 from __future__ import annotations
 
+# Importing a module of faults registers them.
+from . import copies, edges, flights, ownership
 from .registry import FAULTS, Fault
 from .selftest import Kill, kill_table, run_fault
-
-# The faults register themselves.
-from . import copies, edges, flights, ownership  # noqa: E402, I001 -- after the registry they need
 
 __all__ = ["FAULTS", "Fault", "Kill", "copies", "edges", "flights", "kill_table", "ownership", "run_fault"]

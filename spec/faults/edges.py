@@ -10,8 +10,6 @@ from syncedmem.model import SyncedHead
 from ..port import Port
 from .registry import planted
 
-# ruff: noqa: D102 -- a fault says what it does wrong in its class; its methods are Port's
-
 
 @planted("R30-no-gpu", "PyOP2: the device is an alias of the host", bench="no device")
 class DeviceFallsBackToHost(Port):
@@ -151,8 +149,7 @@ class AdoptsStrided(Port):
     """set_cpu_data takes a copy of a buffer that is not contiguous."""
 
     def adopt_host(self, data: Any) -> Any:
-        strided = isinstance(data, memoryview) and not data.contiguous
-        return super().adopt_host(bytearray(data) if strided else data)
+        return super().adopt_host(data if getattr(data, "contiguous", True) else bytearray(data))
 
 
 @planted("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")

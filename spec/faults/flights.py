@@ -9,8 +9,6 @@ from syncedmem.model import SyncedHead
 from ..port import Port
 from .registry import planted
 
-# ruff: noqa: D102 -- a fault says what it does wrong in its class; its methods are Port's
-
 
 @planted("R21-push", "000:249: 'stream synchronisation'")
 class SynchronousPush(Port):

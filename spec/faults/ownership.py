@@ -10,8 +10,6 @@ from syncedmem.model import SyncedHead
 from ..port import Port
 from .registry import planted
 
-# ruff: noqa: D102 -- a fault says what it does wrong in its class; its methods are Port's
-
 
 @planted("R14-adopt-host", "a port that takes a const buffer")
 class HostAdoptionCopies(Port):

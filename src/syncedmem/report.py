@@ -27,8 +27,9 @@ p { margin: .4rem 0; } .soft { color: var(--soft); }
 .passed { color: var(--good); } .failed { color: var(--bad); font-weight: 600; } .unavailable { color: var(--soft); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { font-weight: 600; } td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.mark { text-align: center; } td.wide { min-width: 16rem; }
+th { font-weight: 600; }
+th.number, td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.name { white-space: nowrap; } td.mark { text-align: center; } td.wide { min-width: 16rem; }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: .8rem 0; }
 dl div { background: var(--shade); border-radius: .5rem; padding: .6rem .8rem; }
 dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
@@ -91,13 +92,14 @@ def _model(result: Verification) -> str:
 
 def _devices(result: Verification) -> str:
     rows = "".join(map(_device, result.devices))
-    heads = "<th>device<th>status<th>cells<th>states<th>transitions<th>walks<th>steps<th>seconds"
+    numbers = ("cells", "states", "transitions", "walks", "steps", "seconds")
+    heads = "<th>device<th>status" + "".join(f'<th class="number">{name}' for name in numbers)
     return f'<div class="scroll"><table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table></div>'
 
 
 def _device(device: DeviceVerdict) -> str:
     found = device.conformance
-    start = f'<tr><td>{escape(device.name)}<td class="{device.status}">{device.status}'
+    start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
         return f'{start}<td colspan="6" class="soft wide">{escape(device.reason)}'
     covered = found.coverage

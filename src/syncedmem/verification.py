@@ -154,7 +154,9 @@ def make_bench(name: str, seed: int) -> Bench:
         device: Any = SimulatedDeviceAllocator(seed=seed)
     else:
         device = named_device(name)
-    return Bench(name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, made_by=made_by)
+    return Bench(
+        name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, made_by=made_by
+    )
 
 
 def verify_device(
