@@ -7,6 +7,7 @@ they are to use, and read the `Conformance` it returns.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -152,7 +153,9 @@ def check_conformance(
         counter = _Counter(name, coverage, progress)
         run = _runner(name, steps, seed)
         began = time.perf_counter()
-        violation = run(bench, counter)
+        # A subject that leaves another device current is found out, and must not spoil what comes after it.
+        with nullcontext() if bench.device is None else bench.device.using():
+            violation = run(bench, counter)
         results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))
     return Conformance(bench, tuple(results), coverage, time.perf_counter() - start)
 

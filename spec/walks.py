@@ -84,21 +84,24 @@ def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
     script: list[str] = []
     trials: list[Trial] = []
     for number, word in enumerate(walk.starts):
-        trial = _noted(script, number, None, partial(Trial, bench, walk.size))
-        trials.append(trial)
+        trials.append(_noted(script, number, None, partial(Trial, bench, walk.size)))
         for entry in word:
-            _noted(script, number, trial, partial(trial.perform, entry))
+            _step(script, trials, number, entry)
     for number, move in walk.moves:
-        trial = trials[number]
-        if trial.oracle.released and bench.profile == "caffe":
-            continue  # Caffe says nothing about a destroyed object
-        _noted(script, number, trial, partial(make_move, trial, move))
-        for other in trials:
-            if other is not trial:
-                _noted(script, number, None, other.compare_untouched)
+        # Caffe says nothing about a destroyed object.
+        if not trials[number].oracle.released or bench.profile == "safe":
+            _step(script, trials, number, move)
     for number, trial in enumerate(trials):
         _noted(script, number, trial, trial.finish)
     return trials
+
+
+def _step(script: list[str], trials: list[Trial], number: int, move: Move) -> None:
+    """Move one memory, and look at the others."""
+    _noted(script, number, trials[number], partial(make_move, trials[number], move))
+    for other, trial in enumerate(trials):
+        if other != number:
+            _noted(script, number, None, trial.compare_untouched)
 
 
 def _noted(script: list[str], number: int, trial: Trial | None, act: Callable[[], Any]) -> Any:

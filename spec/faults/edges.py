@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
@@ -254,10 +254,11 @@ class LeavesDeviceChanged(Port):
 
     def to_gpu(self) -> None:
         super().to_gpu()
-        self.left = self.device.using()
-        self.left.__enter__()
+        entered = self.device.using()
+        entered.__enter__()
+        self.left.append(entered)  # for good: a collected context manager would be left after all
 
-    left: Any = None
+    left: ClassVar[list[Any]] = []
 
 
 @planted("R51-device-check", "Caffe release builds: the check is compiled out")

@@ -1,0 +1,86 @@
+"""Every planted fault is caught, for the reason it was planted; the table says by what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benches import device_bench, host_bench
+from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault
+from syncedmem.spec.faults.registry import Fault
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+SEEDS_000 = ("000:35", "000:36", "000:57", "000:59", "000:125", "000:127", "000:142", "000:236", "000:249")
+SEEDS_001 = ("001:63", "001:97", "001 never")
+
+KILLS: dict[str, Kill] = {}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_kit_catches(fault: Fault) -> None:
+    """Some suite refuses it and names the requirement it breaks."""
+    kill = run_fault(fault, device_bench() if fault.bench == "device" else host_bench())
+    KILLS[fault.name] = kill
+
+    assert kill.killed, f"{fault.name} ({fault.text}) should break {fault.requirement}, caught: {kill.caught}"
+
+
+def test_every_requirement_has_a_fault() -> None:
+    """A requirement without one is not tested."""
+    assert set(REQUIREMENTS) == {fault.requirement for fault in FAULTS.values()}
+    assert len(FAULTS) >= 45
+
+
+@pytest.mark.parametrize("line", SEEDS_000 + SEEDS_001)
+def test_every_behavioural_erratum_of_the_seeds_is_planted(line: str) -> None:
+    """What can be wrong in a running memory; misspelt names and missing guards cannot."""
+    assert any(line in fault.source for fault in FAULTS.values())
+
+
+def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:
+    assert all(fault.text.endswith(".") and fault.source for fault in FAULTS.values())
+
+
+def test_a_memory_without_a_fault_is_not_caught() -> None:
+    """The table can say no."""
+    healthy = Fault("Healthy", "R01-lazy", "a control", "device", Port)
+    kill = run_fault(healthy, device_bench(), steps=60, suites=["cells", "contracts"])
+
+    assert ({}, False) == (kill.caught, kill.killed)
+
+
+def test_the_table_goes_through_all_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each on a bench of the kind it shows on."""
+    few = {name: FAULTS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
+    monkeypatch.setattr("syncedmem.spec.faults.selftest.FAULTS", few)
+    kills = list(kill_table(device_bench, host_bench, steps=0))
+
+    assert list(few) == [kill.fault.name for kill in kills]
+    assert all(kill.killed for kill in kills)
+
+
+def test_report(request: pytest.FixtureRequest) -> None:
+    """The table of which suite caught which fault, for the end of the run."""
+    reporter: TerminalReporter | None = request.config.pluginmanager.get_plugin("terminalreporter")
+    suites = ("cells", "tour", "hsi", "failures", "counters", "sizes", "flights", "contracts", "walks")
+    lines = [f"{name:28}{kill.fault.requirement:28}" + _row(kill, suites) for name, kill in sorted(KILLS.items())]
+    totals = "".join(f"{sum(s in kill.caught for kill in KILLS.values()):>10}" for s in suites)
+    if reporter is not None and lines:
+        reporter.write_line("")
+        reporter.write_line(f"{'planted fault':28}{'requirement':28}" + "".join(f"{name:>10}" for name in suites))
+        for line in lines:
+            reporter.write_line(line)
+        reporter.write_line(f"{f'caught, of {len(KILLS)}':56}{totals}")
+
+    assert [name for name, kill in KILLS.items() if not kill.killed] == []
+
+
+def _row(kill: Kill, suites: tuple[str, ...]) -> str:
+    """A mark for each suite: caught for the planted reason, for another, or not."""
+    marks = {True: "caught", False: "other"}
+    return "".join(
+        f"{marks[kill.caught[name] == kill.fault.requirement] if name in kill.caught else '-':>10}" for name in suites
+    )

@@ -1,0 +1,437 @@
+"""The conformance kit: what it passes, what it refuses, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benches import (
+    ADOPT,
+    GPU_ADOPT,
+    GPU_READ,
+    GPU_WRITE,
+    PUSH,
+    READ,
+    RELEASE,
+    WRITE,
+    device_bench,
+    devices,
+    host_bench,
+    port_bench,
+)
+from syncedmem.model import Call, Input, Mode, space
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.spec import (
+    REQUIREMENTS,
+    Bench,
+    Coverage,
+    Port,
+    Trial,
+    Violation,
+    check_conformance,
+    requirements_for,
+    suite_names,
+)
+from syncedmem.spec.faults import FAULTS
+from syncedmem.spec.ledger import InjectedFailure, Ledger, RecordingAllocator, StrayFree
+from syncedmem.spec.oracle import Oracle, Wanted
+from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shrink
+from syncedmem.spec.trial import pattern
+from syncedmem.spec.walks import Walk, run_walk, search
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+# --- what passes
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_the_runtime_meets_every_requirement_on_every_device(allocator: Any) -> None:
+    """All suites pass, and every state, cell and transition was taken."""
+    bench = replace(device_bench(), device=allocator, elsewhere=None)
+    verdict = check_conformance(bench, steps=1500, seed=3)
+    verdict.require()
+    covered = verdict.coverage
+
+    assert (17 * 9, 62, 558, 0) == (covered.cells, covered.states, covered.transitions, covered.missing)
+    assert verdict.passed
+
+
+def test_the_runtime_without_a_device_meets_every_requirement() -> None:
+    verdict = check_conformance(host_bench(), steps=600)
+    verdict.require()
+
+    assert (24, 6, 48) == (verdict.coverage.cells, verdict.coverage.states, verdict.coverage.transitions)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_seeded_scheduler_does_not_shake_the_runtime(seed: int) -> None:
+    """Queued copies that happen at arbitrary moments change nothing that is seen."""
+    bench = replace(device_bench(), device=SimulatedDeviceAllocator(seed=seed))
+
+    check_conformance(bench, steps=400, seed=seed).require()
+
+
+def test_the_port_without_a_fault_passes() -> None:
+    """So what a fault is caught for is the fault."""
+    check_conformance(port_bench(), steps=300).require()
+    check_conformance(host_bench(Port), steps=100).require()
+
+
+def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
+    """A memory that keeps Caffe's rules and no others passes there, and not in the safe profile."""
+    unsafe = FAULTS["WriteableReadView"].make
+    verdict = check_conformance(replace(device_bench(unsafe), profile="caffe"), steps=300)
+
+    assert verdict.passed
+    assert "not checked" == verdict.status("R47-read-only-view")
+    assert not check_conformance(device_bench(unsafe), suites=["cells"]).passed
+
+
+def test_every_requirement_can_be_checked_on_some_bench() -> None:
+    """And each bench leaves out exactly what it has no use for."""
+    device, host = set(requirements_for(device_bench())), set(requirements_for(host_bench()))
+
+    assert set(REQUIREMENTS) == device | host
+    assert {"R30-no-gpu"} == set(REQUIREMENTS) - device
+    assert {"R51-device-check"} == set(requirements_for(device_bench())) - set(
+        requirements_for(replace(device_bench(), check_device=False))
+    )
+
+
+def test_requirements_are_numbered_once_and_have_a_source() -> None:
+    numbers = [name.partition("-")[0] for name in REQUIREMENTS]
+
+    assert [f"R{k:02}" for k in range(1, len(REQUIREMENTS) + 1)] == numbers
+    assert all(it.text.endswith(".") and it.source for it in REQUIREMENTS.values())
+
+
+# --- what it says
+
+
+def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
+    """The script is Python, and nothing can be left out of it."""
+    verdict = check_conformance(device_bench(FAULTS["FourthPushSkipped"].make), suites=["counters"])
+    violation = verdict.violations[0]
+
+    assert "R21-push" == violation.requirement
+    assert 4 == sum("async_gpu_push" in line for line in violation.script)
+    assert violation.script[0] == "memory = make(5)"
+    assert not verdict.passed
+    assert ("failed", "passed") == (verdict.status("R21-push"), verdict.status("R01-lazy"))
+    with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
+        verdict.require()
+
+
+def test_shrinking_keeps_the_requirement() -> None:
+    """A word that fails for another reason after a move was left out is not a shorter witness."""
+    bench = device_bench(FAULTS["HeadBeforeCopy"].make)
+    case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
+    with pytest.raises(Violation) as caught:
+        run_case(bench, case)
+    shorter = shrink(bench, case, caught.value)
+
+    assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
+    assert 3 >= sum(line.startswith("memory.") for line in shorter.script)
+
+
+def test_too_little_coverage_is_a_failure() -> None:
+    """Passing every check that was made is not enough."""
+    verdict = check_conformance(device_bench(), suites=["contracts"])
+
+    assert ([], False) == (verdict.violations, verdict.passed)
+    with pytest.raises(Violation, match="transitions were not taken"):
+        verdict.require()
+
+
+def test_progress_is_told_of_every_case() -> None:
+    seen: list[tuple[str, int]] = []
+    check_conformance(host_bench(), suites=["tour"], progress=lambda name, cases: seen.append((name, cases)))
+
+    assert [("tour", k + 1) for k in range(len(seen))] == seen
+    assert seen
+
+
+def test_the_suites_fit_the_bench() -> None:
+    assert "flights" in suite_names(device_bench())
+    assert "flights" not in suite_names(host_bench())
+    assert not {"failures", "contracts", "flights"} & set(suite_names(replace(device_bench(), profile="caffe")))
+
+
+def test_no_steps_means_no_walks() -> None:
+    verdict = check_conformance(host_bench(), steps=0)
+
+    assert (0, True) == (verdict.walks, verdict.passed)
+    assert verdict.steps > 0
+
+
+def test_a_crash_of_the_subject_is_a_violation() -> None:
+    """A memory that makes the kit stumble is refused, not the kit."""
+
+    class Junk(Port):
+        def gpu_data(self) -> Any:
+            super().gpu_data()
+            return 42
+
+    class Unmakeable(Port):
+        def set_up(self) -> None:
+            raise OSError("no")
+
+    class Stumbles(Port):
+        own_cpu_data = property(lambda _: 1 / 0, lambda *_: None)  # type: ignore[assignment]
+
+    junk = check_conformance(device_bench(Junk), suites=["cells"]).violations[0]
+    unmakeable = check_conformance(device_bench(Unmakeable), suites=["cells", "sizes"]).violations
+
+    assert "looking at the memory raised AttributeError" in junk.message
+    assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
+    assert check_conformance(device_bench(Stumbles), suites=["contracts"]).violations
+
+
+# --- walks
+
+
+def test_walks_start_from_every_state() -> None:
+    """The first memory of some walk starts in each of the 62 states, and walks take 10 to 20 steps."""
+    covered = Coverage("caffe")
+    lengths: set[int] = set()
+
+    def note(trials: list[Trial]) -> None:
+        covered.add(trials[0])
+        lengths.add(len(trials))
+
+    assert search(port_bench(), 1200, 0, note) is None
+    assert len(space().steps) == covered.states
+    assert lengths == {1, 2, 3}
+
+
+def test_the_same_seed_takes_the_same_walks() -> None:
+    def walked(seed: int) -> list[int]:
+        seen: list[int] = []
+        search(port_bench(), 1200, seed, lambda trials: seen.append(sum(len(t.visited) for t in trials)))
+        return seen
+
+    assert walked(5) == walked(5)
+    assert walked(5) != walked(6)
+
+
+def test_a_failing_walk_is_shrunk_and_numbered() -> None:
+    """Hypothesis finds and shrinks it; the second memory of a walk is called memory1."""
+    verdict = check_conformance(device_bench(FAULTS["HostWriteUnnoticed"].make), suites=["walks"])
+    walk = Walk(4, ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
+    trials = run_walk(port_bench(), walk)
+
+    assert "R13-write-makes-stale" == verdict.violations[0].requirement
+    assert [4, 4] == [trial.size for trial in trials]
+    broken = device_bench(FAULTS["HostNeverFreed"].make)
+    with pytest.raises(Violation) as caught:
+        run_walk(broken, walk)
+    assert "memory1.mutable_cpu_data()[:] = 7" in caught.value.script
+
+
+def test_a_neighbour_that_changes_is_noticed() -> None:
+    fault = FAULTS["ZeroesItsNeighbour"].make
+    with pytest.raises(Violation, match="R53-independent"):
+        run_walk(device_bench(fault), Walk(4, ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
+
+
+def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
+    """Hypothesis calls it flaky; the kit reports what it saw."""
+
+    class Once(Port):
+        failed = False
+
+        def zero_cpu(self, pointer: Any, pinned: bool) -> None:
+            if type(self).failed or not self.size:
+                super().zero_cpu(pointer, pinned)
+            type(self).failed = True
+
+    found = search(device_bench(Once), 3000, 0, lambda _: None)
+
+    assert found is not None
+    assert "R05-zeroed-first" == found.requirement
+
+
+def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
+    """Whoever watches may fail, and then that is what is raised."""
+
+    def fail(_: Sequence[Trial]) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        search(port_bench(), 100, 0, fail)
+
+
+def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
+    """Caffe says nothing about a destroyed object."""
+    bench = replace(port_bench(), profile="caffe")
+    trials = run_walk(bench, Walk(4, ((),), ((0, RELEASE), (0, READ))))
+
+    assert [RELEASE] == [entry for _, entry in trials[0].visited]
+
+
+# --- the trial
+
+
+def test_patterns_differ_everywhere() -> None:
+    first, second = pattern(1, 1000), pattern(2, 1000)
+
+    assert (1000, 1000) == (len(first), len(second))
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    assert first[:256] != first[256:512]
+
+
+def test_a_wait_for_streams_is_part_of_a_word() -> None:
+    trial = run_case(device_bench(), Case((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
+
+    assert "# wait for every stream" in trial.script
+    assert "memory.async_gpu_push(stream=memory.device.stream())" in trial.script
+
+
+def test_failing_moves_beyond_the_calls_are_made_plainly() -> None:
+    """A word may ask for the failure of a call that is never made."""
+    trial = run_case(
+        device_bench(), Case((Fail(READ, 5), Fail(Input(None, mode=Mode.CPU), 1)) if False else (Fail(READ, 5),))
+    )
+
+    assert [READ, RELEASE] == [entry for _, entry in trial.visited]
+
+
+def test_the_trial_takes_buffers_for_granted_only_where_there_is_a_device() -> None:
+    """Without one, adopting device memory and pushing are refused whatever is handed in."""
+    trial = Trial(host_bench(), 8)
+    for entry in (GPU_ADOPT, PUSH, GPU_READ):
+        trial.perform(entry)
+    trial.perform(ADOPT)
+    trial.finish()
+
+    assert 5 == len(trial.visited)
+
+
+# --- the oracle
+
+
+def test_the_oracle_thinks_in_fresh_copies() -> None:
+    """One round trip, by hand."""
+    calls, after = Oracle(4).write("cpu", Mode.CPU)[1:]
+    up, synced = after.written("cpu", b"abcd").read("gpu", Mode.CPU)[1:]
+    adopted = synced.adopt("cpu", b"wxyz")
+
+    assert (Wanted("allocate", "cpu"), Wanted("zero", "cpu")) == calls
+    assert (Wanted("allocate", "gpu"), Wanted("copy", "gpu")) == up
+    assert b"abcd" == synced.gpu.content
+    assert ((Wanted("free", "cpu"),), b"abcd", False) == (
+        adopted.calls,
+        adopted.after.gpu.content,
+        adopted.after.gpu.fresh,
+    )
+
+
+def test_the_oracle_never_reads_the_table() -> None:
+    """It imports the words of the model, SyncedHead and Mode, and nothing that knows a transition."""
+    import syncedmem.spec.oracle as module
+
+    known = {
+        name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith("syncedmem.model")
+    }
+
+    assert {"Mode", "SyncedHead"} == known
+
+
+# --- the instruments
+
+
+def ledger_of(side: str = "cpu") -> tuple[Ledger, RecordingAllocator]:
+    """A ledger and an allocator that writes into it."""
+    ledger = Ledger()
+    inner: Any = CPUDeviceAllocator() if side == "cpu" else SimulatedDeviceAllocator()
+    return ledger, RecordingAllocator(inner, ledger, "cpu" if side == "cpu" else "gpu")
+
+
+def test_the_ledger_knows_what_is_out() -> None:
+    ledger, allocator = ledger_of()
+    ptr = allocator.allocate(8)
+    allocator.memset_zero(ptr, 8)
+    owned = ledger.owned("cpu")
+    allocator.release(ptr)
+
+    assert [ptr] == owned
+    assert ["allocate", "zero", "free"] == [entry.operation for entry in ledger.entries]
+    assert {} == ledger.live
+
+
+@pytest.mark.parametrize("kind", ["stray", "twice", "nothing", "external", "pinned"])
+def test_stray_frees_are_refused_and_remembered(kind: str) -> None:
+    """Even if the memory under test hides the error."""
+    ledger, allocator = ledger_of("gpu")
+    pointer: Any = allocator.inner.empty(8)
+    if kind == "nothing":
+        pointer = None
+    elif kind == "external":
+        pointer = allocator.adopt(pointer, 8)
+    elif kind == "twice":
+        pointer = allocator.allocate(8)
+        allocator.release(pointer)
+    elif kind == "pinned":
+        pinned = allocator.pinned_host()
+        pointer, allocator = pinned.allocate(8), RecordingAllocator(CPUDeviceAllocator(), ledger, "cpu")
+
+    with pytest.raises(StrayFree, match="was asked to free"):
+        allocator.release(pointer)
+
+    expected = kind if kind in ("external", "pinned") else "stray"
+    assert [expected] == [found for found, _ in ledger.stray]
+
+
+def test_the_kth_call_fails_and_the_next_does_not() -> None:
+    """A half-way failure has spoilt half of the destination first."""
+    ledger, allocator = ledger_of()
+    ptr = allocator.allocate(8)
+    ptr[:] = 1
+    ledger.fail_at(1, partial=True)
+
+    with pytest.raises(InjectedFailure, match="memset_zero on cpu:0 was told to fail"):
+        allocator.memset_zero(ptr, 8)
+
+    assert [0] * 4 + [1] * 4 == ptr.tolist()
+    allocator.memset_zero(ptr, 8)
+    assert [0] * 8 == ptr.tolist()
+
+
+def test_allocating_nothing_is_noted_and_not_live() -> None:
+    ledger, allocator = ledger_of()
+
+    assert allocator.allocate(0) is None
+    assert (1, 0) == (len(ledger.entries), len(ledger.live))
+
+
+def test_coverage_counts_what_was_taken() -> None:
+    trial = Trial(device_bench(), 8)
+    trial.perform(READ)
+    trial.perform(Input(None, mode=Mode.CPU))
+    trial.perform(Input(Call.SET_CPU_DATA, data=False))
+    trial.finish()
+    covered = Coverage("caffe")
+    covered.add(trial)
+
+    assert (2, 2, 556) == (covered.cells, covered.transitions, covered.missing)
+    assert {
+        "cpu_data@UNINITIALIZED",
+        "set_cpu_data@HEAD_AT_CPU[!has_data]",
+        "release@HEAD_AT_CPU[own_cpu_data,!own_gpu_data]",
+    } == covered.identifiers()
+
+
+def test_the_kit_is_pointed_at_any_maker() -> None:
+    """A lambda will do."""
+    bench = Bench(
+        "a lambda",
+        lambda size, *, host, device: SyncedMemory(size, host=host, device=device),
+        CPUDeviceAllocator(),
+        SimulatedDeviceAllocator(),
+    )
+
+    assert check_conformance(bench, steps=0).passed
