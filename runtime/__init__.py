@@ -1,6 +1,7 @@
 """What moves bytes: memory, allocators, devices.
 
-``memory`` holds `SyncedMemory`, ``bindings`` what the declared actions do to real memory; ``allocator`` is the
+``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
+actions do to real memory; ``allocator`` is the
 interface, ``host``, ``simulated`` (over ``simulation``), ``opencl`` and ``cuda`` implement it; ``devices`` finds
 them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Push", "Sides"]
 
 
+# A plain integer: an IntFlag takes ten times as long to test.
+_PINNED = int(Fact.CPU_MALLOC_USE_CUDA)
+
+
 class Sides:
     """Where a memory's two sides come from.
 
@@ -68,8 +72,8 @@ class Change:
         In bytes.
     cpu, gpu : pointer or None
         The pointers as they are so far.
-    before, after : Fact
-        The facts before the call and, as declared, after it.
+    before, after : int
+        The packed state before the call and, as declared, after it.
     argument : object
         The adopted pointer or the stream.
     push : Push or None
@@ -79,7 +83,7 @@ class Change:
     __slots__ = ("_new", "after", "argument", "before", "cpu", "gpu", "push", "sides", "size")
 
     def __init__(  # noqa: PLR0913 -- one value of each kind that an action may need
-        self, sides: Sides, size: int, cpu: Pointer, gpu: Pointer, before: Fact, after: Fact, argument: Any
+        self, sides: Sides, size: int, cpu: Pointer, gpu: Pointer, before: int, after: int, argument: Any
     ) -> None:
         self.sides = sides
         self.size = size
@@ -91,9 +95,9 @@ class Change:
         self.push: Push | None = None
         self._new: list[tuple[DeviceAllocator, Pointer]] = []
 
-    def host(self, facts: Fact) -> DeviceAllocator:
-        """The allocator of host memory that goes with the pinned flag."""
-        return self.sides.pinned if facts & Fact.CPU_MALLOC_USE_CUDA else self.sides.pageable
+    def host(self, state: int) -> DeviceAllocator:
+        """The allocator of host memory that goes with the pinned flag of a packed state."""
+        return self.sides.pinned if state & _PINNED else self.sides.pageable
 
     def allocate(self, allocator: DeviceAllocator) -> Pointer:
         """Allocate, to be given back if the call fails."""

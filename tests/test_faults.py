@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
 from benches import device_bench, host_bench
+
 from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault
 from syncedmem.spec.faults.registry import Fault
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from benches import (
     ADOPT,
     GPU_ADOPT,
@@ -21,6 +20,7 @@ from benches import (
     host_bench,
     port_bench,
 )
+
 from syncedmem.model import Call, Input, Mode, space
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.spec import (

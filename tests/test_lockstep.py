@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syncedmem.runtime.memory as memory_module
+import syncedmem.runtime.performer as performer_module
 from syncedmem.model import (
     Action,
     BoundHead,
@@ -55,8 +55,8 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
 
         return noted
 
-    table = {action: noting(action, perform) for action, perform in memory_module.BINDINGS.items()}
-    monkeypatch.setattr(memory_module, "BINDINGS", table)
+    table = {action: noting(action, perform) for action, perform in performer_module.BINDINGS.items()}
+    monkeypatch.setattr(performer_module, "BINDINGS", table)
     return iter([done])
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_order_of_actions_is_noticed(
 ) -> None:
     """The comparison can fail: a runtime that allocates twice is caught."""
     done = next(performed)
-    table = dict(memory_module.BINDINGS)
+    table = dict(performer_module.BINDINGS)
     zero = table[Action.ZERO_GPU]
 
     def wrong(change: Any) -> None:
@@ -150,7 +150,7 @@ def test_a_wrong_order_of_actions_is_noticed(
         done.append(Action.ALLOCATE_GPU)
 
     table[Action.ZERO_GPU] = wrong
-    monkeypatch.setattr(memory_module, "BINDINGS", table)
+    monkeypatch.setattr(performer_module, "BINDINGS", table)
 
     with pytest.raises(AssertionError):
         compare((Input(Call.GPU_DATA),), done)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import syncedmem.runtime.memory as memory_module
 from benches import devices
+
+import syncedmem.runtime.performer as performer_module
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
@@ -97,7 +97,7 @@ def test_numpy_integers_are_sizes() -> None:
     assert SyncedMemory(np.int64(12), device=None).size == 12  # type: ignore[arg-type] # an integer to Python, not to mypy
 
 
-def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before(memory: SyncedMemory) -> None:
+def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before() -> None:
     """Making it is lazy; touching it is one AllocationError that is a MemoryError, and leaves it as it was."""
     huge = SyncedMemory(1 << 60, device=None)
 
@@ -154,7 +154,7 @@ def test_host_memory_is_aligned_to_a_cache_line() -> None:
     assert memory.cpu_data().__array_interface__["data"][0] % 64 == 0
 
 
-def test_a_view_outlives_its_memory(device: SimulatedDeviceAllocator) -> None:
+def test_a_view_outlives_its_memory() -> None:
     """A late reader finds old bytes, not somebody else's."""
     memory = filled(SyncedMemory(SIZE, device=None))
     view = memory.cpu_data()
@@ -729,7 +729,7 @@ def test_binding_tables_are_complete_or_refused() -> None:
     incomplete = {action: BINDINGS[action] for action in Action if action is not Action.COPY_TO_GPU}
 
     assert set(BINDINGS) == set(Action)
-    with pytest.raises(DeclarationError, match="no implementation for: copy_to_gpu$"):
+    with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu$"):
         _complete(incomplete)
 
 
@@ -757,7 +757,7 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise AssertionError("the slow path was taken")
 
-    monkeypatch.setattr(memory_module.SyncedMemory, "_perform", fail)
+    monkeypatch.setattr(performer_module.Performer, "_access", fail)
 
     assert memory.cpu_data().tolist() == [7] * SIZE
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE

@@ -1,0 +1,232 @@
+"""What a call costs, as ratios against a baseline timed in the same run.
+
+Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every
+figure is the median over rounds, and the two sides of a ratio alternate within each round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncedmem.model import Call, Mode, NoDeviceError, head_machine, set_mode
+from syncedmem.runtime import MemcpyKind, SimulatedArray, SimulatedDeviceAllocator, SyncedMemory, named_device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = 15
+DEVICES = ("simulated", "opencl", "cuda")
+SIZES = (1 << 20, 16 << 20, 128 << 20)
+
+
+class Empty:
+    """Has a method that does nothing: the least a Python call can cost."""
+
+    def method(self) -> None:
+        """Do nothing."""
+
+
+class Actions:
+    """Has every action, and does nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return self._nothing
+
+    def _nothing(self, *_: object) -> None:
+        pass
+
+
+def seconds(call: Callable[[], object], number: int) -> float:
+    """The time of one call, averaged over a number of them."""
+    start = time.perf_counter()
+    for _ in range(number):
+        call()
+    return (time.perf_counter() - start) / number
+
+
+def compared(first: Callable[[], object], second: Callable[[], object], number: int) -> tuple[float, float, float]:
+    """Medians of two calls timed in turn, and the median of their ratio."""
+    pairs = [(seconds(first, number), seconds(second, number)) for _ in range(ROUNDS)]
+    return (
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b for _, b in pairs),
+        statistics.median(a / b for a, b in pairs),
+    )
+
+
+def idle_calls() -> list[dict[str, Any]]:
+    """A call with nothing to do, against an empty method and against the same trigger through `transitions`."""
+    memory = SyncedMemory(4096, device="simulated")
+    memory.cpu_data()
+    bound = head_machine("caffe").bind(Actions())
+    bound.trigger(Call.CPU_DATA)
+    empty = Empty()
+    loop = 50_000
+    nothing = seconds(lambda: None, loop)
+    rows: list[dict[str, Any]] = []
+    ours, method, ratio = compared(memory.cpu_data, empty.method, loop)
+    rows.append(_row("cpu_data(), nothing to do / empty method", ours, method, ratio, "<= 4"))
+    ours, theirs, _ = compared(memory.cpu_data, lambda: bound.trigger(Call.CPU_DATA), 5_000)
+    rows.append(_row("transitions trigger / cpu_data()", theirs - nothing, ours, (theirs - nothing) / ours, ">= 25"))
+    event = head_machine("caffe").event(Call.CPU_DATA)
+    ours, theirs, _ = compared(memory.cpu_data, lambda: event.trigger(bound, None), 5_000)
+    rows.append(_row("bare transitions event / cpu_data()", theirs - nothing, ours, (theirs - nothing) / ours, ">= 25"))
+    return rows
+
+
+def making() -> dict[str, Any]:
+    """SyncedMemory(n) and close(), with what the allocators were asked for."""
+
+    class Counted(SimulatedDeviceAllocator):
+        allocations = 0
+
+        def allocate(self, byte_size: int) -> SimulatedArray | None:
+            self.allocations += 1
+            return super().allocate(byte_size)
+
+    counted = Counted()
+
+    def make() -> None:
+        SyncedMemory(4096, device=counted).close()
+
+    ours, method, ratio = compared(make, Empty().method, 5_000)
+    row = _row("SyncedMemory(n) + close() / empty method", ours, method, ratio, "<= 5 us")
+    row["allocations"] = counted.allocations
+    return row
+
+
+def lazy_zero() -> dict[str, Any]:
+    """A first cpu_data() of 1 GiB, and how much of it became resident."""
+    size = 1 << 30
+    memory = SyncedMemory(size, device=None)
+    before, start = _resident(), time.perf_counter()
+    memory.cpu_data()
+    took, grown = time.perf_counter() - start, _resident() - before
+    memory.close()
+    return {"what": "first cpu_data() of 1 GiB", "us": took * 1e6, "resident_bytes": grown, "wanted": "pages untouched"}
+
+
+def _resident() -> int:
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def copies(name: str) -> list[dict[str, Any]]:
+    """Copies through a memory against bare copies of the same device API into existing buffers."""
+    try:
+        device: Any = named_device(name)
+    except NoDeviceError as error:
+        return [{"what": f"copies on {name}", "left out": str(error)}]
+    return [_copy(device, name, size, up) for size in SIZES for up in (True, False)]
+
+
+def _after(prepare: Callable[[], object], call: Callable[[], object]) -> float:
+    """The time of one call, with a preparation that does not count."""
+    prepare()
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
+    memory = SyncedMemory(size, device=device)
+    memory.mutable_cpu_data()[:] = 1
+    memory.gpu_data()
+    host_memory = device.pinned_host()
+    host, there = host_memory.allocate(size), device.allocate(size)
+    host[:] = 1
+
+    if up:
+        stale, copying = memory.mutable_cpu_data, memory.gpu_data
+        bare = partial(device.memcpy, host, there, size, MemcpyKind.CPU2CUDA)
+    else:
+        stale, copying = memory.mutable_gpu_data, memory.cpu_data
+        bare = partial(device.memcpy, there, host, size, MemcpyKind.CUDA2CPU)
+    pairs = [(_after(stale, copying), _after(stale, bare)) for _ in range(max(ROUNDS, (256 << 20) // size))]
+    ours = statistics.median(first for first, _ in pairs)
+    theirs = statistics.median(second for _, second in pairs)
+    ratio = statistics.median(second / first for first, second in pairs)
+    host_memory.release(host)
+    device.release(there)
+    memory.close()
+    direction = "up" if up else "down"
+    row = _row(f"{size >> 20} MiB {direction} on {name}, bare copy / ours", theirs, ours, ratio, ">= 0.95")
+    row["gib_per_s"] = size / ours / (1 << 30)
+    return row
+
+
+def imports() -> dict[str, Any]:
+    """What `import syncedmem.model` loads."""
+    program = "import sys, syncedmem.model; print([m for m in ('numpy', 'cupy', 'hypothesis') if m in sys.modules])"
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 -- fixed words
+    took = time.perf_counter() - start
+    return {"what": "import syncedmem.model loads", "loaded": done.stdout.strip(), "us": took * 1e6, "wanted": "[]"}
+
+
+def footprint() -> dict[str, Any]:
+    """The bytes of Python objects for one memory that nobody has touched."""
+    device = named_device("simulated")
+    kept: list[SyncedMemory] = []
+    tracemalloc.start()
+    kept.extend(SyncedMemory(4096, device=device) for _ in range(1000))
+    size = tracemalloc.get_traced_memory()[0] / len(kept)
+    tracemalloc.stop()
+    return {"what": "Python objects for one fresh memory", "bytes": round(size), "wanted": "small"}
+
+
+def _row(what: str, first: float, second: float, ratio: float, wanted: str) -> dict[str, Any]:
+    return {"what": what, "us": first * 1e6, "against_us": second * 1e6, "ratio": ratio, "wanted": wanted}
+
+
+def show(row: dict[str, Any]) -> str:
+    """One line of the table."""
+    parts = [f"{row['what']:52}"]
+    if "ratio" in row:
+        parts.append(f"{row['us']:12.3f} us {row['against_us']:12.3f} us   ratio {row['ratio']:8.2f}")
+    elif "us" in row:
+        parts.append(f"{row['us']:12.3f} us")
+    parts += [
+        f"{key} {row[key]}" for key in ("resident_bytes", "allocations", "loaded", "bytes", "left out") if key in row
+    ]
+    if "gib_per_s" in row:
+        parts.append(f"{row['gib_per_s']:.1f} GiB/s")
+    if "wanted" in row:
+        parts.append(f"(wanted {row['wanted']})")
+    return "  ".join(parts)
+
+
+def main() -> None:
+    """Measure, print, and write the figures where ``--json`` says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--device", action="append", choices=DEVICES, help="copies only on this device (repeatable)")
+    options = parser.parse_args()
+    set_mode(Mode.GPU)
+    rows = [*idle_calls(), making(), footprint(), lazy_zero(), imports()]
+    for name in options.device or DEVICES:
+        rows += copies(name)
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
+    print("\n".join(map(show, rows)))
+    if options.json is not None:
+        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
+        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
