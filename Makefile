@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 SYSTEM_PACKAGES := gcc libc6-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test coverage lint types docs bench wheel test-wheel system-deps clean
+.PHONY: help verify test coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -68,6 +68,13 @@ types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
 # There is no site to build yet: this runs the Python blocks of the pages.
 docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
 	$(BIN)/pytest README.md docs
+
+generated: $(STAMPS)/package  ## write the committed files that are made from the model
+	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
+	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
+
+check-generated:  ## fail if one of them is not up to date
+	@$(MAKE) --no-print-directory generated CHECK=--check
 
 bench: $(STAMPS)/package  ## measure the hot path
 	$(BIN)/python benchmarks/hot_path.py

@@ -19,6 +19,7 @@ from . import __version__
 from .model import EDITIONS, SyncedMemoryError
 from .model.diamond import diamond_svg
 from .model.mermaid import mermaid
+from .model.page import markdown_page
 from .model.tables import markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Format(enum.StrEnum):
     SVG = "svg"
     MARKDOWN = "markdown"
     MATRIX = "matrix"
+    PAGE = "page"
 
 
 _WRITERS: dict[Format, Callable[[str], str]] = {
@@ -55,6 +57,7 @@ _WRITERS: dict[Format, Callable[[str], str]] = {
     Format.SVG: diamond_svg,
     Format.MARKDOWN: markdown_table,
     Format.MATRIX: markdown_matrix,
+    Format.PAGE: markdown_page,
 }
 
 
@@ -94,13 +97,13 @@ def verify(
     Exits with 0 if everything that is here passed, and with 1 if something failed.
     """
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
-    from .verification import BENCHES  # noqa: PLC0415
-    from .verification import verify as run
+    from .verification import BENCHES  # noqa: PLC0415 -- as above
+    from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
     names = tuple(device or BENCHES)
     with _progress(console) as progress:
-        result = run(names, steps=steps, seed=seed, on_device=lambda name: _follow(progress, name))
+        result = run_verification(names, steps=steps, seed=seed, on_device=lambda name: _follow(progress, name))
     data = json.dumps(result.as_json(), indent=2) + "\n"
     _write(out / "index.html", page(result))
     _write(out / "report.json", data)

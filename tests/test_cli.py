@@ -1,0 +1,298 @@
+"""The command line: what it prints, what it writes, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import device_bench, host_bench
+from typer.testing import CliRunner
+
+from syncedmem import __version__, verification
+from syncedmem.cli import app, main
+from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.mermaid import mermaid
+from syncedmem.report import page
+from syncedmem.runtime import SimulatedDeviceAllocator
+from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == code, result.output
+    return result
+
+
+def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict[str, Any]]:
+    """Run ``verify`` quickly, and read its report."""
+    result = run("verify", "--steps", "60", "--out", str(folder / "report"), *arguments, code=code)
+    return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
+
+
+def use(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """Let ``verify`` find this bench, whatever device it looks for."""
+    monkeypatch.setattr(verification, "make_bench", lambda *_: bench)
+
+
+# --- verify
+
+
+def test_verify_passes_and_reports(tmp_path: Path) -> None:
+    """Every device that is here passes, every transition was taken, and the report says so."""
+    result, report = verified(tmp_path)
+    devices = {device["name"]: device for device in report["devices"]}
+
+    assert (1, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
+    assert MODEL == {key: report["model"][key] for key in MODEL}
+    assert ["cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == list(devices)
+    assert {"cells": 153, "transitions": 558} == {key: devices["simulated"][key] for key in ("cells", "transitions")}
+    assert {"cells": 24, "transitions": 48} == {key: devices["cpu"][key] for key in ("cells", "transitions")}
+    assert all(device["walks"] and device["steps"] for device in report["devices"] if device["status"] == "passed")
+    assert list(REQUIREMENTS) == [it["id"] for it in report["requirements"]]
+    assert {"passed"} == {it["status"] for it in report["requirements"]}
+    assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
+    assert "558/558" in result.output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
+def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> None:
+    """It is reported with what is missing; alone it is not enough to pass."""
+    from syncedmem.model import NoDeviceError
+
+    def missing(*_: object) -> Bench:
+        raise NoDeviceError("CUDA needs CuPy")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verification, "make_bench", missing)
+        result, report = verified(tmp_path, "--device", "cuda", code=1)
+
+    assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
+    assert "cuda: CUDA needs CuPy" in result.output
+    assert {"not checked"} == {it["status"] for it in report["requirements"]}
+
+
+def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It exits with 1, names the requirement, and what it prints is Python."""
+    use(monkeypatch, device_bench(FAULTS["CopiesUpOnlyOnce"].make))
+    result, report = verified(tmp_path, "--device", "simulated", code=1)
+    script = result.output.partition("The shortest way to see it:")[2].partition("passed")[0]
+
+    assert "simulated breaks R08-copy-up" in result.output
+    assert "memory.gpu_data()" in script
+    assert "failed" == report["devices"][0]["status"]
+    assert "failed" == next(it["status"] for it in report["requirements"] if it["id"] == "R08-copy-up")
+    page_text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "What simulated does wrong" in page_text
+
+
+def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The printed program runs on the real thing, where nothing is wrong."""
+    bench = device_bench(FAULTS["CopiesUpOnlyOnce"].make)
+    use(
+        monkeypatch,
+        Bench("x", bench.make, bench.host, bench.device, made_by='SyncedMemory({size}, device="simulated")'),
+    )
+    result, _ = verified(tmp_path, "--device", "simulated", code=1)
+    lines = result.output.partition("import numpy")[2].splitlines()
+    program = "\n".join(["import numpy", *lines[1 : next(k for k, line in enumerate(lines) if "Report:" in line)]])
+
+    assert "memory.gpu_data()" in program
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All checks pass, and yet not every transition was taken."""
+    use(monkeypatch, host_bench())
+    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
+
+    missing = report["devices"][0]["transitions_missing"]
+
+    assert missing > 0
+    assert f"cpu: {missing} transitions were never taken" in result.output
+
+
+def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
+    result, report = verified(tmp_path, "--device", "cpu", code=1)
+
+    assert "differs from Caffe" in result.output
+    assert ["caffe C:o- gpu_data: something else"] == report["model"]["problems"]
+    assert "something else" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_report_goes_to_standard_output_on_request(tmp_path: Path) -> None:
+    """Then it is the only thing there."""
+    result, report = verified(tmp_path, "--device", "cpu", "--json", "-")
+
+    assert report == json.loads(result.stdout)
+
+
+def test_the_report_goes_to_a_file_on_request(tmp_path: Path) -> None:
+    _, report = verified(tmp_path, "--device", "cpu", "--json", str(tmp_path / "deep" / "r.json"))
+
+    assert report == json.loads((tmp_path / "deep" / "r.json").read_text(encoding="utf-8"))
+
+
+def test_the_seed_is_in_the_report(tmp_path: Path) -> None:
+    _, report = verified(tmp_path, "--device", "simulated-seeded", "--seed", "41")
+
+    assert 41 == report["seed"]
+
+
+class Page(HTMLParser):
+    """Collects what a page loads, and whether its tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_is_self_contained(tmp_path: Path) -> None:
+    """It loads nothing, has a viewport for phones, and shows the drawing with every edge covered."""
+    verified(tmp_path, "--device", "simulated", "--device", "cpu")
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    found = Page()
+    found.feed(text)
+
+    assert ([], 2) == (found.loads, found.tags.count("svg"))
+    assert "script" not in found.tags
+    assert 'name="viewport"' in text
+    assert "✓" in text
+    assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")
+    assert all(name in text for name in REQUIREMENTS)
+
+
+def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marks come from what the devices did."""
+    bench = device_bench()
+    monkeypatch.setattr(verification, "make_bench", lambda *_: bench)
+    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    result = verification.verify(("simulated",), steps=0, seed=0)
+    conformance = result.devices[0].conformance
+    assert conformance is not None
+    drawn = diamond_svg("caffe", covered=conformance.coverage.identifiers())
+
+    assert drawn in page(result)
+    assert "✗" in drawn
+
+
+# --- devices and diagram
+
+
+def test_devices_lists_all_with_reasons() -> None:
+    listed = {row["name"]: row for row in json.loads(run("devices", "--json").output)}
+    table = run("devices").output
+
+    assert ["cpu", "simulated", "opencl", "cuda"] == list(listed)
+    assert listed["simulated"]["available"]
+    assert all(row["detail"] for row in listed.values())
+    assert all(name in table for name in listed)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("mermaid", "---"), ("svg", "<svg"), ("markdown", "| call"), ("matrix", "| conf"), ("page", "# The head")],
+)
+def test_diagram_writes_every_format(name: str, start: str) -> None:
+    text = run("diagram", "--format", name).output
+
+    assert text.lstrip().startswith(start) or "stateDiagram-v2" in text
+    assert "gpu_data" in text
+
+
+def test_diagram_draws_the_edition_that_is_asked_for() -> None:
+    assert mermaid("cpu_only") == run("diagram", "--edition", "cpu_only").output
+
+
+def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
+    """A file that is not up to date, or not there, is found out and not written."""
+    path = tmp_path / "docs" / "machine.svg"
+    arguments = ("diagram", "--format", "svg", "-o", str(path))
+    missing = run(*arguments, "--check", code=1)
+    run(*arguments)
+    run(*arguments, "--check")
+    path.write_text("<svg/>", encoding="utf-8")
+    stale = run(*arguments, "--check", code=1)
+
+    assert "<svg/>" == path.read_text(encoding="utf-8")
+    assert "not up to date" in missing.output
+    assert "not up to date" in stale.output
+
+
+def test_checking_needs_a_file() -> None:
+    assert "-o FILE" in run("diagram", "--check", code=2).output
+
+
+# --- all of it
+
+
+def test_version_and_help() -> None:
+    """Help names every command, and neither loads NumPy nor Hypothesis."""
+    program = (
+        "import sys; from syncedmem.cli import app; print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert f"{__version__}\n" == run("--version").output
+    assert all(name in run("--help").output for name in ("verify", "devices", "diagram"))
+    assert "[]\n" == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["verify", "--device", "gpu"],
+            "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
+        ),
+        (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
+        (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
+    ],
+)
+def test_errors_are_one_line_and_exit_with_2(
+    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback."""
+    monkeypatch.setattr(sys, "argv", ["syncedmem", *arguments])
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    printed = capsys.readouterr().err.strip()
+    assert 2 == caught.value.code
+    assert text in printed
+    assert 1 == len(printed.splitlines())
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "syncedmem.cli", "--version"], capture_output=True, text=True, check=True
+    )
+
+    assert f"{__version__}\n" == done.stdout
+
+
+def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
+    bench = verification.make_bench("simulated-seeded", 7)
+
+    assert isinstance(bench.device, SimulatedDeviceAllocator)
+    assert "SimulatedDeviceAllocator(seed=7)" in bench.made_by

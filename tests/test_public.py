@@ -1,0 +1,70 @@
+"""The front door: public names, lazily loaded, and the committed files that were made from the model."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import syncedmem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("name", syncedmem.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """And is the very object of its room."""
+    value = getattr(syncedmem, name)
+    homes = [importlib.import_module(f"syncedmem.{room}") for room in ("model", "runtime", "spec")]
+
+    assert name == "__version__" or any(getattr(home, name, None) is value for home in homes)
+    assert name in dir(syncedmem)
+
+
+def test_the_lists_of_names_agree() -> None:
+    """What is exported, and where each name comes from, are written down twice: compare them."""
+    assert set(syncedmem.__all__) - {"__version__"} == set(syncedmem._ROOMS)  # pyright: ignore[reportPrivateUsage] -- the list itself
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'syncedmem' has no attribute 'Blobb'"):
+        _ = syncedmem.Blobb  # type: ignore[attr-defined] # the point of the test
+
+
+@pytest.mark.parametrize("room", ["model", "runtime", "spec"])
+def test_rooms_export_what_they_list(room: str) -> None:
+    module = importlib.import_module(f"syncedmem.{room}")
+
+    assert sorted(set(module.__all__), key=str) == sorted(module.__all__, key=str)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_importing_the_front_door_loads_no_room() -> None:
+    program = "import sys, syncedmem; print(sorted(m for m in sys.modules if m.startswith('syncedmem.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]\n" == done.stdout
+
+
+def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
+    """Where links became text files, importing stops with what to do."""
+    package = tmp_path / "syncedmem"
+    package.mkdir()
+    shutil.copy(str(syncedmem.__file__), package)
+    for room in ("model", "runtime", "spec"):
+        (package / room).write_text(f"../../{room}", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "import syncedmem"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(tmp_path)},
+    )
+
+    assert 1 == done.returncode
+    assert "git config core.symlinks true" in done.stderr
