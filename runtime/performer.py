@@ -195,8 +195,8 @@ class Performer:
         """Free what is ours, host side first, and let go of the rest."""
         self._land()
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
-        change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, self._state, None)
         for action in cell.actions:
+            change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, self._state, None)
             self._actions[action](change)
             # One side is gone for good: whatever happens to the other, this memory is closed.
             self._closed = True

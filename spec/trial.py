@@ -456,6 +456,5 @@ def _is_frozen(view: Any) -> bool:
 
 
 def _short(content: bytes | None) -> str:
-    if content is None:
-        return "anything"
+    content = content or b""
     return content.hex() if len(content) <= _SHOWN else f"{content[:_SHOWN].hex()}... ({len(content)} bytes)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -283,12 +284,14 @@ def test_errors_are_one_line_and_exit_with_2(
     assert 1 == len(printed.splitlines())
 
 
-def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "syncedmem.cli", "--version"], capture_output=True, text=True, check=True
-    )
+def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``python -m syncedmem``."""
+    monkeypatch.setattr(sys, "argv", ["syncedmem", "--version"])
 
-    assert f"{__version__}\n" == done.stdout
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("syncedmem", run_name="__main__")
+
+    assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
 
 
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:

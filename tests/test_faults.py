@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,12 @@ def test_every_requirement_has_a_fault() -> None:
 def test_every_behavioural_erratum_of_the_seeds_is_planted(line: str) -> None:
     """What can be wrong in a running memory; misspelt names and missing guards cannot."""
     assert any(line in fault.source for fault in FAULTS.values())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
+def test_pages_say_how_many_faults_there_are(page: str) -> None:
+    """A number that is written by hand is compared."""
+    assert f"{len(FAULTS)} " in (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
 
 
 def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:

@@ -161,6 +161,23 @@ def test_the_suites_fit_the_bench() -> None:
     assert not {"failures", "contracts", "flights"} & set(suite_names(replace(device_bench(), profile="caffe")))
 
 
+def test_there_are_no_flights_without_a_device() -> None:
+    """Asked for by name, the suite is empty."""
+    assert 0 == check_conformance(host_bench(), suites=["flights"]).suites[0].cases
+
+
+def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
+    """A memory that frees behind the recorder's back is caught by the device."""
+
+    class Sneaky(Port):
+        def push(self, pointer: Any, stream: Any) -> None:
+            super().push(pointer, stream)
+            self.device.inner.release(pointer)
+
+    with pytest.raises(Violation, match="R42-in-flight-not-freed: the push failed"):
+        run_case(device_bench(Sneaky), Case((WRITE, PUSH, Synchronize())))
+
+
 def test_no_steps_means_no_walks() -> None:
     verdict = check_conformance(host_bench(), steps=0)
 

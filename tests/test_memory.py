@@ -310,6 +310,33 @@ def test_reading_the_device_is_ordered_after_the_push_without_waiting(
     assert [view.get().tolist() for view in views] == [[7] * SIZE] * 2
 
 
+def test_reading_the_host_does_not_wait_with_the_device_check_on(device: SimulatedDeviceAllocator) -> None:
+    """That is, on the slow path."""
+    memory = filled(SyncedMemory(SIZE, device=device, check_device=True))
+    stream = device.stream()
+    memory.async_gpu_push(stream=stream)
+
+    assert memory.cpu_data().tolist() == [7] * SIZE
+    assert not stream.done
+
+
+def test_an_order_that_cannot_be_given_is_reported(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(memory)
+    memory.async_gpu_push(stream=device.stream())
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no barrier")
+
+    monkeypatch.setattr(device, "order_after", fail)
+
+    with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: no barrier"):
+        memory.gpu_data()
+
+    assert memory.head is SyncedHead.SYNCED
+
+
 @pytest.mark.parametrize("close", ["close", "drop"])
 def test_memory_in_flight_is_freed_only_after_the_copy(close: str) -> None:
     """Red zones and quarantine would notice a copy from or into freed memory."""

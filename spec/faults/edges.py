@@ -24,8 +24,7 @@ class NoGpuTooLate(Port):
     """Without a device, gpu_data is refused after the host side was touched."""
 
     def need_device(self) -> None:
-        if self.device is None:
-            self.to_cpu()
+        self.to_cpu()
         super().need_device()
 
 
@@ -128,12 +127,9 @@ class AdoptsTooSmall(Port):
     """set_cpu_data takes a buffer that is too small."""
 
     def adopt_host(self, data: Any) -> Any:
-        try:
-            return super().adopt_host(data)
-        except ValueError as error:
-            if "needed" not in str(error):
-                raise
+        if isinstance(data, bytearray) and len(data) < self.size:
             return self.host.empty(self.size)
+        return super().adopt_host(data)
 
 
 @planted("R37-read-only-refused", "H6: const is cast away")
@@ -226,6 +222,16 @@ class WriteableReadView(Port):
 
     def host_view(self) -> Any:
         return memoryview(self.cpu_ptr)
+
+
+@planted("R47-read-only-view", "a flag that anybody may set again")
+class UnfreezableView(Port):
+    """The view of cpu_data is read-only until somebody says otherwise."""
+
+    def host_view(self) -> Any:
+        view = self.host.adopt(self.cpu_ptr, self.size).view()
+        view.setflags(write=False)
+        return view
 
 
 @planted("R48-released-refuses", "cuda-python before Buffer.close was final")

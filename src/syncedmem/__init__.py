@@ -52,12 +52,18 @@ _ROOMS = {
     "using_mode": "model",
 }
 
-for _room in ("model", "runtime", "spec"):
-    if not (Path(__file__).parent / _room).is_dir():
-        raise ImportError(
-            f"src/syncedmem/{_room} should be a link to the folder {_room} at the top of the checkout; this checkout "
-            "was made without links: run 'git config core.symlinks true' and 'git checkout -- src/syncedmem'"
-        )
+
+def _require_rooms(package: Path) -> None:
+    """Stop where a checkout without links has text files in place of the rooms."""
+    for room in ("model", "runtime", "spec"):
+        if not (package / room).is_dir():
+            raise ImportError(
+                f"{package / room} should be a link to the folder {room} at the top of the checkout, which was made "
+                "without links: run 'git config core.symlinks true' and 'git checkout -- src/syncedmem'"
+            )
+
+
+_require_rooms(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> object:

@@ -258,7 +258,3 @@ def main() -> None:
     except (SyncedMemoryError, OSError) as error:
         typer.echo(f"syncedmem: {error}", err=True)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

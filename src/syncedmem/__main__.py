@@ -1,0 +1,5 @@
+"""``python -m syncedmem``: the command line."""
+
+from .cli import main
+
+main()
