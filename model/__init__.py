@@ -2,8 +2,8 @@
 
 Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
 before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
-compiled), ``exploration`` (its reachable states), ``soundness`` (what is refused), ``suites`` (tour and HSI),
-and the drawings: ``diamond`` (SVG), ``mermaid`` and ``tables``.
+compiled), ``soundness`` (what is refused), ``exploration`` (its reachable states), ``suites`` (tour and HSI),
+and the drawings: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """

@@ -9,26 +9,28 @@ A *state* is a small integer: ``head.value << 5 | facts``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
 from .head import Action, Call, Fact, Guard, Refusal, SyncedHead
-from .machine import HeadMachine, apply_effects, head_machine
+from .machine import STEPS, Guards, HeadMachine, apply_effects, head_machine, situation
 from .mode import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Cell", "Dispatch", "compile_dispatch", "dispatch", "facts_of", "head_of", "state_of"]
 
-_FACT_BITS = 5
+_FACT_BITS = len(Fact)
 _FACTS = 1 << _FACT_BITS
-STATES = len(SyncedHead) * _FACTS
+_STATES = len(SyncedHead) * _FACTS
 
 
-def state_of(head: SyncedHead, facts: Fact = Fact(0)) -> int:
+def state_of(head: SyncedHead, facts: int = 0) -> int:
     """Pack a head and its facts into one integer."""
-    return head.value << _FACT_BITS | int(facts)
+    return head.value << _FACT_BITS | facts
 
 
 def head_of(state: int) -> SyncedHead:
@@ -41,8 +43,7 @@ def facts_of(state: int) -> Fact:
     return Fact(state & _FACTS - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """What one call does in one state.
 
     Attributes
@@ -78,9 +79,15 @@ class Dispatch:
 
     columns: Mapping[Call, tuple[Column, Column]]
 
-    def cell(self, call: Call, state: int, data: bool = True) -> Cell | None:
+    def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
         """One entry: None where the edition has no such call or head."""
         return self.columns[call][data][state] if call in self.columns else None
+
+
+@cache
+def dispatch(edition: str = "caffe") -> Dispatch:
+    """The shared table of an edition, compiled when its machine is built."""
+    return head_machine(edition).table
 
 
 def compile_dispatch(machine: HeadMachine) -> Dispatch:
@@ -95,42 +102,58 @@ def compile_dispatch(machine: HeadMachine) -> Dispatch:
     return Dispatch({call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls})
 
 
-@cache
-def dispatch(edition: str = "caffe") -> Dispatch:
-    """The shared table of an edition, compiled on first use."""
-    return compile_dispatch(head_machine(edition))
+class _Row(NamedTuple):
+    """A row of the built machine, with its names looked up.
+
+    ``effects`` has a pair of masks per mode: what the row keeps of a packed state, and what it sets.
+    """
+
+    guards: Guards
+    actions: tuple[Action, ...]
+    refusal: Refusal | None
+    effects: tuple[tuple[int, int], ...]
+
+
+def _rows(machine: HeadMachine, call: Call, head: SyncedHead) -> list[_Row]:
+    """The rows that the built machine has for a call in a head."""
+    found: list[_Row] = []
+    for row in machine.event(call).transitions.get(head.name, []):
+        required, excluded = (
+            [Guard(it.func) for it in row.conditions if it.target is wanted] for wanted in (True, False)
+        )
+        steps = [STEPS[name] for name in row.before]
+        actions = tuple(step for step in steps if isinstance(step, Action))
+        refusal = next((step for step in steps if isinstance(step, Refusal)), None)
+        effects = _effects(machine, actions, SyncedHead[row.dest] if row.dest else head)
+        found.append(_Row(Guards.of(required, excluded), actions, refusal, effects))
+    return found
+
+
+def _effects(machine: HeadMachine, actions: tuple[Action, ...], dest: SyncedHead) -> tuple[tuple[int, int], ...]:
+    # Actions set a fact, clear it or leave it, so what becomes of all facts and of none says it for any.
+    tracked = int(machine.edition.facts)
+    starts = (_FACTS - 1, 0)
+    ends = [[apply_effects(facts, actions, mode) & tracked for facts in starts] for mode in Mode]
+    return tuple((kept, state_of(dest, always)) for kept, always in ends)
 
 
 def _column(machine: HeadMachine, call: Call, data: bool) -> Column:
-    candidates = {head: machine.event(call).transitions.get(head.name, []) for head in SyncedHead}
-    return tuple(_cell(machine, call, state, data, candidates[head_of(state)]) for state in range(STATES))
+    column: list[Cell | None] = [None] * _STATES
+    for head in machine.edition.heads:
+        rows, first = _rows(machine, call, head), state_of(head)
+        for facts in range(_FACTS):
+            found = situation(facts, data=data)
+            enabled = [row for row in rows if not row.guards.unmet(found)]
+            if len(enabled) != 1:
+                problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
+                where = f"{call.value} in {head.name} with {Fact(facts)!r} and data={data}"
+                raise DeclarationError(f"{machine.edition.name}: {where}: {problem}")
+            column[first | facts] = _cell(enabled[0], first | facts)
+    return tuple(column)
 
 
-def _cell(machine: HeadMachine, call: Call, state: int, data: bool, candidates: list[Any]) -> Cell | None:
-    head, facts = head_of(state), facts_of(state)
-    if head not in machine.edition.heads:
-        return None
-    found = [row for row in candidates if all(_holds(test, facts, data) for test in row.conditions)]
-    if len(found) != 1:
-        problem = "no row is enabled" if not found else f"{len(found)} rows are enabled at once"
-        raise DeclarationError(
-            f"{machine.edition.name}: {call.value} in {head.name} with {facts!r} and data={data}: {problem}"
-        )
-    return _as_cell(machine, found[0], state)
-
-
-def _holds(test: Any, facts: Fact, data: bool) -> bool:
-    fact = Guard(test.func).fact
-    return (data if fact is None else bool(fact & facts)) is test.target
-
-
-def _as_cell(machine: HeadMachine, row: Any, state: int) -> Cell:
-    if row.before and row.before[0] in _REFUSALS:
-        return Cell((), (state, state), Refusal(row.before[0]), False)
-    actions = tuple(Action(name) for name in row.before)
-    head = SyncedHead[row.dest] if row.dest else head_of(state)
-    after = [state_of(head, apply_effects(facts_of(state), actions, machine.edition, mode)) for mode in Mode]
-    return Cell(actions, (after[0], after[1]), None, not actions and after[0] == state)
-
-
-_REFUSALS = frozenset(refusal.value for refusal in Refusal)
+def _cell(row: _Row, state: int) -> Cell:
+    if row.refusal is not None:
+        return Cell((), (state, state), row.refusal, idle=False)
+    cpu, gpu = (state & kept | always for kept, always in row.effects)
+    return Cell(row.actions, (cpu, gpu), None, idle=not row.actions and cpu == state)

@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 80
+
+
 class SyncedMemoryError(Exception):
     """Base of everything this package raises on purpose."""
 
@@ -142,4 +145,4 @@ def _shown(value: object) -> str:
     if shape is not None and dtype is not None:
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
     text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

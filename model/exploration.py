@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from .dispatch import Cell, Dispatch, dispatch, facts_of, head_of, state_of
+from .dispatch import Dispatch, dispatch, facts_of, head_of, state_of
 from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 
 __all__ = [
     "Configuration",
+    "Entry",
     "Input",
     "Side",
     "Space",
@@ -121,7 +122,7 @@ def inputs(edition: str = "caffe", *, null: bool = False, mode: bool = True) -> 
     calls = [call for call in dispatch(edition).columns if call is not Call.RELEASE]
     found = [Input(call) for call in calls]
     if null:
-        found += [Input(call, data=False) for call in calls if call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)]
+        found += [Input(call, data=False) for call in calls if call.takes_data]
     if mode:
         found += [Input(None, mode=value) for value in Mode]
     return tuple(found)
@@ -163,7 +164,7 @@ def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU)
 def _step(table: Dispatch, state: State, entry: Input) -> Step:
     if entry.call is None:
         return Step((), State(state.packed, entry.mode or state.mode), None)
-    cell = table.cell(entry.call, state.packed, entry.data)
+    cell = table.cell(entry.call, state.packed, data=entry.data)
     if cell is None:
         raise KeyError(f"{entry} has no row in {state.configuration}")
     return Step(cell.actions, State(cell.next[state.mode.value], state.mode), cell.refusal)
@@ -194,22 +195,15 @@ class Entry(NamedTuple):
 def matrix(edition: str = "caffe", mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
     """Every configuration and every call, NULL data included: 17 x 9 entries for ``caffe``.
 
-    `mode` is the mode throughout; it decides nothing but the pinned flag in ``Entry.facts``.
+    `mode` is the mode throughout.  It decides nothing but the pinned flag in ``Entry.facts``; of the states of
+    a configuration, which differ in that flag alone, the one that is reached first speaks for all.
     """
     found: dict[Configuration, dict[Input, Entry]] = {}
-    alphabet = inputs(edition, null=True, mode=False)
+    alphabet, flags = inputs(edition, null=True, mode=False), EDITIONS[edition].flags
     for state, row in explore(dispatch(edition), alphabet, mode).steps.items():
-        entries = {
-            entry: Entry(step.actions, step.after.configuration, step.after.facts & EDITIONS[edition].flags, step.refusal)
-            for entry, step in row.items()
-        }
-        found.setdefault(state.configuration, entries)
+        if state.configuration not in found:
+            found[state.configuration] = {
+                entry: Entry(step.actions, step.after.configuration, step.after.facts & flags, step.refusal)
+                for entry, step in row.items()
+            }
     return found
-
-
-def release_cell(edition: str, state: State) -> Cell:
-    """What the destructor does in a state."""
-    cell = dispatch(edition).cell(Call.RELEASE, state.packed)
-    if cell is None:
-        raise KeyError(f"release has no row in {state.configuration}")
-    return cell

@@ -79,6 +79,11 @@ class Call(enum.Enum):
     ASYNC_GPU_PUSH = "async_gpu_push"
     RELEASE = "release"
 
+    @property
+    def takes_data(self) -> bool:
+        """Whether NULL in place of data is an input of its own."""
+        return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+
 
 class Fact(enum.IntFlag):
     """What is true of a memory besides its head: two pointers and Caffe's three flags (000:77-84)."""

@@ -1,15 +1,17 @@
 """The table as a `transitions` machine, shared by everybody and bindable to any object that has the actions.
 
-States are the heads, actions are ``before`` callbacks: when one raises, the head has not moved yet (an
-``after`` callback would find it moved already).  The machine never gets a model of its own: a registered
-model would be kept alive for as long as the machine, so whatever is driven is handed in with each call.
+States are the heads; guards, actions and refusals are names that `transitions` looks up as attributes of what
+it is fired at.  That is never somebody's object but a `_Choice`, made for one call: it answers the guards and
+writes down what is to be done.  So the shared machine keeps nobody alive, a name of the table cannot collide
+with an attribute of somebody's object, and an error of an action does not pass through `transitions`, which
+would keep it, and all its traceback holds, in a reference cycle with the event.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
 
@@ -18,9 +20,48 @@ from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, G
 from .mode import Mode, current_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-__all__ = ["BoundHead", "Declaration", "HeadMachine", "head_machine", "refusal_error"]
+    from .dispatch import Dispatch
+
+__all__ = [
+    "STEPS",
+    "BoundHead",
+    "Declaration",
+    "Guards",
+    "HeadMachine",
+    "apply_effects",
+    "head_machine",
+    "refusal_error",
+    "situation",
+]
+
+_DATA = 1 << len(Fact)
+_BITS = {guard: _DATA if guard.fact is None else int(guard.fact) for guard in Guard}
+_BITS_BY_NAME = {guard.value: bit for guard, bit in _BITS.items()}
+STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *Refusal)}
+"""What the names among a row's callbacks stand for."""
+
+
+def situation(facts: int, *, data: bool) -> int:
+    """Everything guards can ask about, as one integer: the facts, and one more bit for "there is data"."""
+    return int(facts) | _DATA * data
+
+
+class Guards(NamedTuple):
+    """The guards of a row as bits of a situation: those that must hold, and those that must not."""
+
+    required: int
+    excluded: int
+
+    @classmethod
+    def of(cls, conditions: Iterable[Guard], unless: Iterable[Guard]) -> Guards:
+        """The guards of a row."""
+        return cls(sum({_BITS[guard] for guard in conditions}), sum({_BITS[guard] for guard in unless}))
+
+    def unmet(self, found: int) -> int:
+        """The guards that keep the row from firing in a situation; zero where it fires."""
+        return self.required & ~found | self.excluded & found
 
 
 class Dispatchable(Protocol):
@@ -33,7 +74,10 @@ class Dispatchable(Protocol):
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a machine is built from: an edition and the rows of a table that belong to it."""
+    """What a machine is built from: an edition, and the rows of a table as that edition sees them.
+
+    `of` makes one from a table, and is where names are checked.
+    """
 
     edition: Edition
     rows: tuple[Transition, ...]
@@ -45,54 +89,68 @@ class Declaration:
         Raises
         ------
         DeclarationError
-            If there is no such edition.
+            If there is no such edition, or if a row of the table, of whatever edition, names something that
+            was not declared, leads to a head that its edition does not have, or acts although it refuses.
         """
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")
+        for row in table:
+            _check_names(row)
         edition = EDITIONS[name]
         rows = (row for row in table if name in row.editions and edition.never.isdisjoint(row.conditions))
         return cls(edition, tuple(_projected(row, edition) for row in rows))
 
 
+def _check_names(row: Transition) -> None:
+    # The types say so already, but a table may be written without a type checker, and `transitions` would
+    # find an unknown name when it fires, or never.
+    kinds: tuple[tuple[type, Iterable[object]], ...] = (
+        (Call, (row.call,)),
+        (SyncedHead, (*row.source, *_given(row.dest))),
+        (Action, row.actions),
+        (Guard, (*row.conditions, *row.unless)),
+        (Refusal, _given(row.refusal)),
+    )
+    unknown = [f"{kind.__name__} {name!r}" for kind, names in kinds for name in names if not isinstance(name, kind)]
+    unknown += [f"edition {name!r}" for name in row.editions if name not in EDITIONS]
+    if unknown:
+        raise DeclarationError(f"unknown {', '.join(unknown)} in the row {row}")
+    if row.refusal is not None and (row.actions or row.dest is not None):
+        raise DeclarationError(f"a refusal does nothing and leads nowhere, unlike the row {row}")
+
+
+def _given(value: object) -> tuple[object, ...]:
+    return () if value is None else (value,)
+
+
 def _projected(row: Transition, edition: Edition) -> Transition:
     """A row as an edition sees it: without exclusions that always hold and heads that do not exist."""
-    return Transition(
-        row.call,
-        tuple(head for head in row.source if head in edition.heads),
-        row.dest,
-        row.actions,
-        row.conditions,
-        tuple(guard for guard in row.unless if guard not in edition.never),
-        row.refusal,
-        row.editions,
-        row.cite,
+    if row.dest is not None and row.dest not in edition.heads:
+        raise DeclarationError(f"{edition.name} has no head {row.dest.name}, but the row {row} leads there")
+    return replace(
+        row,
+        source=tuple(head for head in row.source if head in edition.heads),
+        unless=tuple(guard for guard in row.unless if guard not in edition.never),
     )
 
 
 class HeadMachine:
     """One edition of the head machine, interpreted by `transitions`.
 
-    Building one checks names only; `syncedmem.model.head_machine` returns machines that passed every check.
+    Only `syncedmem.model.head_machine` returns machines that passed every check.
 
     Parameters
     ----------
     declaration : Declaration
         The edition and its rows.
-
-    Raises
-    ------
-    DeclarationError
-        If a row names a head, call, guard, action or refusal that was not declared.
     """
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.edition = declaration.edition
-        for row in declaration.rows:
-            _check_names(row)
         self._machine = Machine(
             model=None,
-            states=SyncedHead,
+            states=list(self.edition.heads),
             initial=SyncedHead.UNINITIALIZED,
             transitions=[_as_data(row, head) for row in declaration.rows for head in row.source],
             auto_transitions=False,
@@ -105,11 +163,18 @@ class HeadMachine:
         """The calls of this edition, in the order they are declared."""
         return tuple(call for call in Call if call.value in self._machine.events)
 
+    @cached_property
+    def table(self) -> Dispatch:
+        """The machine compiled; see `compile_dispatch` for what is refused."""
+        from .dispatch import compile_dispatch  # noqa: PLC0415 -- the compiler walks machines, so it imports this module
+
+        return compile_dispatch(self)
+
     def event(self, call: Call) -> Dispatchable:
-        """The `transitions` event of a call."""
+        """The `transitions` event of a call; KeyError if the edition has no such call."""
         return cast("Dispatchable", self._machine.events[call.value])
 
-    def row(self, call: Call, head: SyncedHead, facts: Fact, data: bool = True) -> Transition:
+    def row(self, call: Call, head: SyncedHead, facts: Fact, data: bool) -> Transition:
         """The row that decides a call: the one whose guards hold.
 
         Raises
@@ -117,8 +182,9 @@ class HeadMachine:
         KeyError
             If the edition has no such call or head.
         """
+        found = situation(facts, data=data)
         for row in self.declaration.rows:
-            if row.call is call and head in row.source and enabled(row, facts, data):
+            if row.call is call and head in row.source and not Guards.of(row.conditions, row.unless).unmet(found):
                 return row
         raise KeyError(f"{self.edition.name} has no row for {call.value} in {head.name}")
 
@@ -142,6 +208,18 @@ class HeadMachine:
         return BoundHead(self, actions)
 
 
+def _as_data(row: Transition, head: SyncedHead) -> dict[str, object]:
+    """One row in one of its heads, as the data `transitions` takes: names only."""
+    return {
+        "trigger": row.call.value,
+        "source": head,
+        "dest": row.dest,
+        "conditions": [guard.value for guard in row.conditions],
+        "unless": [guard.value for guard in row.unless],
+        "before": [row.refusal.value] if row.refusal else [action.value for action in row.actions],
+    }
+
+
 class BoundHead:
     """A head that drives somebody's actions, with pointers and flags kept as the actions declare.
 
@@ -157,69 +235,67 @@ class BoundHead:
         self._actions = actions
         self.head = SyncedHead.UNINITIALIZED
         self.facts = Fact(0)
-        self._done: list[Action] = []
 
     def trigger(self, call: Call, argument: object = None) -> None:
-        """Perform a call: its actions in order, then the flags, then the head.
+        """Perform a call: its actions in order, then the flags and the head.
 
         An action that raises, or a refusal, leaves head and flags as they were.  What earlier actions of
-        the same call did is the owner's to undo.
+        the same call did is the owner's to undo.  An action must not trigger the head that performs it.
 
         Parameters
         ----------
         call : Call
         argument : object
             The data of ``set_*_data`` or the stream of ``async_gpu_push``; handed to every action.
+
+        Raises
+        ------
+        BufferMismatchError, IllegalCallError, NoDeviceError
+            If the machine refuses the call.
+        KeyError
+            If the edition has no such call.
         """
-        self._done.clear()
-        self._machine.event(call).trigger(self, argument)
-        self.facts = apply_effects(self.facts, tuple(self._done), self._machine.edition, current_mode())
+        choice = _Choice(self.head, situation(self.facts, data=argument is not None))
+        self._machine.event(call).trigger(choice)
+        if choice.refusal is not None:
+            raise refusal_error(choice.refusal, call.value, self.head, argument)
+        for action in choice.actions:
+            getattr(self._actions, action.value)(argument)
+        facts = Fact(apply_effects(self.facts, choice.actions, current_mode()))
+        self.head, self.facts = choice.head, facts & self._machine.edition.facts
+
+
+class _Choice:
+    """What `transitions` fires at, for one call: it has every guard, and writes down what is to be done."""
+
+    def __init__(self, head: SyncedHead, found: int) -> None:
+        self.head = head
+        self.actions: list[Action] = []
+        self.refusal: Refusal | None = None
+        self._situation = found
 
     def __getattr__(self, name: str) -> object:
-        # `transitions` looks every callback up on its model by name: a guard, a refusal, or an action.
-        if name in _GUARDS:
-            return self._guard(_GUARDS[name])
-        if name in _REFUSALS:
-            return lambda argument=None: self._refuse(_REFUSALS[name], argument)
-        return self._action(Action(name))
+        if name in _BITS_BY_NAME:
+            return bool(_BITS_BY_NAME[name] & self._situation)
+        if name in STEPS:
+            return partial(self._note, STEPS[name])
+        raise AttributeError(f"{name!r} is neither a guard nor an action nor a refusal")
 
-    def _action(self, action: Action) -> Callable[[object], None]:
-        perform = getattr(self._actions, action.value)
-
-        def performed(argument: object) -> None:
-            perform(argument)
-            self._done.append(action)
-
-        return performed
-
-    def _guard(self, guard: Guard) -> object:
-        fact = guard.fact
-        return (lambda argument=None: argument is not None) if fact is None else bool(fact & self.facts)
-
-    def _refuse(self, refusal: Refusal, argument: object) -> None:
-        raise refusal_error(refusal, "this call", self.head, argument)
+    def _note(self, step: Action | Refusal) -> None:
+        if isinstance(step, Refusal):
+            self.refusal = step
+        else:
+            self.actions.append(step)
 
 
-_GUARDS = {guard.value: guard for guard in Guard}
-_REFUSALS = {refusal.value: refusal for refusal in Refusal}
-
-
-def enabled(row: Transition, facts: Fact, data: bool) -> bool:
-    """Whether a row's guards hold for these facts and this argument."""
-
-    def holds(guard: Guard) -> bool:
-        return data if guard.fact is None else bool(guard.fact & facts)
-
-    return all(map(holds, row.conditions)) and not any(map(holds, row.unless))
-
-
-def apply_effects(facts: Fact, actions: tuple[Action, ...], edition: Edition, mode: Mode) -> Fact:
-    """The facts after some actions, as the actions declare it."""
+def apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
+    """The facts after some actions, as the actions declare it, those an edition does not have included."""
     for action in actions:
         effect = EFFECTS[action]
-        facts = (facts | effect.sets) & ~effect.clears
-        facts = facts | effect.by_mode if mode is Mode.GPU else facts & ~effect.by_mode
-    return facts & edition.facts
+        sets, clears = (effect.by_mode, 0) if mode is Mode.GPU else (0, effect.by_mode)
+        # Plain integers: the arithmetic of flags is ten times slower, and every cell of the table comes by here.
+        facts = (facts | int(effect.sets) | int(sets)) & ~(int(effect.clears) | int(clears))
+    return facts
 
 
 def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: object) -> Exception:
@@ -231,36 +307,10 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
     return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
 
 
-def _check_names(row: Transition) -> None:
-    kinds: tuple[tuple[type, tuple[object, ...]], ...] = (
-        (Call, (row.call,)),
-        (SyncedHead, row.source + ((row.dest,) if row.dest is not None else ())),
-        (Action, row.actions),
-        (Guard, row.conditions + row.unless),
-        (Refusal, (row.refusal,) if row.refusal is not None else ()),
-    )
-    for kind, names in kinds:
-        for name in names:
-            if not isinstance(name, kind):
-                raise DeclarationError(f"unknown {kind.__name__} {name!r} in the row {row}")
-
-
-def _as_data(row: Transition, head: SyncedHead) -> dict[str, object]:
-    """One row in one of its heads, as the data `transitions` takes: names only."""
-    return {
-        "trigger": row.call.value,
-        "source": head,
-        "dest": row.dest,
-        "conditions": [guard.value for guard in row.conditions],
-        "unless": [guard.value for guard in row.unless],
-        "before": [row.refusal.value] if row.refusal else [action.value for action in row.actions],
-    }
-
-
 @cache
 def head_machine(edition: str = "caffe") -> HeadMachine:
     """The shared machine of an edition, built and checked on first use."""
-    from .soundness import check_soundness  # noqa: PLC0415 -- soundness explores machines, so it imports this module
+    from .soundness import check_soundness  # noqa: PLC0415 -- soundness walks machines, so it imports this module
 
     machine = HeadMachine(Declaration.of(edition))
     check_soundness(machine)

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from .errors import InvalidArgumentError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["Mode", "current_mode", "set_mode", "using_mode"]
 
@@ -38,15 +40,21 @@ def set_mode(mode: Mode | None) -> None:
 
     Raises
     ------
-    TypeError
+    InvalidArgumentError
         If `mode` is neither a `Mode` nor None; the mode stays as it was.
     """
     _mode.set(_checked(mode))
 
 
 @contextmanager
-def using_mode(mode: Mode | None) -> Iterator[None]:
-    """Set the mode inside a ``with`` block and put the old one back after it, also after an exception."""
+def using_mode(mode: Mode | None) -> Generator[None, None, None]:
+    """Set the mode inside a ``with`` block and put the old one back after it, also after an exception.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `set_mode`.
+    """
     token = _mode.set(_checked(mode))
     try:
         yield
@@ -56,5 +64,5 @@ def using_mode(mode: Mode | None) -> Iterator[None]:
 
 def _checked(mode: Mode | None) -> Mode | None:
     if mode is not None and not isinstance(mode, Mode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
-        raise TypeError(f"mode must be Mode.CPU, Mode.GPU or None, got {mode!r}")
+        raise InvalidArgumentError("mode", mode, "Mode.CPU, Mode.GPU or None")
     return mode

@@ -1,17 +1,21 @@
 """What makes a declaration unsound, refused when the machine is built.
 
 `transitions` accepts all of it silently: of two enabled rows it takes the first, a call without an enabled
-row returns False, a misspelt callback is found when it fires, and a head nobody can reach is kept.
+row returns False, a misspelt callback is found when it fires, and a head nobody can reach is kept.  Names are
+checked by `Declaration.of`, before anything is built, and exclusive and complete rows by `compile_dispatch`.
 """
 
 from __future__ import annotations
 
-from .dispatch import compile_dispatch
+from typing import TYPE_CHECKING
+
+from .dispatch import Dispatch, facts_of, head_of, state_of
 from .errors import DeclarationError
-from .exploration import Input, Space, explore
-from .head import Call, Fact, Guard, Transition
-from .machine import HeadMachine, enabled
-from .mode import Mode
+from .head import Call, SyncedHead, Transition
+from .machine import Guards, HeadMachine, situation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["check_soundness"]
 
@@ -25,43 +29,41 @@ def check_soundness(machine: HeadMachine) -> None:
         For two rows enabled at once or none (see `compile_dispatch`), a head that cannot be reached, a row
         that never fires, or a guard that never matters.
     """
-    table = compile_dispatch(machine)
-    calls = [call for call in machine.calls if call is not Call.RELEASE]
-    alphabet = tuple(Input(call, data) for call in calls for data in (True, False))
-    alphabet += tuple(Input(None, mode=mode) for mode in Mode)
-    found = explore(table, alphabet)
-    reached = {state.head for state in found.steps}
-    for head in machine.edition.heads:
-        if head not in reached:
-            raise DeclarationError(f"{machine.edition.name}: head {head.name} cannot be reached")
+    name = machine.edition.name
+    reached = _reachable(machine.table)
+    missing = set(machine.edition.heads) - {head_of(state) for state in reached}
+    if missing:
+        raise DeclarationError(f"{name}: cannot be reached: {', '.join(sorted(head.name for head in missing))}")
     for row in machine.declaration.rows:
-        _check_row(machine, row, found)
+        _check_row(name, row, reached)
 
 
-def _check_row(machine: HeadMachine, row: Transition, found: Space) -> None:
-    name = f"{machine.edition.name}: {row.identifier(row.source[0])}" if row.source else f"{machine.edition.name}: {row}"
-    situations = [
-        (state.facts, data) for state in found.steps if state.head in row.source for data in _arguments(row.call)
-    ]
-    if not any(enabled(row, facts, data) for facts, data in situations):
+def _reachable(table: Dispatch) -> set[int]:
+    """Every packed state that calls, data or none, and changes of mode can lead to."""
+    columns = [column for call, pair in table.columns.items() if call is not Call.RELEASE for column in pair]
+    reached: set[int] = set()
+    waiting = [state_of(SyncedHead.UNINITIALIZED)]
+    while waiting:
+        state = waiting.pop()
+        if state not in reached:
+            reached.add(state)
+            waiting += [after for column in columns if (cell := column[state]) for after in cell.next]
+    return reached
+
+
+def _check_row(edition: str, row: Transition, reached: Iterable[int]) -> None:
+    name = f"{edition}: {', '.join(row.identifier(head) for head in row.source) or row}"
+    guards = Guards.of(row.conditions, row.unless)
+    arguments = (True, False) if row.call.takes_data else (True,)
+    unmet = {
+        guards.unmet(situation(facts_of(state), data=data))
+        for state in reached
+        if head_of(state) in row.source
+        for data in arguments
+    }
+    if 0 not in unmet:
         raise DeclarationError(f"{name}: this row never fires")
     for guard in row.conditions + row.unless:
-        if not any(_decides(row, guard, facts, data) for facts, data in situations):
+        # Somewhere this guard alone must keep the row from firing.
+        if Guards.of((guard,), ()).required not in unmet:
             raise DeclarationError(f"{name}: the guard {guard.value} never matters")
-
-
-def _decides(row: Transition, guard: Guard, facts: Fact, data: bool) -> bool:
-    """Whether this one guard is what keeps the row from firing here."""
-    rest = Transition(
-        row.call,
-        row.source,
-        row.dest,
-        conditions=tuple(other for other in row.conditions if other is not guard),
-        unless=tuple(other for other in row.unless if other is not guard),
-    )
-    return enabled(rest, facts, data) and not enabled(row, facts, data)
-
-
-def _arguments(call: Call) -> tuple[bool, ...]:
-    return (True, False) if call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA) else (True,)
-

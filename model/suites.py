@@ -15,9 +15,19 @@ from functools import cache
 from typing import NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import Fact, Refusal
+from .head import Action, Fact
 
-__all__ = ["MinimalMachine", "Word", "access_words", "hsi_suite", "minimal_machine", "tour"]
+__all__ = [
+    "MinimalMachine",
+    "Word",
+    "access_words",
+    "complete_suite",
+    "hsi_suite",
+    "minimal_machine",
+    "minimise",
+    "output",
+    "tour",
+]
 
 Word = tuple[Input, ...]
 Output = tuple[object, ...]
@@ -97,17 +107,20 @@ class MinimalMachine(NamedTuple):
 
 @cache
 def minimal_machine(edition: str = "caffe") -> MinimalMachine:
-    """Minimise the space of an edition: 27 classes for ``caffe``."""
-    found = space(edition)
+    """The space of an edition, minimised: 27 classes for ``caffe``."""
+    return minimise(space(edition))
+
+
+def minimise(found: Space) -> MinimalMachine:
+    """Merge the states of a space that no word tells apart."""
     separating = _separating_words(found)
     block: dict[State, int] = {}
     representatives: list[State] = []
     for state in found.steps:
-        known = next((k for k, other in enumerate(representatives) if frozenset((state, other)) not in separating), None)
-        if known is None:
-            known = len(representatives)
+        alike = (k for k, other in enumerate(representatives) if frozenset((state, other)) not in separating)
+        block[state] = next(alike, len(representatives))
+        if block[state] == len(representatives):
             representatives.append(state)
-        block[state] = known
     words = _access(found)
     pairs = {
         (a, b): separating[frozenset((first, second))]
@@ -148,18 +161,22 @@ def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], 
 def output(found: Space, state: State, entry: Input) -> Output:
     """What is seen of a step: allocator calls in order, with the kind of host memory, or the refusal."""
     step = found.steps[state][entry]
-    seen: list[object] = [step.refusal] if isinstance(step.refusal, Refusal) else []
+    seen: list[object] = [] if step.refusal is None else [step.refusal]
     for action in step.actions:
-        pinned = step.after.facts if action.value == "allocate_cpu" else state.facts
-        host = action.value in ("allocate_cpu", "free_cpu")
+        pinned = step.after.facts if action is Action.ALLOCATE_CPU else state.facts
+        host = action in (Action.ALLOCATE_CPU, Action.FREE_CPU)
         seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
     return tuple(seen)
 
 
 @cache
 def hsi_suite(edition: str = "caffe") -> tuple[Word, ...]:
-    """The complete suite for implementations with no more states than the minimal machine."""
-    machine = minimal_machine(edition)
+    """The complete suite of an edition."""
+    return complete_suite(minimal_machine(edition))
+
+
+def complete_suite(machine: MinimalMachine) -> tuple[Word, ...]:
+    """A suite that only implementations of a machine pass, if they have no more states than it."""
     identifiers = [
         dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
         for k in range(len(machine.access))

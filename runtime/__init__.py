@@ -1,9 +1,9 @@
 """What moves bytes: memory, allocators, devices.
 
 ``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
-actions do to real memory; ``allocator`` is the
-interface, ``host``, ``simulated`` (over ``simulation``), ``opencl`` and ``cuda`` implement it; ``devices`` finds
-them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
+actions do to real memory.  ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``,
+``simulated`` (over ``simulation`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
+finds them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """
 
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind

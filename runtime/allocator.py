@@ -8,27 +8,28 @@ alive while somebody looks at it, and can be sliced.  ``None`` is the null point
 from __future__ import annotations
 
 import enum
-import sys
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
-import numpy as np
+from syncedmem.model import InvalidArgumentError
 
-from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError
+from .pointers import HostArray, Pointer, check_byte_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from typing_extensions import Buffer
-
-__all__ = ["DeviceAllocator", "DeviceType", "Event", "HostArray", "MemcpyKind", "Pointer", "check_byte_size"]
-
-HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
-"""A one-dimensional ``uint8`` NumPy array."""
-
-Pointer = Any
-"""A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
+__all__ = [
+    "DeviceAllocator",
+    "DeviceType",
+    "Event",
+    "HostArray",
+    "MemcpyKind",
+    "Pointer",
+    "check_byte_size",
+    "check_kind",
+]
 
 
 class DeviceType(enum.IntEnum):
@@ -48,6 +49,16 @@ class MemcpyKind(enum.IntEnum):
     CPU2CUDA = 1
     CUDA2CPU = 2
     CUDA2CUDA = 3
+
+    @property
+    def from_device(self) -> bool:
+        """Whether the source is on the device."""
+        return self in (MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA)
+
+    @property
+    def to_device(self) -> bool:
+        """Whether the destination is on the device."""
+        return self in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA)
 
 
 class Event(Protocol):
@@ -143,6 +154,10 @@ class DeviceAllocator(ABC):
         ------
         InvalidSizeError
             If `byte_size` exceeds an array.
+        InvalidPointerError
+            If an array is not where `kind` says, not a row of bytes, or `dest` is read-only.
+        InvalidArgumentError
+            If `kind` or `stream` is none.
         """
 
     @abstractmethod
@@ -206,6 +221,11 @@ class DeviceAllocator(ABC):
         """The pointer as readers get it.  Devices whose arrays have no read-only form return it as it is."""
         return ptr
 
+    def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
+        """A function of no arguments that makes a new array object over a pointer; it is called often."""
+        maker: Callable[[], Pointer] = ptr.view
+        return maker
+
     def using(self) -> AbstractContextManager[object]:
         """Make this device current inside a ``with`` block; nothing to do where no device is ever current."""
         return nullcontext()
@@ -218,90 +238,14 @@ class DeviceAllocator(ABC):
         return f"<{type(self).__name__} {self.name}>"
 
 
-def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:
-    """A size as an ``int``.
+def check_kind(kind: object) -> MemcpyKind:
+    """The direction of a copy; its number will do.
 
     Raises
     ------
     InvalidArgumentError
-        If it is not an integer (NumPy's integers are; floats, strings and bools are not).
-    InvalidSizeError
-        If it is negative or above `limit`.
     """
-    if type(byte_size) is not int:
-        if isinstance(byte_size, bool) or not hasattr(byte_size, "__index__"):
-            raise InvalidArgumentError(argument, byte_size, "an integer number of bytes")
-        byte_size = int(byte_size.__index__())
-    if not 0 <= byte_size <= limit:
-        raise InvalidSizeError(byte_size, limit)
-    return byte_size
-
-
-def check_copy(byte_size: object, *pointers: Pointer) -> int:
-    """The size of a copy or fill, checked against every array it touches."""
-    return check_byte_size(byte_size, limit=min(0 if ptr is None else len(ptr) for ptr in pointers))
-
-
-class LiveBlocks:
-    """The blocks an allocator has out: so that nothing is released twice, and nothing foreign.
-
-    A block is known by the array that `allocate` returned, not by its address: a view of it, or another
-    array at an address used before, is not that block.
-    """
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._blocks: dict[int, Pointer] = {}
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    def __contains__(self, ptr: object) -> bool:
-        return self._blocks.get(id(ptr)) is ptr
-
-    @property
-    def byte_size(self) -> int:
-        """The bytes of all live blocks together."""
-        return sum(len(ptr) for ptr in list(self._blocks.values()))
-
-    def add(self, ptr: Pointer) -> Pointer:
-        """Note a new block, and hand it back."""
-        self._blocks[id(ptr)] = ptr
-        return ptr
-
-    def remove(self, ptr: Pointer) -> None:
-        """Forget a block, in one step, so that of two threads that release it only one succeeds."""
-        found = self._blocks.pop(id(ptr), None)
-        if found is None:
-            raise InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
-
-
-def adopt_host(buffer: Buffer, byte_size: int) -> HostArray:
-    """Somebody's host memory as a ``uint8`` array of `byte_size` elements; see `DeviceAllocator.adopt`."""
-    if isinstance(buffer, np.ndarray):
-        array: np.ndarray[Any, Any] = buffer
-        if not array.flags.c_contiguous:
-            raise ValueError("it is not contiguous")
-        if not array.flags.writeable:
-            raise ValueError("it is read-only, and the device is copied back into it")
-        if array.dtype.hasobject:
-            raise ValueError("it holds Python objects")
-        flat = array.reshape(-1).view(np.uint8)
-    else:
-        try:
-            view = memoryview(buffer)
-        except TypeError:
-            raise ValueError("it is not host memory (no buffer interface)") from None
-        if not view.c_contiguous:
-            raise ValueError("it is not contiguous")
-        if view.readonly:
-            raise ValueError("it is read-only, and the device is copied back into it")
-        flat = np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
-    if flat.size < byte_size:
-        raise ValueError(f"it has {flat.size} bytes, and {byte_size} are needed")
-    return flat[:byte_size]
-
-
-def no_room(where: str, byte_size: int, cause: BaseException) -> AllocationError:
-    """The error for a device that has no room, with what the device itself said."""
-    return AllocationError(where, byte_size, str(cause))
+    try:
+        return MemcpyKind(cast("Any", kind))
+    except ValueError:
+        raise InvalidArgumentError("kind", kind, "a MemcpyKind") from None

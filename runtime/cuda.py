@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoDeviceError
 
-from .allocator import (
-    DeviceAllocator,
-    DeviceType,
-    HostArray,
-    LiveBlocks,
-    MemcpyKind,
-    check_byte_size,
-    check_copy,
-    no_room,
-)
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host import CPUDeviceAllocator
+from .pointers import HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from contextlib import AbstractContextManager
 
     from .allocator import Event
@@ -35,6 +29,11 @@ except ImportError as error:
     raise NoDeviceError(
         f"CUDA needs CuPy, which is not installed: pip install 'syncedmem[cuda12]' or 'syncedmem[cuda13]' ({error})"
     ) from error
+
+
+_NO_ROOM = (1, 2)
+"""What CUDA says of a size beyond all memory, ``cudaErrorInvalidValue``, and beyond what is left,
+``cudaErrorMemoryAllocation``; CuPy exports neither."""
 
 
 class CUDADeviceAllocator(DeviceAllocator):
@@ -62,15 +61,11 @@ class CUDADeviceAllocator(DeviceAllocator):
     device_type = DeviceType.CUDA
 
     def __init__(self, ordinal: int = 0, *, pool: bool = False) -> None:
-        count = _device_count()
-        if ordinal not in range(count):
-            raise NoDeviceError(f"there is no CUDA device {ordinal!r}; {count} found")
-        self.ordinal = ordinal
-        self._device = cupy.cuda.Device(ordinal)
+        self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._live = LiveBlocks(self.name)
-        self._pinned = CUDAPinnedAllocator(self._device, self.name, pool=pool)
-        properties = cupy.cuda.runtime.getDeviceProperties(ordinal)
+        self._pinned = CUDAPinnedAllocator(self, pool=pool)
+        properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
         self.description = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
 
@@ -84,18 +79,11 @@ class CUDADeviceAllocator(DeviceAllocator):
         return self._live.add(self._new(size)) if size else None
 
     def _new(self, size: int) -> Any:
-        with self._device:
-            try:
-                if self._pool:
-                    memory = cupy.get_default_memory_pool().malloc(size)
-                else:
-                    memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
-            except (MemoryError, OverflowError) as error:
-                raise no_room(self.name, size, error) from error
-            except cupy.cuda.runtime.CUDARuntimeError as error:
-                if error.status == cupy.cuda.runtime.errorMemoryAllocation:
-                    raise no_room(self.name, size, error) from error
-                raise
+        with self.using(), _room(self.name, size):
+            if self._pool:
+                memory = cupy.get_default_memory_pool().malloc(size)
+            else:
+                memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
             return cupy.ndarray((size,), cupy.uint8, memptr=memory)
 
     def release(self, ptr: Any) -> None:
@@ -112,52 +100,56 @@ class CUDADeviceAllocator(DeviceAllocator):
         stream: Any = None,
         need_sync: bool = False,
     ) -> None:
+        kind = check_kind(kind)
+        source = self._address(src, kind.from_device, "src")
+        target = self._address(dest, kind.to_device, "dest", write=True)
         size = check_copy(byte_size, src, dest)
-        with self._device:
+        with self.using(), self._queued(stream, need_sync) as queue:
             if size:
-                source = self._address(src, kind in (MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA), "src")
-                target = self._address(dest, kind in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA), "dest")
-                queue = self._current() if stream is None else stream
                 # MemcpyKind has the numbers of cudaMemcpyKind.
                 cupy.cuda.runtime.memcpyAsync(target, source, size, int(kind), queue.ptr)
-                if stream is None:
-                    queue.synchronize()
-            if need_sync:
-                self._device.synchronize()
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        target = self._address(ptr, True, "ptr", write=True)
         size = check_copy(byte_size, ptr)
-        with self._device:
+        with self.using(), self._queued(stream, need_sync) as queue:
             if size:
-                queue = self._current() if stream is None else stream
-                cupy.cuda.runtime.memsetAsync(self._address(ptr, True, "ptr"), 0, size, queue.ptr)
-                if stream is None:
-                    queue.synchronize()
-            if need_sync:
-                self._device.synchronize()
+                cupy.cuda.runtime.memsetAsync(target, 0, size, queue.ptr)
 
-    def _address(self, ptr: Any, on_device: bool, argument: str) -> int:
-        if on_device:
-            if not isinstance(ptr, cupy.ndarray) or ptr.device.id != self.ordinal:
-                raise InvalidPointerError(self.name, ptr, f"{argument} is not memory of this device")
-            return int(ptr.data.ptr)
-        if not isinstance(ptr, np.ndarray):
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not host memory")
-        return cast("int", ptr.__array_interface__["data"][0])
+    @contextmanager
+    def _queued(self, stream: Any, need_sync: bool) -> Generator[Any]:
+        """The stream that a call works on, and afterwards the wait that goes with it."""
+        if stream is not None:
+            self.check_stream(stream)
+        # CuPy's current stream, so that copies come after the kernels that somebody launched on it.
+        queue = cupy.cuda.get_current_stream() if stream is None else stream
+        yield queue
+        if stream is None:
+            queue.synchronize()
+        if need_sync:
+            cupy.cuda.runtime.deviceSynchronize()
 
-    def _current(self) -> Any:
-        """CuPy's current stream, so that copies come after the kernels that somebody launched on it."""
-        return cupy.cuda.get_current_stream()
+    def _address(self, ptr: Any, on_device: bool, argument: str, *, write: bool = False) -> int:
+        """Where an end of a copy is, checked; 0 for null."""
+        if ptr is None or not on_device:
+            array = check_host(self.name, ptr, argument, write=write)
+            return 0 if array is None else array.ctypes.data
+        if not isinstance(ptr, cupy.ndarray) or ptr.device.id != self.ordinal:
+            raise InvalidPointerError(self.name, ptr, f"{argument} is not memory of this device")
+        array = ptr
+        if array.dtype != cupy.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
+            raise InvalidPointerError(self.name, ptr, f"{argument} is not a contiguous row of bytes")
+        return int(array.data.ptr)
 
     def empty(self, byte_size: int) -> Any:
         size = check_byte_size(byte_size)
         if size:
             return self._new(size)
-        with self._device:
+        with self.using():
             return cupy.empty(0, cupy.uint8)
 
     def stream(self) -> Any:
-        with self._device:
+        with self.using():
             return cupy.cuda.Stream(non_blocking=True)
 
     def check_stream(self, stream: object) -> None:
@@ -168,16 +160,16 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         if not isinstance(buffer, cupy.ndarray):
-            raise ValueError(f"it is not a cupy.ndarray, and {self.name} is needed")
-        array = cast("Any", buffer)
+            raise ValueError(f"it is not a cupy.ndarray, and {self.name} is needed")  # noqa: TRY004 -- a ValueError is what adopt() promises
+        array, size = cast("Any", buffer), check_byte_size(byte_size)
         if array.device.id != self.ordinal:
             raise ValueError(f"it is memory of CUDA device {array.device.id}, and {self.name} is needed")
         if not array.flags.c_contiguous:
             raise ValueError("it is not contiguous")
-        if array.nbytes < byte_size:
-            raise ValueError(f"it has {array.nbytes} bytes, and {byte_size} are needed")
-        with self._device:
-            return cupy.ndarray((byte_size,), cupy.uint8, memptr=array.data)
+        if array.nbytes < size:
+            raise ValueError(f"it has {array.nbytes} bytes, and {size} are needed")
+        with self.using():
+            return cupy.ndarray((size,), cupy.uint8, memptr=array.data)
 
     def overlaps(self, first: Any, second: Any) -> bool:
         return bool(
@@ -185,55 +177,61 @@ class CUDADeviceAllocator(DeviceAllocator):
         )
 
     def record(self, stream: Any) -> Event:
-        with self._device:
+        with self.using():
             event = cupy.cuda.Event(block=True, disable_timing=True)
             event.record(stream)
         return cast("Event", event)
 
     def order_after(self, event: Event) -> None:
-        with self._device:
-            self._current().wait_event(event)
+        with self.using():
+            cupy.cuda.get_current_stream().wait_event(event)
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
 
     def using(self) -> AbstractContextManager[object]:
-        return cast("AbstractContextManager[object]", self._device)
+        # A new one each time: where it remembers in itself what to restore, threads must not share it.
+        return cast("AbstractContextManager[object]", cupy.cuda.Device(self.ordinal))
 
     def current_ordinal(self) -> int:
         return int(cupy.cuda.runtime.getDevice())
 
 
 class CUDAPinnedAllocator(CPUDeviceAllocator):
-    """Page-locked host memory from ``cudaMallocHost``."""
+    """Page-locked host memory from ``cudaHostAlloc``."""
 
-    def __init__(self, device: Any, where: str, *, pool: bool) -> None:
-        self._where = where
+    def __init__(self, device: CUDADeviceAllocator, *, pool: bool) -> None:
         self._device = device
         self._pool = pool
         super().__init__()
 
     @property
     def name(self) -> str:
-        return f"pinned host memory of {self._where}"
+        return f"pinned host memory of {self._device.name}"
 
     def allocate(self, byte_size: int) -> HostArray | None:
         size = check_byte_size(byte_size)
         if size == 0:
             return None
-        with self._device:
-            try:
-                if self._pool:
-                    memory = cupy.cuda.alloc_pinned_memory(size)
-                else:
-                    memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
-            except (MemoryError, OverflowError) as error:
-                raise no_room(self.name, size, error) from error
-            except cupy.cuda.runtime.CUDARuntimeError as error:
-                if error.status == cupy.cuda.runtime.errorMemoryAllocation:
-                    raise no_room(self.name, size, error) from error
-                raise
-        return cast("HostArray", self._live.add(np.frombuffer(memory, np.uint8, size)))
+        with self._device.using(), _room(self.name, size):
+            if self._pool:
+                memory = cupy.cuda.alloc_pinned_memory(size)
+            else:
+                memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+            return cast("HostArray", self._live.add(np.frombuffer(memory, np.uint8, size)))
+
+
+@contextmanager
+def _room(where: str, size: int) -> Generator[None]:
+    """Turn what CuPy and CUDA raise when there is no room into one error."""
+    try:
+        yield
+    except (MemoryError, OverflowError, ValueError) as error:  # ValueError: a pool rounded beyond what C can count
+        raise no_room(where, size, error) from error
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        if error.status in _NO_ROOM:
+            raise no_room(where, size, error) from error
+        raise
 
 
 def _device_count() -> int:

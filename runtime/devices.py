@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
+from .allocator import DeviceAllocator, DeviceType
 from .host import cpu_allocator
 from .simulated import SimulatedDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .allocator import DeviceAllocator
-
-__all__ = ["DEVICE_NAMES", "DeviceReport", "named_device", "probe", "resolve_device", "resolve_host"]
+__all__ = ["DEVICE_NAMES", "DeviceReport", "named_device", "probe", "resolve_device", "resolve_host", "sibling"]
 
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
 
-_INTERFACE = ("allocate", "release", "memcpy", "memset_zero", "adopt", "overlaps")
+_HOST_CALLS = frozenset({"allocate", "release", "memset_zero", "adopt", "overlaps"})
+_DEVICE_CALLS = frozenset(name for name in vars(DeviceAllocator) if not name.startswith("_"))
+_DEVICE_TYPES = (DeviceType.CUDA, DeviceType.OPENCL, DeviceType.SIMULATED)
+
+_making = threading.RLock()
+"""Held while a shared allocator is made: two of the same device would refuse each other's memory."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,11 @@ def _made(name: str) -> tuple[DeviceAllocator, str]:
     return _MAKERS[name]()
 
 
+def _shared(name: str) -> tuple[DeviceAllocator, str]:
+    with _making:
+        return _made(name)
+
+
 def named_device(name: str) -> DeviceAllocator:
     """The shared allocator of a device.
 
@@ -91,8 +101,9 @@ def named_device(name: str) -> DeviceAllocator:
     if name == "auto":
         return _automatic(os.environ.get(ENVIRONMENT, ""))
     if name not in _MAKERS:
-        raise NoDeviceError(f"unknown device {name!r}; there are auto, {', '.join(DEVICE_NAMES)}, and None for no device")
-    return _made(name)[0]
+        known = ", ".join(("auto", *DEVICE_NAMES))
+        raise NoDeviceError(f"unknown device {name!r}; there are {known}, and None for no device")
+    return _shared(name)[0]
 
 
 @cache
@@ -114,7 +125,7 @@ def resolve_device(device: object) -> DeviceAllocator | None:
     Raises
     ------
     InvalidArgumentError
-        If it is no allocator, name or None.
+        If it is no allocator, name or None, or allocates host memory.
     NoDeviceError
         See `named_device`.
     """
@@ -122,7 +133,8 @@ def resolve_device(device: object) -> DeviceAllocator | None:
         return None
     if isinstance(device, str):
         return named_device(device)
-    return _interface("device", device)
+    _check_allocator("device", device, _DEVICE_CALLS, (DeviceType.CPU,), "an allocator, a device name, or None")
+    return cast("DeviceAllocator", device)
 
 
 def resolve_host(host: object) -> DeviceAllocator:
@@ -131,16 +143,32 @@ def resolve_host(host: object) -> DeviceAllocator:
     Raises
     ------
     InvalidArgumentError
+        If it is neither, or allocates device memory.
     """
-    return cpu_allocator() if host is None else _interface("host", host)
+    if host is None:
+        return cpu_allocator()
+    _check_allocator("host", host, _HOST_CALLS, _DEVICE_TYPES, "an allocator, or None")
+    return cast("DeviceAllocator", host)
 
 
-def _interface(argument: str, allocator: object) -> DeviceAllocator:
-    # Structural, so that a wrapper or somebody else's allocator needs no base class of ours.
-    if isinstance(allocator, type) or not all(hasattr(allocator, name) for name in _INTERFACE):
-        expected = "an allocator, or None" if argument == "host" else "an allocator, a device name, or None"
+def _check_allocator(
+    argument: str, allocator: object, calls: frozenset[str], wrong: tuple[DeviceType, ...], expected: str
+) -> None:
+    # Structural, so that a wrapper or somebody else's allocator needs no base class of ours; ours pass at once.
+    complete = isinstance(allocator, DeviceAllocator) or all(hasattr(allocator, name) for name in calls)
+    if isinstance(allocator, type) or not complete:
         raise InvalidArgumentError(argument, allocator, expected)
-    return cast("DeviceAllocator", cast("Any", allocator))
+    if getattr(allocator, "device_type", None) in wrong:
+        raise InvalidArgumentError(argument, allocator, f"{expected}, for the {argument} side")
+
+
+def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:
+    """An allocator of the same kind on the next ordinal, or None if there is no other device."""
+    make = cast("Callable[[int], DeviceAllocator]", type(allocator))  # every device takes its ordinal
+    try:
+        return make(allocator.ordinal + 1)
+    except NoDeviceError:
+        return None
 
 
 def probe() -> list[DeviceReport]:
@@ -148,7 +176,7 @@ def probe() -> list[DeviceReport]:
     reports = [DeviceReport("cpu", True, "host memory only (device=None)")]
     for name in DEVICE_NAMES:
         try:
-            reports.append(DeviceReport(name, True, _made(name)[1]))
+            reports.append(DeviceReport(name, True, _shared(name)[1]))
         except NoDeviceError as error:
             reports.append(DeviceReport(name, False, str(error)))
     return reports

@@ -10,27 +10,18 @@ from __future__ import annotations
 
 import mmap
 import sys
-from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError
 
-from .allocator import (
-    DeviceAllocator,
-    DeviceType,
-    HostArray,
-    LiveBlocks,
-    MemcpyKind,
-    adopt_host,
-    check_byte_size,
-    check_copy,
-    no_room,
-)
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .pointers import HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
 
 if TYPE_CHECKING:
-    from .allocator import Event, Pointer
+    from .allocator import Event
+    from .pointers import Pointer
 
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
@@ -47,7 +38,6 @@ class CPUDeviceAllocator(DeviceAllocator):
 
     def __init__(self) -> None:
         self._live = LiveBlocks(self.name)
-        self._mapped: dict[int, mmap.mmap] = {}
 
     @property
     def live_blocks(self) -> int:
@@ -58,22 +48,17 @@ class CPUDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
+        if size < _LARGE or not _CAN_DISCARD:
+            return cast("HostArray", self._live.add(self.empty(size)))
         try:
-            return self._map(size) if size >= _LARGE and _CAN_DISCARD else cast("HostArray", self._live.add(_aligned(size)))
-        except (MemoryError, OSError, OverflowError, ValueError) as error:
+            mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
             raise no_room(self.name, size, error) from error
-
-    def _map(self, size: int) -> HostArray:
-        mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        ptr = np.frombuffer(mapping, np.uint8)
-        self._mapped[id(ptr)] = mapping
-        self._live.add(ptr)
-        return ptr
+        return cast("HostArray", self._live.add(np.frombuffer(mapping, np.uint8), mapping))
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
             self._live.remove(ptr)
-            self._mapped.pop(id(ptr), None)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -84,21 +69,38 @@ class CPUDeviceAllocator(DeviceAllocator):
         stream: Any = None,  # noqa: ARG002 -- host copies are finished on return whatever the stream
         need_sync: bool = False,  # noqa: ARG002
     ) -> None:
-        if kind != MemcpyKind.CPU2CPU:
+        if check_kind(kind) is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
-        if size := check_copy(byte_size, src, dest):
-            np.copyto(dest[:size], src[:size])
+        source, target = check_host(self.name, src, "src"), check_host(self.name, dest, "dest", write=True)
+        size = check_copy(byte_size, source, target)
+        if source is not None and target is not None:
+            np.copyto(target[:size], source[:size])
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:  # noqa: ARG002 -- as memcpy
-        size = check_copy(byte_size, ptr)
-        mapping = self._mapped.get(id(ptr)) if ptr in self._live else None
-        if mapping is not None and size == len(mapping):
+        target = check_host(self.name, ptr, "ptr", write=True)
+        size = check_copy(byte_size, target)
+        if target is not None and not self._discard(target, size):
+            target[:size] = 0
+
+    def _discard(self, ptr: HostArray, size: int) -> bool:
+        """Give the pages of a whole large block back, if it is one; they come again as zeros."""
+        mapping = self._live.behind(ptr) if ptr in self._live else None
+        if not isinstance(mapping, mmap.mmap) or size != len(mapping):
+            return False
+        try:
             mapping.madvise(mmap.MADV_DONTNEED)
-        elif size:
-            ptr[:size] = 0
+        except OSError:  # pages that somebody locked stay where they are
+            return False
+        return True
 
     def empty(self, byte_size: int) -> HostArray:
-        return _aligned(check_byte_size(byte_size))
+        size = check_byte_size(byte_size)
+        try:
+            block = np.empty(size + ALIGNMENT - 1, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+            raise no_room(self.name, size, error) from error
+        start = -block.ctypes.data % ALIGNMENT
+        return block[start : start + size]
 
     def stream(self) -> None:
         """None: host work is never queued."""
@@ -109,7 +111,7 @@ class CPUDeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, "None on the host")
 
     def adopt(self, buffer: object, byte_size: int) -> HostArray:
-        return adopt_host(cast("Any", buffer), byte_size)
+        return adopt_host(buffer, byte_size)
 
     def overlaps(self, first: HostArray, second: HostArray) -> bool:
         return np.may_share_memory(first, second)
@@ -131,13 +133,9 @@ class _Finished:
         pass
 
 
-def _aligned(size: int) -> HostArray:
-    block = np.empty(size + ALIGNMENT - 1, np.uint8)
-    start = -block.__array_interface__["data"][0] % ALIGNMENT
-    return block[start : start + size]
+_SHARED = CPUDeviceAllocator()
 
 
-@cache
 def cpu_allocator() -> CPUDeviceAllocator:
     """The one host allocator that everything shares unless told otherwise."""
-    return CPUDeviceAllocator()
+    return _SHARED

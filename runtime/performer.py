@@ -112,6 +112,7 @@ class Performer:
     _write_cpu: Callable[[], HostArray] | None
     _read_gpu: Callable[[], Any] | None
     _write_gpu: Callable[[], Any] | None
+    _makers: Makers
 
     def __init__(self, size: int, sides: Sides, *, check_device: bool) -> None:
         self._size = size
@@ -272,13 +273,13 @@ class Performer:
 
     def _view_makers(self, change: Change) -> Makers:
         """For each accessor the bound method that makes its views, or None where there is no pointer."""
-        makers = self._makers
+        read_cpu, write_cpu, read_gpu, write_gpu = self._makers
         if change.cpu is not self._cpu:
-            makers = (_frozen(change.cpu).view, change.cpu.view, *makers[2:])
+            read_cpu, write_cpu = _frozen(change.cpu).view, change.cpu.view
         if change.gpu is not self._gpu:
             device = self._sides.device
-            makers = (*makers[:2], device.viewer(device.read_only(change.gpu)), device.viewer(change.gpu))
-        return makers
+            read_gpu, write_gpu = device.viewer(device.read_only(change.gpu)), device.viewer(change.gpu)
+        return read_cpu, write_cpu, read_gpu, write_gpu
 
     def _make_ready(self, makers: Makers) -> None:
         """Give each accessor that has nothing left to do its maker."""

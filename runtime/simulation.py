@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import random
 import threading
-import weakref
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncedmem.model import NoDeviceError, SyncedMemoryError
+from syncedmem.model import InvalidArgumentError, SyncedMemoryError
+
+from .pointers import as_integer, check_ordinal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
-    from .allocator import HostArray
+    from .pointers import HostArray
 
 __all__ = [
     "ORDINALS",
     "Block",
+    "Quarantine",
     "SimulatedDeviceError",
     "SimulatedEvent",
     "SimulatedStream",
@@ -43,10 +45,15 @@ FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 """The bytes of memory never written, of memory freed, and of red zones."""
 
 _QUARANTINE_BYTES = 4 << 20
+_NOW_OR_LATER = 0.5
+
+exclusive = threading.RLock()
+"""Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
+cannot wait for each other's."""
 
 
 class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
-    """The simulated device caught its user: a stray write, a use after free, a wrong device, a wrong free."""
+    """The simulated device caught its user: a stray write, a use after free."""
 
 
 class _Current(threading.local):
@@ -62,13 +69,13 @@ def current_device() -> int:
 
 
 @contextmanager
-def using_device(ordinal: int) -> Iterator[None]:
+def using_device(ordinal: int) -> Generator[None]:
     """Make a simulated device current inside a ``with`` block, as ``cudaSetDevice`` and back.
 
     Raises
     ------
-    NoDeviceError
-        If there is no such device.
+    NoDeviceError, InvalidArgumentError
+        If there is no such device, or `ordinal` is no integer.
     """
     before, _current.ordinal = _current.ordinal, checked_ordinal(ordinal)
     try:
@@ -78,15 +85,8 @@ def using_device(ordinal: int) -> Iterator[None]:
 
 
 def checked_ordinal(ordinal: int) -> int:
-    """An ordinal that exists.
-
-    Raises
-    ------
-    NoDeviceError
-    """
-    if ordinal not in range(ORDINALS):
-        raise NoDeviceError(f"there is no simulated device {ordinal!r}; there are 0 to {ORDINALS - 1}")
-    return ordinal
+    """An ordinal that exists; see `check_ordinal`."""
+    return check_ordinal(ordinal, "simulated", ORDINALS)
 
 
 class Block:
@@ -145,6 +145,43 @@ class Block:
         return f"the block of {self.size} bytes at {self.address:#x}"
 
 
+class Quarantine:
+    """Freed blocks, kept for a while to see whether somebody still writes into them."""
+
+    def __init__(self) -> None:
+        self._blocks: deque[Block] = deque()
+        self._bytes = 0
+
+    def take(self, block: Block) -> None:
+        """Free a block; to make room for it, the oldest blocks are checked and let go.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If there was a stray write around the block or into one of the oldest; the block is not freed.
+        """
+        block.check()
+        while self._blocks and self._bytes + block.size > _QUARANTINE_BYTES:
+            oldest = self._blocks.popleft()
+            self._bytes -= oldest.size
+            oldest.check()
+        block.retire()
+        if block.size <= _QUARANTINE_BYTES:
+            self._blocks.append(block)
+            self._bytes += block.size
+
+    def check(self) -> None:
+        """Check every block.
+
+        Raises
+        ------
+        SimulatedDeviceError
+        """
+        with exclusive:
+            for block in self._blocks:
+                block.check()
+
+
 class SimulatedEvent:
     """A point in a simulated stream."""
 
@@ -187,11 +224,14 @@ class SimulatedStream:
 
     def put(self, operation: Callable[[], None]) -> None:
         """Queue an operation."""
-        self._queue.append(operation)
+        with exclusive:
+            self._queue.append(operation)
+            self.space.busy[self.number] = self
 
     def record(self) -> SimulatedEvent:
         """An event after everything queued so far."""
-        return SimulatedEvent(self, self.finished + len(self._queue))
+        with exclusive:
+            return SimulatedEvent(self, self.finished + len(self._queue))
 
     def wait_event(self, event: SimulatedEvent) -> None:
         """Queue a wait: what is queued here later happens after the event."""
@@ -202,14 +242,18 @@ class SimulatedStream:
 
         An operation that fails is dropped from the queue, as a device does, and its error is raised here.
         """
-        while self.finished < position and self._queue:
-            operation = self._queue.popleft()
-            self.finished += 1
-            operation()
+        with exclusive:
+            while self.finished < position and self._queue:
+                operation = self._queue.popleft()
+                self.finished += 1
+                if not self._queue:
+                    self.space.busy.pop(self.number)
+                operation()
 
     def synchronize(self) -> None:
         """Perform everything that is queued."""
-        self.run(self.finished + len(self._queue))
+        with exclusive:
+            self.run(self.finished + len(self._queue))
 
 
 class Space:
@@ -224,6 +268,14 @@ class Space:
     seed : int or None
         Seeds the scheduler that lets queued operations happen at any call; None lets them happen only when
         somebody waits.
+
+    Attributes
+    ----------
+    used : int
+        The bytes allocated now.
+    default_stream : SimulatedStream
+    busy : dict
+        The streams that hold work, by number; they live until it has happened, whoever let go of them.
     """
 
     def __init__(self, ordinal: int, capacity: int | None, seed: int | None) -> None:
@@ -231,36 +283,40 @@ class Space:
         self.capacity = capacity
         self.used = 0
         self.default_stream = SimulatedStream(self, 0)
-        self._scheduler = None if seed is None else random.Random(seed)  # noqa: S311 -- replayable races, not secrets
+        self.busy: dict[int, SimulatedStream] = {}
+        self._scheduler: random.Random | None = None
+        if seed is not None:
+            self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
-        self._streams: weakref.WeakSet[SimulatedStream] = weakref.WeakSet()
-        self._quarantine: deque[Block] = deque()
-        self._quarantined = 0
+        self._quarantine = Quarantine()
         self._next_address = 0x7F00_0000_0000 + (ordinal << 40)
 
     def new_stream(self) -> SimulatedStream:
-        """A stream that the scheduler knows and does not keep alive."""
-        self._created += 1
-        stream = SimulatedStream(self, self._created)
-        self._streams.add(stream)
-        return stream
+        """A stream with a number of its own."""
+        with exclusive:
+            self._created += 1
+            return SimulatedStream(self, self._created)
 
-    def enter(self) -> None:
-        """What every operation does first: check the current device, and let queued work happen or not.
+    def check_stream(self, stream: object) -> None:
+        """Refuse what is no stream of this device.
 
         Raises
         ------
-        SimulatedDeviceError
-            If another device is current.
+        InvalidArgumentError
         """
-        if _current.ordinal != self.ordinal:
-            raise SimulatedDeviceError(f"device {self.ordinal} was used while device {_current.ordinal} was current")
-        if self._scheduler is not None:
-            waiting = sorted((s for s in self._streams if not s.done), key=lambda s: s.number)
-            while waiting and self._scheduler.random() < 0.5:
-                stream = self._scheduler.choice(waiting)
+        if not isinstance(stream, SimulatedStream) or stream.space is not self:
+            raise InvalidArgumentError(
+                "stream", stream, f"a stream of simulated:{self.ordinal}, as its stream() returns"
+            )
+
+    @contextmanager
+    def entered(self) -> Generator[None]:
+        """What every operation does first: take the lock, make the device current, let queued work happen or not."""
+        with exclusive, using_device(self.ordinal):
+            while self._scheduler is not None and self.busy and self._scheduler.random() < _NOW_OR_LATER:
+                stream = self.busy[self._scheduler.choice(list(self.busy))]
                 stream.run(stream.finished + 1)
-                waiting = [s for s in waiting if not s.done]
+            yield
 
     def allocate(self, size: int) -> Block:
         """A poisoned block.
@@ -279,26 +335,20 @@ class Space:
         return block
 
     def free(self, block: Block) -> None:
-        """Free a block into quarantine; the oldest blocks there are checked and let go.
+        """Free a block into quarantine.
 
         Raises
         ------
         SimulatedDeviceError
-            If the block's red zone was written; it stays allocated.
+            See `Quarantine.take`; the block stays allocated.
         """
-        block.check()
-        block.retire()
+        self._quarantine.take(block)
         self.used -= block.size
-        self._quarantine.append(block)
-        self._quarantined += block.size
-        while self._quarantined > _QUARANTINE_BYTES:
-            oldest = self._quarantine.popleft()
-            self._quarantined -= oldest.size
-            oldest.check()
 
     def forget(self, size: int) -> None:
         """Count bytes as free whose block nobody looks at any more."""
-        self.used -= size
+        with exclusive:
+            self.used -= size
 
     def check(self) -> None:
         """Check every block in quarantine.
@@ -307,17 +357,19 @@ class Space:
         ------
         SimulatedDeviceError
         """
-        for block in self._quarantine:
-            block.check()
+        self._quarantine.check()
 
     def synchronize(self) -> None:
-        """Perform everything queued on every stream."""
-        for stream in [self.default_stream, *self._streams]:
-            stream.synchronize()
+        """Perform everything queued on every stream, in the order in which they got work."""
+        with exclusive:
+            for number in list(self.busy):
+                if number in self.busy:  # else another stream waited for it
+                    self.busy[number].synchronize()
 
-    def now(self, stream: Any, operation: Callable[[], None]) -> None:
+    def now(self, stream: SimulatedStream | None, operation: Callable[[], None]) -> None:
         """Queue an operation on a stream, or perform it behind the default stream if `stream` is None."""
-        target = self.default_stream if stream is None else stream
-        target.put(operation)
         if stream is None:
-            target.synchronize()
+            self.default_stream.synchronize()
+            operation()
+        else:
+            stream.put(operation)

@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Configuration, Input, Mode, State, SyncedHead, matrix, space
-from syncedmem.model.exploration import Entry
-from syncedmem.model.head import Action, Fact
+from syncedmem.model import Action, Fact, Side, SyncedHead, inputs, matrix, space
+from syncedmem.model.dispatch import dispatch
+from syncedmem.model.exploration import explore
+
+if TYPE_CHECKING:
+    from syncedmem.model import Configuration, Input, State
+    from syncedmem.model.exploration import Entry
 
 __all__ = ["compare_matrix", "compare_model", "compare_pinned_states", "compare_tutorial", "evidence"]
 
@@ -21,7 +25,7 @@ __all__ = ["compare_matrix", "compare_model", "compare_pinned_states", "compare_
 @cache
 def evidence() -> Any:
     """The contents of ``evidence.json``."""
-    return json.loads(files(__package__).joinpath("evidence.json").read_text(encoding="utf-8"))
+    return json.loads(files("syncedmem.spec").joinpath("evidence.json").read_text(encoding="utf-8"))
 
 
 def compare_model() -> list[str]:
@@ -52,7 +56,7 @@ def _wrong_flags(edition: str, entries: dict[Configuration, dict[Input, Entry]])
         f"{edition} {state} {entry}: {found.after} has the flags {found.facts!r}"
         for state, row in entries.items()
         for entry, found in row.items()
-        if (found.after.cpu.value == "o", found.after.gpu.value == "o")
+        if (found.after.cpu is Side.OWNED, found.after.gpu is Side.OWNED)
         != (Fact.OWN_CPU_DATA in found.facts, Fact.OWN_GPU_DATA in found.facts)
     ]
 
@@ -76,26 +80,16 @@ def compare_pinned_states() -> list[str]:
     observed = set(evidence()["pinned_states"])
     problems = [f"pinned state {name}: observed but not reachable" for name in sorted(observed - found)]
     problems += [f"pinned state {name}: reachable but not observed" for name in sorted(found - observed)]
-    always = {_pinned_name(state) for state in _always_gpu()}
+    always = explore(dispatch("caffe"), inputs("caffe", mode=False)).steps
     expected = evidence()["counts"]["caffe"]["always_gpu_states"]
     return problems + ([f"{len(always)} states in GPU mode, observed {expected}"] if len(always) != expected else [])
 
 
 def _pinned_name(state: State) -> str:
     pinned = bool(state.facts & Fact.CPU_MALLOC_USE_CUDA)
-    names = {"-": ("malloc", "malloc"), "o": ("malloc", "pinned"), "e": ("fresh flag", "stale flag")}
-    return f"{state.configuration}/{names[state.configuration.cpu.value][pinned]}"
-
-
-def _always_gpu() -> list[State]:
-    steps = space("caffe").steps
-    reached, waiting = {space("caffe").start}, [space("caffe").start]
-    while waiting:
-        for entry, step in steps[waiting.pop()].items():
-            if entry.mode in (None, Mode.GPU) and step.after not in reached:
-                reached.add(step.after)
-                waiting.append(step.after)
-    return list(reached)
+    external = state.configuration.cpu is Side.EXTERNAL
+    names = ("fresh flag", "stale flag") if external else ("malloc", "pinned")
+    return f"{state.configuration}/{names[pinned]}"
 
 
 def compare_tutorial() -> list[str]:

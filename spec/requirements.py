@@ -93,7 +93,7 @@ _CAFFE: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 
 _SAFE: tuple[tuple[str, str, str], ...] = (
-    ("R32-strong-guarantee", "A call that raises leaves head, flags, pointers and the bytes of every fresh side.", "H4"),
+    ("R32-strong-guarantee", "A call that raises keeps head, flags, pointers and the bytes of every fresh side.", "H4"),
     ("R33-failure-leaks-nothing", "A call that raises leaves allocated exactly what was allocated before.", "H4"),
     ("R34-works-after-failure", "After a call that raised, the same call succeeds once its cause is gone.", "H4"),
     ("R35-own-buffer-refused", "Adopting one's own buffer, or a part of it, is refused.", "H5; 000:195-198"),

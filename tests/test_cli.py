@@ -22,9 +22,10 @@ from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
 
@@ -43,9 +44,17 @@ def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
 
 
+def _always(bench: Bench) -> Callable[[str, int], Bench]:
+    def make(name: str, seed: int) -> Bench:
+        del name, seed
+        return bench
+
+    return make
+
+
 def use(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
     """Let ``verify`` find this bench, whatever device it looks for."""
-    monkeypatch.setattr(verification, "make_bench", lambda *_: bench)
+    monkeypatch.setattr(verification, "make_bench", _always(bench))
 
 
 # --- verify
@@ -185,7 +194,7 @@ def test_the_page_is_self_contained(tmp_path: Path) -> None:
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks come from what the devices did."""
     bench = device_bench()
-    monkeypatch.setattr(verification, "make_bench", lambda *_: bench)
+    monkeypatch.setattr(verification, "make_bench", _always(bench))
     monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
     result = verification.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance

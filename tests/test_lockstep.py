@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syncedmem.runtime.performer as performer_module
 from syncedmem.model import (
     Action,
     BoundHead,
@@ -25,6 +25,7 @@ from syncedmem.model import (
 from syncedmem.model.head import Fact
 from syncedmem.model.suites import access_words
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.bindings import BINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,8 +56,8 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
 
         return noted
 
-    table = {action: noting(action, perform) for action, perform in performer_module.BINDINGS.items()}
-    monkeypatch.setattr(performer_module, "BINDINGS", table)
+    table = {action: noting(action, perform) for action, perform in BINDINGS.items()}
+    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
     return iter([done])
 
 
@@ -79,7 +80,8 @@ def drive(memory: SyncedMemory, entry: Input) -> Callable[[], object]:
         return lambda: method(device.empty(SIZE) if entry.data and device else None)
     if entry.call is Call.ASYNC_GPU_PUSH:
         return lambda: method(stream=device.stream())
-    return method
+    called: Callable[[], object] = method
+    return called
 
 
 def compare(word: tuple[Input, ...], done: list[Action], edition: str = "caffe") -> BoundHead:
@@ -142,7 +144,7 @@ def test_a_wrong_order_of_actions_is_noticed(
 ) -> None:
     """The comparison can fail: a runtime that allocates twice is caught."""
     done = next(performed)
-    table = dict(performer_module.BINDINGS)
+    table = dict(vars(import_module("syncedmem.runtime.performer"))["BINDINGS"])
     zero = table[Action.ZERO_GPU]
 
     def wrong(change: Any) -> None:
@@ -150,7 +152,7 @@ def test_a_wrong_order_of_actions_is_noticed(
         done.append(Action.ALLOCATE_GPU)
 
     table[Action.ZERO_GPU] = wrong
-    monkeypatch.setattr(performer_module, "BINDINGS", table)
+    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
 
     with pytest.raises(AssertionError):
         compare((Input(Call.GPU_DATA),), done)

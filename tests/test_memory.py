@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -35,6 +35,9 @@ from syncedmem.model import (
 )
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, using_device
 from syncedmem.runtime.allocator import MemcpyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIZE = 48
 
@@ -141,7 +144,7 @@ def test_every_view_is_an_object_of_its_own(memory: SyncedMemory) -> None:
     """A caller who reshapes one in place changes nobody else's."""
     filled(memory)
     mine = memory.cpu_data()
-    mine.shape = (6, 8)  # type: ignore[assignment] # what a careless caller does
+    setattr(mine, "shape", (6, 8))  # noqa: B010 -- what a careless caller does, and type checkers refuse
 
     assert memory.cpu_data().shape == (SIZE,)
     assert memory.mutable_cpu_data() is not memory.mutable_cpu_data()
@@ -390,11 +393,14 @@ def test_a_wait_that_fails_is_reported_and_changes_nothing(
     class Stuck:
         done = False
 
+        def __init__(self, stream: object) -> None:
+            self.stream = stream
+
         def synchronize(self) -> None:
             raise RuntimeError("the device fell off the bus")
 
     memory = filled(SyncedMemory(SIZE, device=device))
-    monkeypatch.setattr(device, "record", lambda _: Stuck())
+    monkeypatch.setattr(device, "record", Stuck)
     memory.async_gpu_push(stream=device.stream())
 
     with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0"):
@@ -512,7 +518,7 @@ def test_a_device_that_is_full_leaves_the_memory_usable() -> None:
 def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
     """The error names the call and the size; what the memory was can still be read."""
     filled(memory).close()
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "cpu_data": memory.cpu_data,
         "mutable_cpu_data": memory.mutable_cpu_data,
         "gpu_data": memory.gpu_data,
@@ -753,7 +759,9 @@ def test_binding_tables_are_complete_or_refused() -> None:
     from syncedmem.model import Action, DeclarationError
     from syncedmem.runtime.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
-    incomplete = {action: BINDINGS[action] for action in Action if action is not Action.COPY_TO_GPU}
+    incomplete: dict[Action, Any] = {
+        action: perform for action, perform in BINDINGS.items() if action != Action.COPY_TO_GPU
+    }
 
     assert set(BINDINGS) == set(Action)
     with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu$"):

@@ -45,9 +45,10 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(PACKAGE / "__init__.py", package)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
-    for room in ROOMS:
-        (tmp_path / room).mkdir()
-        (tmp_path / room / "__init__.py").touch()
+    for package in (found for room in ROOMS for found in (ROOT / room).rglob("__init__.py")):
+        copy = tmp_path / package.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        copy.touch()
     return tmp_path
 
 

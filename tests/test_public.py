@@ -32,7 +32,7 @@ def test_the_lists_of_names_agree() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'syncedmem' has no attribute 'Blobb'"):
-        _ = syncedmem.Blobb  # type: ignore[attr-defined] # the point of the test
+        _ = syncedmem.Blobb
 
 
 @pytest.mark.parametrize("room", ["model", "runtime", "spec"])
@@ -56,4 +56,4 @@ def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
         (tmp_path / room).write_text(f"../../{room}", encoding="utf-8")
 
     with pytest.raises(ImportError, match=r"model should be a link .*git config core.symlinks true"):
-        syncedmem._require_rooms(tmp_path)  # pyright: ignore[reportPrivateUsage] -- what runs at import
+        syncedmem._require_rooms(str(tmp_path))  # pyright: ignore[reportPrivateUsage] -- what runs at import

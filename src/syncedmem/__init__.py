@@ -8,7 +8,7 @@ requirements that read neither.  This front door loads none of them until a name
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
+from os.path import dirname, isdir
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,17 +53,18 @@ _ROOMS = {
 }
 
 
-def _require_rooms(package: Path) -> None:
+def _require_rooms(package: str) -> None:
     """Stop where a checkout without links has text files in place of the rooms."""
     for room in ("model", "runtime", "spec"):
-        if not (package / room).is_dir():
+        folder = f"{package}/{room}"
+        if not isdir(folder):  # noqa: PTH112 -- pathlib takes longer to import than all the rest here
             raise ImportError(
-                f"{package / room} should be a link to the folder {room} at the top of the checkout, which was made "
+                f"{folder} should be a link to the folder {room} at the top of the checkout, which was made "
                 "without links: run 'git config core.symlinks true' and 'git checkout -- src/syncedmem'"
             )
 
 
-_require_rooms(Path(__file__).parent)
+_require_rooms(dirname(__file__))  # noqa: PTH120 -- as above
 
 
 def __getattr__(name: str) -> object:

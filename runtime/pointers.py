@@ -1,0 +1,200 @@
+"""What every allocator checks about sizes and pointers, and how it knows its blocks."""
+
+from __future__ import annotations
+
+import operator
+import re
+import sys
+from contextlib import suppress
+from typing import Any, cast
+
+import numpy as np
+
+from syncedmem.model import (
+    AllocationError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    NoDeviceError,
+)
+
+__all__ = [
+    "HostArray",
+    "LiveBlocks",
+    "Pointer",
+    "adopt_host",
+    "as_integer",
+    "check_byte_size",
+    "check_copy",
+    "check_host",
+    "check_ordinal",
+    "no_room",
+]
+
+HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
+"""A one-dimensional ``uint8`` NumPy array."""
+
+Pointer = Any
+"""A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
+
+
+def as_integer(value: object, argument: str, expected: str) -> int:
+    """An argument as an ``int``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer (NumPy's integers are; floats, strings and bools are not).
+    """
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            return operator.index(cast("Any", value))
+    raise InvalidArgumentError(argument, value, expected)
+
+
+def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:
+    """A size as an ``int``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer.
+    InvalidSizeError
+        If it is negative or above `limit`.
+    """
+    size = as_integer(byte_size, argument, "an integer number of bytes")
+    if not 0 <= size <= limit:
+        raise InvalidSizeError(size, limit)
+    return size
+
+
+def check_ordinal(ordinal: object, kind: str, count: int) -> int:
+    """The number of a device that exists.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer.
+    NoDeviceError
+        If there is no such device.
+    """
+    number = as_integer(ordinal, "ordinal", "the number of a device")
+    if number not in range(count):
+        raise NoDeviceError(f"there is no {kind} device {number}; there are {count}, counted from 0")
+    return number
+
+
+def check_copy(byte_size: object, *pointers: Pointer) -> int:
+    """The size of a copy or fill, checked against every array it touches; null has no bytes."""
+    return check_byte_size(byte_size, limit=min(0 if ptr is None else len(ptr) for ptr in pointers))
+
+
+def check_host(where: str, ptr: Pointer, argument: str, *, write: bool = False) -> HostArray | None:
+    """A pointer to host memory, or null.
+
+    It is checked here because drivers take its address and believe the rest: of every second byte of an
+    array they would copy the first half, and into a read-only one they would write.
+
+    Raises
+    ------
+    InvalidPointerError
+    """
+    if ptr is None:
+        return None
+    if not isinstance(ptr, np.ndarray):
+        raise InvalidPointerError(where, ptr, f"{argument} is not host memory")
+    array = cast("np.ndarray[Any, np.dtype[Any]]", ptr)
+    if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
+        raise InvalidPointerError(where, array, f"{argument} is not a contiguous row of bytes")
+    if write and not array.flags.writeable:
+        raise InvalidPointerError(where, array, f"{argument} is read-only")
+    return array
+
+
+class LiveBlocks:
+    """The blocks an allocator has out: so that nothing is released twice, and nothing foreign.
+
+    A block is known by the array that `allocate` returned, not by its address: a view of it, or another
+    array at an address used before, is not that block.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        # The array is kept, so its id stays its own.
+        self._blocks: dict[int, tuple[Pointer, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __contains__(self, ptr: object) -> bool:
+        return id(ptr) in self._blocks
+
+    def add(self, ptr: Pointer, behind: Any = None) -> Pointer:
+        """Note a new block with what lies behind it, and hand it back."""
+        self._blocks[id(ptr)] = (ptr, behind)
+        return ptr
+
+    def behind(self, ptr: Pointer) -> Any:
+        """What lies behind a block.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not one, or was released.
+        """
+        try:
+            return self._blocks[id(ptr)][1]
+        except KeyError:
+            raise self._unknown(ptr) from None
+
+    def remove(self, ptr: Pointer) -> None:
+        """Forget a block, in one step, so that of two threads that release it only one succeeds.
+
+        Raises
+        ------
+        InvalidPointerError
+        """
+        if self._blocks.pop(id(ptr), None) is None:
+            raise self._unknown(ptr)
+
+    def _unknown(self, ptr: Pointer) -> InvalidPointerError:
+        return InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
+
+
+def adopt_host(buffer: Any, byte_size: int) -> HostArray:
+    """Somebody's host memory as a ``uint8`` array of `byte_size` elements; see `DeviceAllocator.adopt`."""
+    size = check_byte_size(byte_size)
+    flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
+    if flat.size < size:
+        raise ValueError(f"it has {flat.size} bytes, and {size} are needed")
+    return flat[:size]
+
+
+def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
+    _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
+    # asarray: a matrix cannot be flattened, and a masked array is written to around its mask.
+    return np.asarray(buffer).reshape(-1).view(np.uint8)
+
+
+def _flat_buffer(buffer: Any) -> HostArray:
+    try:
+        view = memoryview(buffer)
+    except (TypeError, BufferError):
+        raise ValueError("it is not host memory (no buffer interface)") from None
+    # In a format "O" is a Python object, except in the name of a field, which stands between colons.
+    _check_adoptable(view.c_contiguous, view.readonly, "O" in re.sub(":.*?:", "", view.format))
+    return np.frombuffer(view, np.uint8)
+
+
+def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:
+    if not contiguous:
+        raise ValueError("it is not contiguous")
+    if read_only:
+        raise ValueError("it is read-only, and the device is copied back into it")
+    if holds_objects:
+        raise ValueError("it holds Python objects")
+
+
+def no_room(where: str, byte_size: int, cause: BaseException) -> AllocationError:
+    """The error for a device that has no room, with what the device itself said."""
+    return AllocationError(where, byte_size, str(cause))

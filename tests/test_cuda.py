@@ -1,0 +1,389 @@
+"""`CUDADeviceAllocator` on a real GPU: what no other device can show.
+
+Without CuPy or without a GPU all of it is skipped; what is said then is tested in test_devices.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from syncedmem.model import (
+    AllocationError,
+    BufferMismatchError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    Mode,
+    NoDeviceError,
+    SyncedHead,
+    using_mode,
+)
+from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SyncedMemory
+from syncedmem.spec import Bench, check_conformance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+try:
+    import syncedmem.runtime.cuda as cuda_module
+
+    cuda_module.CUDADeviceAllocator()
+except NoDeviceError as error:
+    pytest.skip(f"no GPU here: {error}", allow_module_level=True)
+
+cupy: Any = cuda_module.cupy
+CUDADeviceAllocator: Any = cuda_module.CUDADeviceAllocator
+GPUS: int = cupy.cuda.runtime.getDeviceCount()
+
+SIZE = 4096
+UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
+two_gpus = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
+
+
+@pytest.fixture(params=[False, True], ids=["malloc", "pool"])
+def device(request: pytest.FixtureRequest) -> Any:
+    """The first GPU, from CUDA directly and from CuPy's pools."""
+    return CUDADeviceAllocator(pool=request.param)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a stream can be made to wait for; opened at the end, so that nothing hangs."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def hold(stream: Any, gate: threading.Event) -> None:
+    """Let nothing that is queued from now happen before the gate is opened."""
+    stream.launch_host_func(gate.wait, 30)
+
+
+def opening(gate: threading.Event) -> threading.Timer:
+    """Open the gate while the caller waits for something."""
+    timer = threading.Timer(0.2, gate.set)
+    timer.start()
+    return timer
+
+
+def ready_to_push(device: Any) -> SyncedMemory:
+    """A memory with both sides allocated, because CUDA may wait for everything to allocate, and the host fresh."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.gpu_data()
+    memory.mutable_cpu_data()[:] = 7
+    return memory
+
+
+def row(value: int, size: int = SIZE) -> Any:
+    """Host bytes that are all the same."""
+    return np.full(size, value, np.uint8)
+
+
+def filled(device: Any, value: int, size: int = SIZE) -> Any:
+    """A block of device memory that holds one value."""
+    block = device.allocate(size)
+    device.memcpy(row(value, size), block, size, UP)
+    return block
+
+
+def kind_of_memory(address: int) -> int:
+    """What CUDA says an address is."""
+    return int(cupy.cuda.runtime.pointerGetAttributes(address).type)
+
+
+# --- the kit
+
+
+def test_the_gpu_conforms(device: Any) -> None:
+    """Every requirement, on the enumerated suites and some generated walks."""
+    elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None
+    bench = Bench("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
+    found = check_conformance(bench, steps=500, seed=1)
+
+    assert [] == [str(violation) for violation in found.violations]
+    assert found.passed
+
+
+def test_the_gpu_is_named_by_its_driver(device: Any) -> None:
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
+
+    assert properties["name"].decode() in device.description
+    assert cupy.__version__ in device.description
+    with pytest.raises(NoDeviceError, match=f"there is no CUDA device {GPUS}; there are {GPUS}"):
+        CUDADeviceAllocator(GPUS)
+    with pytest.raises(InvalidArgumentError, match="ordinal must be the number of a device"):
+        CUDADeviceAllocator("0")
+
+
+# --- memory
+
+
+def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
+    """By CUDA's own account of the addresses."""
+    with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
+        pinned = kind_of_memory(memory.cpu_data().ctypes.data)
+        far = kind_of_memory(memory.gpu_data().data.ptr)
+        assert memory.cpu_malloc_use_cuda
+    with SyncedMemory(SIZE, device=device) as memory:
+        pageable = kind_of_memory(memory.cpu_data().ctypes.data)
+
+    runtime = cupy.cuda.runtime
+    # 0 is cudaMemoryTypeUnregistered.
+    assert (runtime.memoryTypeHost, runtime.memoryTypeDevice, 0) == (pinned, far, pageable)
+    assert (0, 0) == (device.live_blocks, device.pinned_host().live_blocks)
+
+
+def test_pinned_memory_is_a_row_of_exactly_that_many_bytes(device: Any) -> None:
+    """Pools round sizes up; and it is zeroed like any other, once."""
+    pinned = device.pinned_host()
+    block: Any = pinned.allocate(1000)
+    block[:] = 7
+    pinned.memset_zero(block, 1000)
+    assert ((1000,), np.uint8, True, False) == (block.shape, block.dtype, block.flags.writeable, block.any())
+    for wrong in (block[:], CPUDeviceAllocator().allocate(1000)):
+        with pytest.raises(InvalidPointerError, match="pinned host memory of cuda:0 cannot use"):
+            pinned.release(wrong)
+    pinned.release(block)
+
+    assert (0, None) == (pinned.live_blocks, pinned.allocate(0))
+
+
+def test_zero_bytes_never_reach_cuda(device: Any) -> None:
+    """cudaMalloc(0) succeeds and returns null; here it is not even called."""
+    assert cupy.cuda.runtime.malloc(0) == 0
+    assert device.allocate(0) is None
+    device.release(None)
+    device.memcpy(None, None, 0, UP)
+    device.memset_zero(None, 0)
+
+    assert (0, (0,), 0) == (device.live_blocks, device.empty(0).shape, device.empty(0).device.id)
+
+
+@pytest.mark.parametrize("size", [1 << 50, 2**63 - 1])
+def test_out_of_memory_is_one_error_and_the_memory_still_works(device: Any, size: int) -> None:
+    """CUDA's error is not left behind for the next call to find."""
+    for allocate in (device.allocate, device.empty, device.pinned_host().allocate):
+        with pytest.raises(AllocationError, match=f"cannot allocate {size} bytes on "):
+            allocate(size)
+    with SyncedMemory(size, device=device) as huge:
+        with pytest.raises(AllocationError):
+            huge.gpu_data()
+        assert huge.head is SyncedHead.UNINITIALIZED
+    with SyncedMemory(SIZE, device=device) as memory:
+        memory.mutable_cpu_data()[:] = 7
+        assert [7] * SIZE == memory.gpu_data().get().tolist()
+
+    assert (0, 0) == (device.live_blocks, device.pinned_host().live_blocks)
+
+
+def test_a_full_gpu_is_an_allocation_error() -> None:
+    """More than is free, and less than there is."""
+    device = CUDADeviceAllocator()
+    free, total = cupy.cuda.runtime.memGetInfo()
+    first: Any = device.allocate(free - (free >> 3))
+    with pytest.raises(AllocationError, match="on cuda:0: "):
+        device.allocate(free >> 1)
+    device.release(first)
+    del first
+    again: Any = device.allocate(free >> 1)
+
+    assert (free >> 1, True) == (again.nbytes, free < total)
+
+
+def test_a_view_still_reads_after_the_release(device: Any) -> None:
+    block = filled(device, 7)
+    view = block[16:32]
+    device.release(block)
+    del block
+    others = [filled(device, 9) for _ in range(8)]
+
+    assert ([7] * 16, 8) == (view.get().tolist(), len(others))
+    with pytest.raises(InvalidPointerError, match="not a live block"):
+        device.release(view)
+
+
+def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
+    """With the pools the next block of that size is the same memory; without, CUDA has it again at once."""
+    pooled, direct, size = CUDADeviceAllocator(pool=True), CUDADeviceAllocator(), 64 << 20
+    first = pooled.allocate(size)
+    address = first.data.ptr
+    pooled.release(first)
+    del first
+    second = pooled.allocate(size)
+    assert address == second.data.ptr
+
+    before, _ = cupy.cuda.runtime.memGetInfo()
+    block = direct.allocate(size)
+    during, _ = cupy.cuda.runtime.memGetInfo()
+    direct.release(block)
+    del block
+    after, _ = cupy.cuda.runtime.memGetInfo()
+    assert before - during >= size
+    assert after - during >= size
+
+
+# --- copies
+
+
+def test_copies_in_every_direction_and_from_the_middle(device: Any) -> None:
+    for stream in (None, device.stream()):
+        for kind in MemcpyKind:
+            source = filled(device, 7, 16) if kind.from_device else row(7, 16)
+            dest = filled(device, 9, 16) if kind.to_device else row(9, 16)
+            device.memcpy(source[2:], dest[4:], 4, kind, stream, need_sync=stream is not None)
+            found = dest.get() if kind.to_device else dest
+            assert [9] * 4 + [7] * 4 + [9] * 8 == found.tolist(), kind
+        block = filled(device, 7, 16)
+        device.memset_zero(block[4:], 2, stream, need_sync=stream is not None)
+        assert [*[7] * 4, 0, 0, *[7] * 10] == block.get().tolist()
+
+
+def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
+    """CUDA takes any address and believes it; we do not."""
+    near = filled(device, 7)
+    frozen = row(0)
+    frozen.flags.writeable = False
+    cases = [
+        (row(0), near, ACROSS, "src is not memory of this device"),
+        (near, row(0), ACROSS, "dest is not memory of this device"),
+        (near, near, UP, "src is not host memory"),
+        (near, frozen, DOWN, "dest is read-only"),
+        (row(0)[::-1], near, UP, "src is not a contiguous row of bytes"),
+        (near[::2], near, ACROSS, "src is not a contiguous row of bytes"),
+        (near.view(cupy.int32), near, ACROSS, "src is not a contiguous row of bytes"),
+    ]
+    for source, dest, kind, reason in cases:
+        with pytest.raises(InvalidPointerError, match=reason):
+            device.memcpy(source, dest, 4, kind)
+    for bad in (row(0), near[::2]):
+        with pytest.raises(InvalidPointerError, match="ptr is not "):
+            device.memset_zero(bad, 4)
+
+    assert [7] * SIZE == near.get().tolist()
+
+
+def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
+    """Of any type and shape; other buffers are refused with the reason."""
+    words = cupy.zeros((4, 4), cupy.int32)
+    device.memcpy(row(1, 20), device.adopt(words[1:], 20), 20, UP)
+    assert [0] * 4 + [0x01010101] * 5 + [0] * 7 == words.get().ravel().tolist()
+    assert device.adopt(words, 0).shape == (0,)
+
+    cases: list[tuple[Any, str]] = [
+        (row(0), "not a cupy.ndarray, and cuda:0 is needed"),
+        (words.T, "not contiguous"),
+        (words.ravel()[::2], "not contiguous"),
+        (words[:1], "has 16 bytes, and 20 are needed"),
+    ]
+    for buffer, reason in cases:
+        with pytest.raises(ValueError, match=reason):
+            device.adopt(buffer, 20)
+
+
+def test_overlaps_are_shared_bytes(device: Any) -> None:
+    block = filled(device, 7)
+
+    assert device.overlaps(block[:8], block[7:])
+    assert not device.overlaps(block[:8], block[8:])
+    assert not device.overlaps(block, filled(device, 7))
+
+
+# --- streams
+
+
+def test_streams_of_the_gpu_pass_and_others_do_not(device: Any) -> None:
+    """CuPy's null streams belong to whatever GPU is current."""
+    for good in (device.stream(), cupy.cuda.Stream.null, cupy.cuda.Stream.ptds):
+        device.check_stream(good)
+    near = filled(device, 7)
+    for stream in (None, 0, 7, object()):
+        with pytest.raises(InvalidArgumentError, match=r"stream must be a cupy\.cuda\.Stream of cuda:0"):
+            device.check_stream(stream)
+    with pytest.raises(InvalidArgumentError, match="stream must be"):
+        device.memcpy(row(1), near, SIZE, UP, 7)
+
+    assert [7] * SIZE == near.get().tolist()
+
+
+def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: threading.Event) -> None:
+    """The stream is held back; push and gpu_data() return, and what is read is what was pushed."""
+    stream = device.stream()
+    with using_mode(Mode.GPU), ready_to_push(device) as memory:
+        hold(stream, gate)
+        memory.async_gpu_push(stream=stream)
+        view = memory.gpu_data()
+        assert not stream.done
+        opening(gate)
+
+        assert [7] * SIZE == view.get().tolist()
+        assert stream.done
+
+
+@pytest.mark.parametrize("call", ["mutable_cpu_data", "close"])
+def test_writing_the_host_and_closing_wait_for_a_push(device: Any, gate: threading.Event, call: str) -> None:
+    """Page-locked memory is read when the copy happens, so until then it must neither change nor go."""
+    stream = device.stream()
+    with using_mode(Mode.GPU), ready_to_push(device) as memory:
+        hold(stream, gate)
+        memory.async_gpu_push(stream=stream)
+        event = device.record(stream)
+        assert not event.done
+        opening(gate)
+        getattr(memory, call)()
+
+        assert (True, True) == (gate.is_set(), event.done)
+
+
+def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event) -> None:
+    """What somebody queued on CuPy's current stream has happened when cpu_data() returns."""
+    stream = device.stream()
+    with using_mode(Mode.GPU), ready_to_push(device) as memory:
+        view = memory.mutable_gpu_data()
+        hold(stream, gate)
+        view.data.memset_async(9, SIZE, stream)
+        with stream:
+            assert not stream.done
+            opening(gate)
+            assert [9] * SIZE == memory.cpu_data().tolist()
+
+
+# --- the current device
+
+
+def test_calls_restore_the_current_device_also_after_errors(device: Any) -> None:
+    last = GPUS - 1
+    with cupy.cuda.Device(last):
+        device.release(filled(device, 7))
+        with pytest.raises(AllocationError):
+            device.allocate(1 << 50)
+        with device.using():
+            assert device.current_ordinal() == 0
+        assert device.current_ordinal() == last
+    assert cupy.cuda.runtime.getDevice() == 0
+
+
+@two_gpus
+def test_memory_and_streams_of_another_gpu_are_refused(device: Any) -> None:
+    other = CUDADeviceAllocator(1)
+    theirs = filled(other, 7)
+    with pytest.raises(ValueError, match="memory of CUDA device 1, and cuda:0 is needed"):
+        device.adopt(theirs, SIZE)
+    with pytest.raises(InvalidPointerError, match="src is not memory of this device"):
+        device.memcpy(theirs, filled(device, 1), SIZE, ACROSS)
+    with pytest.raises(InvalidArgumentError, match=r"stream must be a cupy\.cuda\.Stream of cuda:0"):
+        device.check_stream(other.stream())
+    with SyncedMemory(SIZE, device=device) as memory, pytest.raises(BufferMismatchError):
+        memory.set_gpu_data(theirs)
+
+    assert cupy.cuda.runtime.getDevice() == 0
+
+
+@two_gpus
+def test_memory_is_on_its_gpu_whichever_is_current(device: Any) -> None:
+    with cupy.cuda.Device(1), SyncedMemory(SIZE, device=device) as memory:
+        memory.mutable_cpu_data()[:] = 7
+        assert memory.gpu_data().device.id == 0
+        assert device.current_ordinal() == 1

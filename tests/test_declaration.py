@@ -1,0 +1,244 @@
+"""The declaration, and every kind of unsound one, refused with what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.model import (
+    EDITIONS,
+    EFFECTS,
+    TRANSITIONS,
+    Action,
+    Call,
+    Declaration,
+    DeclarationError,
+    Fact,
+    Guard,
+    HeadMachine,
+    Refusal,
+    SyncedHead,
+    Transition,
+    head_machine,
+    space,
+)
+from syncedmem.model.soundness import check_soundness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Table = tuple[Transition, ...]
+
+U, C, G, S = SyncedHead
+CPU_PTR, OWN_CPU, DATA = Guard.HAS_CPU_POINTER, Guard.OWN_CPU_DATA, Guard.HAS_DATA
+ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), conditions=(DATA,))
+
+
+def build(table: Table, edition: str = "caffe") -> HeadMachine:
+    """A checked machine of a table."""
+    machine = HeadMachine(Declaration.of(edition, table))
+    check_soundness(machine)
+    return machine
+
+
+def where(identifier: str, edition: str = "caffe") -> int:
+    """The place of a row in the table, by its identifier in its first head."""
+    (place,) = (
+        k
+        for k, row in enumerate(TRANSITIONS)
+        if edition in row.editions and identifier == row.identifier(row.source[0])
+    )
+    return place
+
+
+def changed(identifier: str, **changes: Any) -> Table:
+    """The table with one row changed."""
+    place = where(identifier)
+    return (*TRANSITIONS[:place], replace(TRANSITIONS[place], **changes), *TRANSITIONS[place + 1 :])
+
+
+def without(*identifiers: str) -> Table:
+    """The table without some rows."""
+    dropped = {where(identifier) for identifier in identifiers}
+    return tuple(row for k, row in enumerate(TRANSITIONS) if k not in dropped)
+
+
+def split_adoption(*guards: tuple[tuple[Guard, ...], tuple[Guard, ...]]) -> Table:
+    """The table with the adoption of host memory told apart by other guards."""
+    rest = without(
+        "set_cpu_data@HEAD_AT_CPU[has_data,own_cpu_data]", "set_cpu_data@HEAD_AT_CPU[has_data,!own_cpu_data]"
+    )
+    return rest + tuple(replace(ADOPTION, conditions=(DATA, *yes), unless=no) for yes, no in guards)
+
+
+def never_synced() -> Table:
+    """The table with every way to SYNCED leading to HEAD_AT_CPU."""
+    return tuple(replace(row, dest=C) if row.dest is S else row for row in TRANSITIONS)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_edition_is_sound(edition: str) -> None:
+    """The table as declared is refused by no check, and gives the rows of the shared machine."""
+    assert head_machine(edition).declaration == build(TRANSITIONS, edition).declaration
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            lambda: changed("cpu_data@HEAD_AT_GPU[has_cpu_pointer]", conditions=()),
+            r"^caffe: cpu_data in HEAD_AT_GPU with <Fact: 0> and data=False: 2 rows are enabled at once$",
+        ),
+        (
+            lambda: changed("set_cpu_data@UNINITIALIZED[has_data]", conditions=()),
+            r"^caffe: set_cpu_data in UNINITIALIZED with <Fact: 0> and data=False: 2 rows are enabled at once$",
+        ),
+        (
+            lambda: without("cpu_data@HEAD_AT_GPU[!has_cpu_pointer]"),
+            r"^caffe: cpu_data in HEAD_AT_GPU with <Fact: 0> and data=False: no row is enabled$",
+        ),
+        (
+            lambda: without("gpu_data@SYNCED"),
+            r"^caffe: gpu_data in SYNCED with <Fact: 0> and data=False: no row is enabled$",
+        ),
+        (never_synced, r"^caffe: cannot be reached: SYNCED$"),
+        (
+            lambda: (
+                *changed("cpu_data@UNINITIALIZED", unless=(CPU_PTR,)),
+                Transition(Call.CPU_DATA, (U,), C, conditions=(CPU_PTR,)),
+            ),
+            r"^caffe: cpu_data@UNINITIALIZED\[!has_cpu_pointer\]: the guard has_cpu_pointer never matters$",
+        ),
+        (
+            lambda: (
+                Transition(Call.CPU_DATA, (U,), C, conditions=(CPU_PTR,)),
+                *changed("cpu_data@UNINITIALIZED", unless=(CPU_PTR,)),
+            ),
+            r"^caffe: cpu_data@UNINITIALIZED\[has_cpu_pointer\]: this row never fires$",
+        ),
+        (
+            lambda: (*TRANSITIONS, Transition(Call.CPU_DATA, (U, S), C, conditions=(OWN_CPU,), unless=(OWN_CPU,))),
+            r"^caffe: cpu_data@UNINITIALIZED\[own_cpu_data,!own_cpu_data\], cpu_data@SYNCED.*: this row never fires$",
+        ),
+        (
+            lambda: (*TRANSITIONS, Transition(Call.CPU_DATA, (), C)),
+            r"^caffe: Transition\(call=<Call.CPU_DATA.*: this row never fires$",
+        ),
+        (
+            # An owned pointer is a pointer, so asking for both asks once too often.
+            lambda: split_adoption(((OWN_CPU, CPU_PTR), ()), ((), (CPU_PTR,)), ((CPU_PTR,), (OWN_CPU,))),
+            r"\[has_data,own_cpu_data,has_cpu_pointer\].*: the guard has_cpu_pointer never matters$",
+        ),
+        (
+            lambda: split_adoption(((OWN_CPU,), ()), ((CPU_PTR,), (OWN_CPU,)), ((), (CPU_PTR, OWN_CPU))),
+            r"\[has_data,!has_cpu_pointer,!own_cpu_data\].*: the guard own_cpu_data never matters$",
+        ),
+        (
+            # Only what was released has the head of the host and no pointer.
+            lambda: (
+                *changed("cpu_data@HEAD_AT_CPU", conditions=(CPU_PTR,)),
+                Transition(Call.CPU_DATA, (C,), C, unless=(CPU_PTR,)),
+            ),
+            r"^caffe: cpu_data@HEAD_AT_CPU\[has_cpu_pointer\]: the guard has_cpu_pointer never matters$",
+        ),
+        (
+            # An accessor is never given data.
+            lambda: (
+                *changed("cpu_data@UNINITIALIZED", conditions=(DATA,)),
+                Transition(Call.CPU_DATA, (U,), C, unless=(DATA,)),
+            ),
+            r"^caffe: cpu_data@UNINITIALIZED\[has_data\]: the guard has_data never matters$",
+        ),
+        (
+            lambda: changed("cpu_data@HEAD_AT_CPU", refusal=Refusal.NO_GPU),
+            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.CPU_DATA",
+        ),
+        (
+            lambda: changed("async_gpu_push@UNINITIALIZED", actions=(Action.ZERO_GPU,)),
+            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.ASYNC_GPU_PUSH",
+        ),
+    ],
+)
+def test_an_unsound_table_is_refused(table: Callable[[], Table], message: str) -> None:
+    """Ambiguous, incomplete, dead or contradictory rows and unreachable heads are named, with the reason."""
+    with pytest.raises(DeclarationError, match=message):
+        build(table())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"call": "open"}, "unknown Call 'open' in"),
+        ({"source": ("HEAD_AT_MOON",)}, "unknown SyncedHead 'HEAD_AT_MOON' in"),
+        ({"dest": "HEAD_AT_MARS"}, "unknown SyncedHead 'HEAD_AT_MARS' in"),
+        ({"actions": ("allocate",)}, "unknown Action 'allocate' in"),
+        ({"conditions": ("is_warm",)}, "unknown Guard 'is_warm' in"),
+        ({"unless": ("is_cold",)}, "unknown Guard 'is_cold' in"),
+        ({"refusal": "not_today"}, "unknown Refusal 'not_today' in"),
+        ({"editions": ("caffe", "torch")}, "unknown edition 'torch' in"),
+        ({"actions": ("allocate", "zero")}, "unknown Action 'allocate', Action 'zero' in"),
+    ],
+)
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], message: str) -> None:
+    """A plain string where a name belongs is refused, with all that are wrong, whatever edition is asked for."""
+    with pytest.raises(DeclarationError, match=f"^{message} the row Transition"):
+        build(changed("cpu_data@SYNCED", **changes), edition)
+
+
+def test_a_head_that_the_edition_does_not_have_is_refused() -> None:
+    """A row of the build without a GPU cannot lead to SYNCED."""
+    table = changed("cpu_data@HEAD_AT_CPU", dest=S)
+    with pytest.raises(
+        DeclarationError, match=r"^cpu_only has no head SYNCED, but the row Transition\(.* leads there$"
+    ):
+        build(table, "cpu_only")
+
+
+def test_an_unknown_edition_is_refused() -> None:
+    """The edition that was asked for is named, and those that there are."""
+    with pytest.raises(DeclarationError, match=r"^unknown edition 'torch'; there are caffe, early, cpu_only$"):
+        head_machine("torch")
+
+
+def test_names_that_share_a_namespace_are_distinct() -> None:
+    """`transitions` looks guards, actions and refusals up by name on one object."""
+    names = [name.value for kind in (Guard, Action, Refusal) for name in kind]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_guard_reads_a_fact_of_its_own_or_the_argument() -> None:
+    """Four guards read the pointers and the flags of ownership; the fifth reads the argument."""
+    expected = [Fact.CPU_POINTER, Fact.GPU_POINTER, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, None]
+    assert expected == [guard.fact for guard in Guard]
+
+
+def test_every_action_has_an_effect_that_does_not_contradict_itself() -> None:
+    """No fact is both set and cleared, or decided by the mode and also otherwise."""
+    assert set(Action) == set(EFFECTS)
+    for effect in EFFECTS.values():
+        assert Fact(0) == effect.sets & effect.clears | effect.by_mode & (effect.sets | effect.clears)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_transition_has_a_name_of_its_own_and_a_source(edition: str) -> None:
+    """Identifiers are unique within an edition, and every row says where it was read."""
+    rows = head_machine(edition).declaration.rows
+    names = [row.identifier(head) for row in rows for head in row.source]
+    assert sorted(set(names)) == sorted(names)
+    assert not [row for row in rows if not row.cite]
+
+
+def test_what_an_edition_implies_is_true_of_it() -> None:
+    """In every state of the early edition device memory is ours exactly when there is any."""
+    facts = [state.facts for state in space("early").steps]
+    assert [Fact.GPU_POINTER in it for it in facts] == [Fact.OWN_GPU_DATA in it for it in facts]
+    assert {True, False} == {Fact.GPU_POINTER in it for it in facts}
+
+
+def test_what_an_edition_rules_out_is_never_asked() -> None:
+    """No row of the build without a GPU has a guard over the device side."""
+    rows = head_machine("cpu_only").declaration.rows
+    assert {OWN_CPU, DATA} == {guard for row in rows for guard in row.conditions + row.unless}

@@ -1,0 +1,139 @@
+"""The errors: one family, each also a built-in, with the offending values as attributes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import syncedmem.model
+from syncedmem.model import (
+    AllocationError,
+    BufferMismatchError,
+    ClosedMemoryError,
+    DeclarationError,
+    DeviceError,
+    IllegalCallError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    NoDeviceError,
+    ReleaseError,
+    SyncedHead,
+    SyncedMemoryError,
+    WrongDeviceError,
+    errors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] = [
+    (DeclarationError("caffe: no"), ValueError, "caffe: no", {}),
+    (InvalidSizeError(-3, 9), ValueError, "size must be between 0 and 9 bytes, got -3", {"size": -3}),
+    (
+        InvalidArgumentError("stream", "s", "a stream or None"),
+        TypeError,
+        "stream must be a stream or None, got 's'",
+        {"argument": "stream", "value": "s"},
+    ),
+    (
+        IllegalCallError("async_gpu_push", SyncedHead.SYNCED),
+        RuntimeError,
+        "async_gpu_push is not allowed in head SYNCED; it needs HEAD_AT_CPU",
+        {"call": "async_gpu_push", "head": SyncedHead.SYNCED},
+    ),
+    (
+        BufferMismatchError("set_cpu_data", b"xy", "too small"),
+        ValueError,
+        "set_cpu_data cannot adopt b'xy': too small",
+        {"call": "set_cpu_data", "buffer": b"xy", "reason": "too small"},
+    ),
+    (
+        ClosedMemoryError("cpu_data", 12),
+        ValueError,
+        "cpu_data: this memory of 12 bytes is closed",
+        {"call": "cpu_data", "size": 12},
+    ),
+    (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
+    (
+        WrongDeviceError("gpu_data", 1, 0),
+        RuntimeError,
+        "gpu_data: this memory lives on device 1, but device 0 is current",
+        {"call": "gpu_data", "expected": 1, "current": 0},
+    ),
+    (
+        AllocationError("device 0", 64),
+        MemoryError,
+        "cannot allocate 64 bytes on device 0",
+        {"where": "device 0", "byte_size": 64},
+    ),
+    (
+        AllocationError("device 0", 64, "it is full"),
+        MemoryError,
+        "cannot allocate 64 bytes on device 0: it is full",
+        {"where": "device 0", "byte_size": 64},
+    ),
+    (
+        DeviceError("copying", "device 0", OSError("gone")),
+        RuntimeError,
+        "copying failed on device 0: OSError: gone",
+        {"operation": "copying", "where": "device 0"},
+    ),
+    (
+        ReleaseError("freeing", "device 0", OSError("gone")),
+        DeviceError,
+        "freeing failed on device 0: OSError: gone",
+        {"operation": "freeing", "where": "device 0"},
+    ),
+    (
+        InvalidPointerError("device 0", 7, "it is foreign"),
+        ValueError,
+        "device 0 cannot use 7: it is foreign",
+        {"where": "device 0", "pointer": 7},
+    ),
+]
+
+SHOWING: list[Callable[[object], Exception]] = [
+    lambda value: InvalidArgumentError("data", value, "bytes"),
+    lambda value: BufferMismatchError("set_cpu_data", value, "no"),
+    lambda value: InvalidPointerError("host", value, "no"),
+]
+
+
+@pytest.mark.parametrize(("error", "builtin", "message", "attributes"), CASES)
+def test_an_error_says_what_was_wrong(
+    error: SyncedMemoryError, builtin: type[Exception], message: str, attributes: dict[str, object]
+) -> None:
+    """It is caught as one of the family and as the built-in, shows its values, and carries them and no others."""
+    assert isinstance(error, builtin)
+    assert message == str(error)
+    assert attributes == vars(error)
+
+
+def test_every_error_is_tried_above_and_can_be_imported_from_the_model() -> None:
+    """The family is what the module lists, and the model passes all of it on."""
+    family = {getattr(errors, name) for name in errors.__all__}
+    assert {SyncedMemoryError, *(type(error) for error, *_ in CASES)} == family
+    assert {error.__name__ for error in family} <= set(syncedmem.model.__all__)
+    assert not [error for error in family if not issubclass(error, SyncedMemoryError)]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("x" * 78, "'" + "x" * 78 + "'"),
+        ("x" * 79, "'" + "x" * 76 + "..."),
+        (SimpleNamespace(shape=(2, 3), dtype="f4"), "SimpleNamespace of shape (2, 3) and type f4"),
+        (SimpleNamespace(shape=(2, 3)), "namespace(shape=(2, 3))"),
+        (SimpleNamespace(dtype="f4"), "namespace(dtype='f4')"),
+    ],
+)
+@pytest.mark.parametrize("make", SHOWING)
+def test_a_long_value_is_cut_and_an_array_is_described(
+    make: Callable[[object], Exception], value: object, shown: str
+) -> None:
+    """At 80 characters; an array would otherwise print itself over many lines."""
+    assert f" {shown}" in str(make(value)).partition(":")[0] + ":"
+    assert len(shown) <= 80

@@ -1,0 +1,208 @@
+"""The model agrees with what was observed of Caffe, and the comparison would notice if it did not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import syncedmem.model.exploration as exploration_module
+import syncedmem.model.machine as machine_module
+from syncedmem.model import (
+    EFFECTS,
+    TRANSITIONS,
+    Action,
+    Call,
+    Declaration,
+    Fact,
+    HeadMachine,
+    Refusal,
+    SyncedHead,
+    Transition,
+    matrix,
+    space,
+)
+from syncedmem.spec.evidence import compare_matrix, compare_model, compare_tutorial, evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.model.dispatch import Dispatch
+    from syncedmem.model.head import Effect
+
+    Plant = Callable[..., None]
+
+U, C, G, S = SyncedHead
+BOTH = ("oo", "oe", "eo", "ee")
+# By name, because in the package `evidence` is the function.
+evidence_module = import_module("syncedmem.spec.evidence")
+
+
+def changed(identifier: str, **changes: Any) -> tuple[Transition, ...]:
+    """The table with one row changed, which is named by its identifier in its first head."""
+    rows = ["caffe" in row.editions and identifier == row.identifier(row.source[0]) for row in TRANSITIONS]
+    assert sum(rows) == 1
+    return tuple(replace(row, **changes) if it else row for row, it in zip(TRANSITIONS, rows, strict=True))
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Replace what the model is computed from: the table, the effects, or both."""
+
+    def planted(table: tuple[Transition, ...] = TRANSITIONS, effects: dict[Action, Effect] | None = None) -> None:
+        monkeypatch.setattr(machine_module, "EFFECTS", MappingProxyType(effects or EFFECTS))
+
+        def compiled(edition: str = "caffe") -> Dispatch:
+            return HeadMachine(Declaration.of(edition, table)).table
+
+        # Without the caches, which hold what was computed of the table as declared.
+        for module, name, function in (
+            (exploration_module, "dispatch", compiled),
+            (evidence_module, "dispatch", compiled),
+            (evidence_module, "space", space.__wrapped__),
+            (evidence_module, "matrix", matrix.__wrapped__),
+        ):
+            monkeypatch.setattr(module, name, function)
+
+    return planted
+
+
+def test_the_model_agrees_with_caffe() -> None:
+    """In every cell of the matrices, in every state with the pinned flag, and in every step of the tutorial."""
+    assert [] == compare_model()
+
+
+def test_a_table_planted_unchanged_agrees(plant: Plant) -> None:
+    """What the tests below see is theirs, not of the planting."""
+    plant()
+    assert [] == compare_model()
+
+
+def test_the_evidence_has_the_size_it_says() -> None:
+    """17 x 9 cells with 45 refusals and 31 states; 3 x 8 with 15 refusals without a GPU; nine calls of the tutorial."""
+    found = evidence()
+    for edition in ("caffe", "cpu_only"):
+        cells = [cell for row in found[edition].values() for cell in row.values()]
+        counts = found["counts"][edition]
+        expected = (counts["configurations"], counts["cells"], counts["refusals"])
+        assert expected == (len(found[edition]), len(cells), cells.count("refused"))
+    assert {"configurations": 17, "cells": 153, "refusals": 45, "pinned_states": 31} == {
+        name: count for name, count in found["counts"]["caffe"].items() if name != "always_gpu_states"
+    }
+    assert {"configurations": 3, "cells": 24, "refusals": 15} == found["counts"]["cpu_only"]
+    assert len(set(found["pinned_states"])) == 31
+    assert {name.partition("/")[0] for name in found["pinned_states"]} == set(found["caffe"])
+    assert len(found["tutorial"]["steps"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("table", "problems"),
+    [
+        pytest.param(
+            changed("cpu_data@UNINITIALIZED", actions=(Action.ZERO_CPU, Action.ALLOCATE_CPU)),
+            [
+                "caffe U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'",
+                "cpu_only U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'",
+            ],
+            id="wrong order of actions",
+        ),
+        pytest.param(
+            changed("async_gpu_push@HEAD_AT_CPU[has_gpu_pointer]", actions=()),
+            [f"caffe C:{it} async_gpu_push: observed 'h2d* -> S:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
+            id="missing action",
+        ),
+        pytest.param(
+            changed("mutable_gpu_data@SYNCED", dest=S),
+            [f"caffe S:{it} mutable_gpu_data: observed '-> G:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
+            id="wrong head",
+        ),
+        pytest.param(
+            (
+                *changed("async_gpu_push@UNINITIALIZED", source=(U, G)),
+                Transition(Call.ASYNC_GPU_PUSH, (S,), S, editions=("caffe",)),
+            ),
+            [f"caffe S:{it} async_gpu_push: observed 'refused', declared '-> S:{it}'" for it in sorted(BOTH)],
+            id="refusal dropped",
+        ),
+        pytest.param(
+            changed(
+                "async_gpu_push@HEAD_AT_CPU[has_gpu_pointer]", dest=None, actions=(), refusal=Refusal.NOT_HEAD_AT_CPU
+            ),
+            [f"caffe C:{it} async_gpu_push: observed 'h2d* -> S:{it}', declared 'refused'" for it in sorted(BOTH)],
+            id="refusal too many",
+        ),
+    ],
+)
+def test_a_wrong_row_is_found(plant: Plant, table: tuple[Transition, ...], problems: list[str]) -> None:
+    """The very cells are named, with what was observed and what is declared."""
+    plant(table)
+    assert problems == [line for line in compare_model() if not line.startswith(("tutorial", "pinned"))]
+
+
+def test_a_step_of_the_tutorial_is_found(plant: Plant) -> None:
+    """A copy that is not made when the device writes after the host did shows in the one step that needs it."""
+    plant(changed("mutable_gpu_data@HEAD_AT_CPU[has_gpu_pointer]", actions=()))
+    problem = "tutorial mutable_gpu_data: observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"
+    assert [problem] == [line for line in compare_model() if line.startswith("tutorial")]
+
+
+def test_a_wrong_head_in_the_tutorial_is_found(plant: Plant) -> None:
+    """It is named with both heads, and so is what follows from it."""
+    plant(changed("mutable_gpu_data@SYNCED", dest=S))
+    assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial()[0]
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "problems"),
+    [
+        pytest.param(
+            Action.ALLOCATE_CPU,
+            {"sets": Fact.CPU_POINTER | Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA},
+            ["caffe U:-- cpu_data: C:o- has the flags <Fact.OWN_CPU_DATA|OWN_GPU_DATA|CPU_MALLOC_USE_CUDA: 28>"],
+            id="flag without its pointer",
+        ),
+        pytest.param(
+            Action.ADOPT_CPU,
+            {"clears": Fact(0), "sets": Fact.CPU_POINTER | Fact.OWN_CPU_DATA},
+            ["caffe U:-- set_cpu_data: observed '-> C:e-', declared '-> C:o-'"],
+            id="adopted memory owned",
+        ),
+        pytest.param(
+            Action.ALLOCATE_GPU,
+            {"by_mode": Fact.CPU_MALLOC_USE_CUDA},
+            ["pinned state G:-o/pinned: reachable but not observed"],
+            id="state too many",
+        ),
+        pytest.param(
+            Action.ALLOCATE_CPU,
+            {"by_mode": Fact(0)},
+            ["pinned state C:o-/pinned: observed but not reachable", "17 states in GPU mode, observed 24"],
+            id="states too few",
+        ),
+        pytest.param(
+            Action.ADOPT_CPU,
+            {"clears": Fact.OWN_CPU_DATA | Fact.CPU_MALLOC_USE_CUDA},
+            ["pinned state C:e-/stale flag: observed but not reachable", "17 states in GPU mode, observed 24"],
+            id="flag not stale",
+        ),
+    ],
+)
+def test_a_wrong_effect_is_found(plant: Plant, action: Action, changes: dict[str, Fact], problems: list[str]) -> None:
+    """A flag that is set or cleared wrongly shows in the cells, or in the states with the pinned flag."""
+    plant(effects={**EFFECTS, action: replace(EFFECTS[action], **changes)})
+    assert set(problems) <= set(compare_model())
+
+
+def test_what_is_missing_on_either_side_is_found() -> None:
+    """A configuration that is declared alone, and one that is observed alone."""
+    entries = dict(matrix("cpu_only"))
+    external = next(state for state in entries if str(state) == "C:e-")
+    moved = external._replace(head=S)
+    entries[moved] = entries.pop(external)
+    found = compare_matrix("cpu_only", entries)
+    assert len(found) == 16
+    assert "cpu_only C:e- cpu_data: observed '-> C:e-', declared 'nothing'" in found
+    assert "cpu_only S:e- cpu_data: observed 'nothing', declared '-> C:e-'" in found
