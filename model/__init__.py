@@ -2,12 +2,13 @@
 
 Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
 before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
-compiled), ``soundness`` (what is refused), ``exploration`` (its reachable states), ``suites`` (tour and HSI),
-and the drawings: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.
+compiled), ``soundness`` (what is refused), ``editions`` (the shared machines and tables), ``exploration`` (their
+reachable states), ``suites`` (tour and HSI), and the drawings: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
 
+from .editions import head_machine
 from .errors import (
     AllocationError,
     BufferMismatchError,
@@ -25,7 +26,7 @@ from .errors import (
 )
 from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
 from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
-from .machine import BoundHead, Declaration, HeadMachine, head_machine
+from .machine import BoundHead, Declaration, HeadMachine
 from .mode import Mode, current_mode, set_mode, using_mode
 from .suites import hsi_suite, minimal_machine, tour
 

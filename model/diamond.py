@@ -18,8 +18,8 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from .editions import head_machine
 from .head import Call, SyncedHead, Transition
-from .machine import head_machine
 from .mermaid import Kind, arrows, effect, kind_of, notes
 
 if TYPE_CHECKING:

@@ -10,18 +10,17 @@ A *state* is a small integer: ``head.value << 5 | facts``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
 from .head import Action, Call, Fact, Guard, Refusal, SyncedHead
-from .machine import STEPS, Guards, HeadMachine, apply_effects, head_machine, situation
+from .machine import STEPS, Guards, HeadMachine, apply_effects, situation
 from .mode import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Cell", "Dispatch", "compile_dispatch", "dispatch", "facts_of", "head_of", "state_of"]
+__all__ = ["Cell", "Dispatch", "compile_dispatch", "facts_of", "head_of", "state_of"]
 
 _FACT_BITS = len(Fact)
 _FACTS = 1 << _FACT_BITS
@@ -82,12 +81,6 @@ class Dispatch:
     def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
         """One entry: None where the edition has no such call or head."""
         return self.columns[call][data][state] if call in self.columns else None
-
-
-@cache
-def dispatch(edition: str = "caffe") -> Dispatch:
-    """The shared table of an edition, compiled when its machine is built."""
-    return head_machine(edition).table
 
 
 def compile_dispatch(machine: HeadMachine) -> Dispatch:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from .dispatch import Dispatch, dispatch, facts_of, head_of, state_of
+from .dispatch import Dispatch, facts_of, head_of, state_of
+from .editions import dispatch
 from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 

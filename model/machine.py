@@ -10,7 +10,7 @@ would keep it, and all its traceback holds, in a reference cycle with the event.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
@@ -22,8 +22,6 @@ from .mode import Mode, current_mode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .dispatch import Dispatch
-
 __all__ = [
     "STEPS",
     "BoundHead",
@@ -31,7 +29,6 @@ __all__ = [
     "Guards",
     "HeadMachine",
     "apply_effects",
-    "head_machine",
     "refusal_error",
     "situation",
 ]
@@ -162,13 +159,6 @@ class HeadMachine:
     def calls(self) -> tuple[Call, ...]:
         """The calls of this edition, in the order they are declared."""
         return tuple(call for call in Call if call.value in self._machine.events)
-
-    @cached_property
-    def table(self) -> Dispatch:
-        """The machine compiled; see `compile_dispatch` for what is refused."""
-        from .dispatch import compile_dispatch  # noqa: PLC0415 -- the compiler walks machines, so it imports this module
-
-        return compile_dispatch(self)
 
     def event(self, call: Call) -> Dispatchable:
         """The `transitions` event of a call; KeyError if the edition has no such call."""
@@ -305,13 +295,3 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
     if refusal is Refusal.NOT_HEAD_AT_CPU:
         return IllegalCallError(call, head)
     return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
-
-
-@cache
-def head_machine(edition: str = "caffe") -> HeadMachine:
-    """The shared machine of an edition, built and checked on first use."""
-    from .soundness import check_soundness  # noqa: PLC0415 -- soundness walks machines, so it imports this module
-
-    machine = HeadMachine(Declaration.of(edition))
-    check_soundness(machine)
-    return machine

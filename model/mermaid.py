@@ -10,9 +10,9 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from .editions import head_machine
 from .exploration import Input
 from .head import Action, Call, Guard, SyncedHead, Transition
-from .machine import head_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

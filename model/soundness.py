@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["check_soundness"]
 
 
-def check_soundness(machine: HeadMachine) -> None:
-    """Refuse a machine that is ambiguous or incomplete, or that declares what can never happen.
+def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
+    """Refuse a machine that declares what can never happen.
+
+    Parameters
+    ----------
+    machine : HeadMachine
+    table : Dispatch
+        The machine compiled; that alone has refused what is ambiguous or incomplete.
 
     Raises
     ------
     DeclarationError
-        For two rows enabled at once or none (see `compile_dispatch`), a head that cannot be reached, a row
-        that never fires, or a guard that never matters.
+        For a head that cannot be reached, a row that never fires, or a guard that never matters.
     """
     name = machine.edition.name
-    reached = _reachable(machine.table)
+    reached = _reachable(table)
     missing = set(machine.edition.heads) - {head_of(state) for state in reached}
     if missing:
         raise DeclarationError(f"{name}: cannot be reached: {', '.join(sorted(head.name for head in missing))}")

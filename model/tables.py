@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .editions import head_machine
 from .exploration import inputs, matrix
 from .head import Action, Call, SyncedHead, Transition
-from .machine import head_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

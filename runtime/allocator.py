@@ -208,14 +208,12 @@ class DeviceAllocator(ABC):
     def order_after(self, event: Event) -> None:
         """Make later work of the device's current stream wait for an event, without blocking the host."""
 
+    @abstractmethod
     def pinned_host(self) -> DeviceAllocator:
         """The allocator of host memory that this device can copy to and from without staging.
 
-        Devices without page-locked memory of their own use ordinary host memory.
+        Devices without page-locked memory of their own return that of ordinary host memory.
         """
-        from .host import cpu_allocator  # noqa: PLC0415 -- host memory is an allocator, so it imports this module
-
-        return cpu_allocator()
 
     def read_only(self, ptr: Pointer) -> Pointer:
         """The pointer as readers get it.  Devices whose arrays have no read-only form return it as it is."""

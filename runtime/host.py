@@ -120,6 +120,9 @@ class CPUDeviceAllocator(DeviceAllocator):
         self.check_stream(stream)
         return _Finished()
 
+    def pinned_host(self) -> CPUDeviceAllocator:
+        return self
+
     def order_after(self, event: Event) -> None:
         event.synchronize()
 

