@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from benches import device_bench, host_bench
@@ -11,20 +10,15 @@ from benches import device_bench, host_bench
 from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault
 from syncedmem.spec.faults.registry import Fault
 
-if TYPE_CHECKING:
-    from _pytest.terminal import TerminalReporter
-
 SEEDS_000 = ("000:35", "000:36", "000:57", "000:59", "000:125", "000:127", "000:142", "000:236", "000:249")
 SEEDS_001 = ("001:63", "001:97", "001 never")
 
-KILLS: dict[str, Kill] = {}
-
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_the_kit_catches(fault: Fault) -> None:
+def test_the_kit_catches(fault: Fault, kills: dict[str, Kill]) -> None:
     """Some suite refuses it and names the requirement it breaks."""
     kill = run_fault(fault, device_bench() if fault.bench == "device" else host_bench())
-    KILLS[fault.name] = kill
+    kills[fault.name] = kill
 
     assert kill.killed, f"{fault.name} ({fault.text}) should break {fault.requirement}, caught: {kill.caught}"
 
@@ -67,27 +61,3 @@ def test_the_table_goes_through_all_faults(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert list(few) == [kill.fault.name for kill in kills]
     assert all(kill.killed for kill in kills)
-
-
-def test_report(request: pytest.FixtureRequest) -> None:
-    """The table of which suite caught which fault, for the end of the run."""
-    reporter: TerminalReporter | None = request.config.pluginmanager.get_plugin("terminalreporter")
-    suites = ("cells", "tour", "hsi", "failures", "counters", "sizes", "flights", "contracts", "walks")
-    lines = [f"{name:28}{kill.fault.requirement:28}" + _row(kill, suites) for name, kill in sorted(KILLS.items())]
-    totals = "".join(f"{sum(s in kill.caught for kill in KILLS.values()):>10}" for s in suites)
-    if reporter is not None and lines:
-        reporter.write_line("")
-        reporter.write_line(f"{'planted fault':28}{'requirement':28}" + "".join(f"{name:>10}" for name in suites))
-        for line in lines:
-            reporter.write_line(line)
-        reporter.write_line(f"{f'caught, of {len(KILLS)}':56}{totals}")
-
-    assert [name for name, kill in KILLS.items() if not kill.killed] == []
-
-
-def _row(kill: Kill, suites: tuple[str, ...]) -> str:
-    """A mark for each suite: caught for the planted reason, for another, or not."""
-    marks = {True: "caught", False: "other"}
-    return "".join(
-        f"{marks[kill.caught[name] == kill.fault.requirement] if name in kill.caught else '-':>10}" for name in suites
-    )
