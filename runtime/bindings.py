@@ -93,7 +93,7 @@ class Change:
         self.after = after
         self.argument = argument
         self.push: Push | None = None
-        self._new: list[tuple[DeviceAllocator, Pointer]] = []
+        self._new: tuple[tuple[DeviceAllocator, Pointer], ...] = ()
 
     def host(self, state: int) -> DeviceAllocator:
         """The allocator of host memory that goes with the pinned flag of a packed state."""
@@ -109,7 +109,7 @@ class Change:
             raise AllocationError(_name(allocator), self.size, str(error)) from error
         if ptr is None:
             raise AllocationError(_name(allocator), self.size, "the allocator returned None")
-        self._new.append((allocator, ptr))
+        self._new += ((allocator, ptr),)
         return ptr
 
     def undo(self) -> None:

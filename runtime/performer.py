@@ -274,6 +274,8 @@ class Performer:
 
     def _view_makers(self, change: Change) -> Makers:
         """For each accessor the bound method that makes its views, or None where there is no pointer."""
+        if change.cpu is self._cpu and change.gpu is self._gpu:
+            return self._makers
         read_cpu, write_cpu, read_gpu, write_gpu = self._makers
         if change.cpu is not self._cpu:
             read_cpu, write_cpu = _frozen(change.cpu).view, change.cpu.view

@@ -90,7 +90,7 @@ class SimulatedArray:
 
     def view(self) -> Self:
         """A new array object over the same bytes."""
-        return self[:]
+        return type(self)(self._space, self._block, self._offset, self.size, read_only=self._read_only)
 
     def as_read_only(self) -> Self:
         """A new array object over the same bytes that cannot be written through."""
