@@ -24,6 +24,7 @@ __all__ = [
     "InvalidPointerError",
     "InvalidSizeError",
     "NoDeviceError",
+    "ReentrantCallError",
     "ReleaseError",
     "SyncedMemoryError",
     "WrongDeviceError",
@@ -68,6 +69,14 @@ class IllegalCallError(SyncedMemoryError, RuntimeError):
         super().__init__(f"{call} is not allowed in head {head.name}; it needs HEAD_AT_CPU")
         self.call = call
         self.head = head
+
+
+class ReentrantCallError(SyncedMemoryError, RuntimeError):
+    """A call on a memory from inside another call on it: an allocator or a buffer that calls back."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call}: this memory is in the middle of another call, made by the same thread")
+        self.call = call
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

@@ -205,7 +205,7 @@ class SyncedMemory(Performer):
             If waiting for the push failed; nothing has changed.
         """
         with self._lock:
-            if not self._closed:
+            if self._busy or not self._closed:
                 self._admit("close")
             self._release()
 

@@ -1,5 +1,8 @@
 """How a call is performed: looked up in the compiled table, acted out, and committed when all of it succeeded.
 
+While other people's code runs (an allocator, a buffer that is adopted, an event) the performer is *busy*, and
+refuses the same thread's calls: one inside another would find a state that is neither before nor after.
+
 The four accessors are the hot path.  After each call that changes something, every accessor that has nothing
 left to do gets the bound method that makes its view, and until the next change it does nothing but call it.
 """
@@ -19,6 +22,7 @@ from syncedmem.model import (
     ClosedMemoryError,
     Fact,
     Mode,
+    ReentrantCallError,
     Refusal,
     SyncedHead,
     WrongDeviceError,
@@ -92,6 +96,7 @@ class Performer:
     __slots__ = (
         "__weakref__",
         "_actions",
+        "_busy",
         "_check_device",
         "_closed",
         "_cpu",
@@ -127,6 +132,7 @@ class Performer:
         self._push: Push | None = None
         self._state = FRESH
         self._closed = False
+        self._busy = False
         self._forget_views()
 
     # --- calls
@@ -134,7 +140,7 @@ class Performer:
     def _access(self, accessor: int) -> Any:
         """Perform an accessor that has something to do, and make its view."""
         with self._lock:
-            if self._closed or self._check_device:
+            if self._closed or self._check_device or self._busy:
                 self._admit(_ACCESSORS[accessor].value)
             cell = self._table.accessors[accessor][self._state]
             if cell.refusal is not None:
@@ -152,7 +158,11 @@ class Performer:
             cell = self._table.columns[call][argument is not None][self._state]
             if cell.refusal is not None:
                 self._refuse(cell.refusal, call, argument)
-            argument = self._checked(call, argument)
+            self._busy = True
+            try:
+                argument = self._checked(call, argument)
+            finally:
+                self._busy = False
             self._land()
             self._perform(cell, argument, None)
 
@@ -176,6 +186,7 @@ class Performer:
     def _act(self, change: Change, actions: tuple[Action, ...], accessor: int | None) -> tuple[Makers, Any]:
         """Perform actions in order and make the view; if anything fails, undo what was done."""
         doing: Action | None = None
+        self._busy = True
         try:
             for doing in actions:
                 self._actions[doing](change)
@@ -192,6 +203,8 @@ class Performer:
         except BaseException:
             change.undo()
             raise
+        finally:
+            self._busy = False
 
     def _release(self) -> None:
         """Free what is ours, host side first, and let go of the rest."""
@@ -199,7 +212,11 @@ class Performer:
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
         for action in cell.actions:
             change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, self._state, None)
-            self._actions[action](change)
+            self._busy = True
+            try:
+                self._actions[action](change)
+            finally:
+                self._busy = False
             # One side is gone for good: whatever happens to the other, this memory is closed.
             self._closed = True
             self._forget_views()
@@ -212,7 +229,9 @@ class Performer:
     # --- what is refused
 
     def _admit(self, call: str) -> None:
-        """Refuse a call on a closed memory, or while another device is current if that is to be checked."""
+        """Refuse a call inside another, on a closed memory, or while another device is current if that counts."""
+        if self._busy:
+            raise ReentrantCallError(call)
         if self._closed:
             raise ClosedMemoryError(call, self._size)
         if self._check_device:
@@ -247,10 +266,13 @@ class Performer:
     def _land(self) -> None:
         """Wait for a push in flight, before its bytes are freed, overwritten or copied again."""
         if self._push is not None:
+            self._busy = True
             try:
                 self._push.event.synchronize()
             except Exception as error:
                 raise guarded("waiting for the push", self._sides.device, error) from error
+            finally:
+                self._busy = False
             self._push = None
 
     def _order_after_push(self, accessor: int, cell: Cell) -> None:

@@ -140,12 +140,13 @@ def _failures(bench: Bench) -> Iterator[Case]:
 
 
 def _counters(bench: Bench) -> Iterator[Case]:
-    """Cycles that copy, repeated: for faults that come with the n-th copy, push or adoption."""
+    """Cycles, repeated: for faults that come with the n-th copy, push, adoption or mere look."""
     cycles = {
         "caffe": (
             (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
             (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
             (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+            (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
         ),
         "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
     }

@@ -19,6 +19,7 @@ from syncedmem.model import (
     InvalidPointerError,
     InvalidSizeError,
     NoDeviceError,
+    ReentrantCallError,
     ReleaseError,
     SyncedHead,
     SyncedMemoryError,
@@ -57,6 +58,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"call": "cpu_data", "size": 12},
     ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
+    (
+        ReentrantCallError("close"),
+        RuntimeError,
+        "close: this memory is in the middle of another call, made by the same thread",
+        {"call": "close"},
+    ),
     (
         WrongDeviceError("gpu_data", 1, 0),
         RuntimeError,

@@ -27,6 +27,7 @@ from syncedmem.model import (
     InvalidSizeError,
     Mode,
     NoDeviceError,
+    ReentrantCallError,
     ReleaseError,
     SyncedHead,
     SyncedMemoryError,
@@ -537,6 +538,40 @@ def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
             call()
     assert (memory.closed, memory.size) == (True, SIZE)
     assert repr(memory) == f"<SyncedMemory {SIZE} bytes, closed>"
+
+
+@pytest.mark.parametrize("name", ["allocate", "memcpy", "release", "adopt"])
+def test_an_allocator_that_calls_back_is_refused(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A call inside a call would find a state that is neither before nor after; the outer one fails as a whole."""
+    memory = SyncedMemory(SIZE, device=device)
+    if name in ("release", "adopt"):
+        memory.mutable_gpu_data()
+    else:
+        filled(memory)
+    head, blocks = memory.head, device.live_blocks
+
+    def call_back(*_: object) -> None:
+        with pytest.raises(ReentrantCallError, match="close: this memory is in the middle of another call"):
+            memory.close()
+        memory.mutable_gpu_data() if head is SyncedHead.HEAD_AT_CPU else memory.mutable_cpu_data()
+
+    monkeypatch.setattr(device, name, call_back)
+    calls: dict[str, Callable[[], object]] = {
+        "allocate": memory.gpu_data,
+        "memcpy": memory.gpu_data,
+        "release": memory.close,
+        "adopt": lambda: memory.set_gpu_data(device.empty(SIZE)),
+    }
+
+    with pytest.raises(SyncedMemoryError, match="in the middle of another call"):
+        calls[name]()
+
+    assert (memory.head, device.live_blocks) == (head, blocks)
+    monkeypatch.undo()
+    memory.close()
+    assert device.live_blocks == 0
 
 
 def test_close_twice_is_harmless(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:

@@ -171,6 +171,20 @@ class CopiesOnEveryRead(Port):
         super().to_cpu()
 
 
+@planted("R09-no-needless-copy", "a hidden counter")
+class TenthLookCopies(Port):
+    """Every tenth look at a synchronised host side copies it down again."""
+
+    looks = 0
+
+    def cpu_data(self) -> Any:
+        self.looks += self.head is SyncedHead.SYNCED and not self.closed
+        if self.looks % 10 == 9 and self.head is SyncedHead.SYNCED:
+            self.land()
+            self.copy_down(self.cpu_ptr)
+        return super().cpu_data()
+
+
 @planted("R10-same-bytes", "#2998: a copy that was not waited for")
 class SpoiltCopy(Port):
     """The first byte is wrong after a copy down."""

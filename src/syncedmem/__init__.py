@@ -12,42 +12,93 @@ from os.path import dirname, isdir
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .model import Mode, SyncedHead, SyncedMemoryError, current_mode, set_mode, using_mode
+    from .model import (
+        AllocationError,
+        BufferMismatchError,
+        ClosedMemoryError,
+        DeviceError,
+        IllegalCallError,
+        InvalidArgumentError,
+        InvalidPointerError,
+        InvalidSizeError,
+        Mode,
+        NoDeviceError,
+        ReentrantCallError,
+        ReleaseError,
+        SyncedHead,
+        SyncedMemoryError,
+        WrongDeviceError,
+        current_mode,
+        set_mode,
+        using_mode,
+    )
     from .runtime import (
         CPUDeviceAllocator,
         DeviceAllocator,
         SimulatedDeviceAllocator,
         SyncedMemory,
+        named_device,
     )
-    from .spec import check_conformance
+    from .spec import (
+        Bench,
+        check_conformance,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllocationError",
+    "Bench",
+    "BufferMismatchError",
     "CPUDeviceAllocator",
+    "ClosedMemoryError",
     "DeviceAllocator",
+    "DeviceError",
+    "IllegalCallError",
+    "InvalidArgumentError",
+    "InvalidPointerError",
+    "InvalidSizeError",
     "Mode",
+    "NoDeviceError",
+    "ReentrantCallError",
+    "ReleaseError",
     "SimulatedDeviceAllocator",
     "SyncedHead",
     "SyncedMemory",
     "SyncedMemoryError",
+    "WrongDeviceError",
     "__version__",
     "check_conformance",
     "current_mode",
+    "named_device",
     "set_mode",
     "using_mode",
 ]
 
 _ROOMS = {
+    "AllocationError": "model",
+    "Bench": "spec",
+    "BufferMismatchError": "model",
     "CPUDeviceAllocator": "runtime",
+    "ClosedMemoryError": "model",
     "DeviceAllocator": "runtime",
+    "DeviceError": "model",
+    "IllegalCallError": "model",
+    "InvalidArgumentError": "model",
+    "InvalidPointerError": "model",
+    "InvalidSizeError": "model",
     "Mode": "model",
+    "NoDeviceError": "model",
+    "ReentrantCallError": "model",
+    "ReleaseError": "model",
     "SimulatedDeviceAllocator": "runtime",
     "SyncedHead": "model",
     "SyncedMemory": "runtime",
     "SyncedMemoryError": "model",
+    "WrongDeviceError": "model",
     "check_conformance": "spec",
     "current_mode": "model",
+    "named_device": "runtime",
     "set_mode": "model",
     "using_mode": "model",
 }

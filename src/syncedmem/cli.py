@@ -196,7 +196,9 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(f"  {problem}", style="red", markup=False)
     console.print(_requirement_table(result))
     console.print("✓ met, ✗ not met, – not checked, because the device has no use for it", style="dim")
-    table = Table("device", "status", "cells", "transitions", "walks", "steps", "seconds", box=SIMPLE)
+    table = Table("device", "status", "cells", "transitions", "walks", "steps", "seconds", box=SIMPLE, pad_edge=False)
+    for column in table.columns:
+        column.no_wrap = True
     for column in table.columns[2:]:
         column.justify = "right"
     for device in result.devices:
