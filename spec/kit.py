@@ -71,8 +71,11 @@ class Conformance:
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found, the shortest script first."""
-        return sorted((s.violation for s in self.suites if s.violation), key=lambda found: len(found.script))
+        """What was found, the shortest script first; what several suites found alike, once."""
+        unique: dict[tuple[str, str], Violation] = {}
+        for violation in sorted((s.violation for s in self.suites if s.violation), key=lambda found: len(found.script)):
+            unique.setdefault((violation.requirement, violation.message), violation)
+        return list(unique.values())
 
     @property
     def passed(self) -> bool:
@@ -90,9 +93,13 @@ class Conformance:
         return sum(suite.cases for suite in self.suites if suite.name == "walks")
 
     def status(self, requirement: str) -> str:
-        """``"passed"``, ``"failed"``, or ``"not checked"`` where the bench has no use for a requirement."""
-        if any(found.requirement == requirement for found in self.violations):
-            return "failed"
+        """``"passed"``, ``"failed"`` or ``"not checked"``.
+
+        Not checked is what the bench has no use for, and, as a suite stops at its first violation, everything
+        else once there is one.
+        """
+        if self.violations:
+            return "failed" if any(found.requirement == requirement for found in self.violations) else "not checked"
         return "passed" if requirement in requirements_for(self.bench) else "not checked"
 
     def require(self) -> None:

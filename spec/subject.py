@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .requirements import REQUIREMENTS
+
 if TYPE_CHECKING:
     from .ledger import Allocator
     from .requirements import Profile
@@ -91,7 +93,8 @@ class Violation(AssertionError):
     """
 
     def __init__(self, requirement: str, message: str, script: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{requirement}: {message}")
+        required = f" (required: {REQUIREMENTS[requirement].text})" if requirement in REQUIREMENTS else ""
+        super().__init__(f"{requirement}: {message}{required}")
         self.requirement = requirement
         self.message = message
         self.script = script

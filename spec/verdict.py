@@ -48,7 +48,8 @@ def difference(entry: Input, expected: Expected, seen: Sequence[Entry], before: 
         return requirement, sentence
     pinned = [call.pinned for call in expected.calls if call.operation == "allocate"]
     if pinned != [call.pinned for call in seen if call.operation == "allocate"]:
-        return "R24-pinned-by-mode", f"the host memory is {'pageable' if pinned[0] else 'page-locked'}"
+        kinds = ("pageable", "page-locked")
+        return "R24-pinned-by-mode", f"the host memory is {kinds[not pinned[0]]}, expected {kinds[pinned[0]]}"
     return None
 
 

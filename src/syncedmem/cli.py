@@ -195,7 +195,7 @@ def _print_verification(console: Console, result: Verification) -> None:
     for problem in result.model.problems:
         console.print(f"  {problem}", style="red", markup=False)
     console.print(_requirement_table(result))
-    console.print("✓ met, ✗ not met, – not checked, because the device has no use for it", style="dim")
+    console.print("✓ met, ✗ not met, – not checked: no use for it here, or a suite stopped before it", style="dim")
     table = Table("device", "status", "cells", "transitions", "walks", "steps", "seconds", box=SIMPLE, pad_edge=False)
     for column in table.columns:
         column.no_wrap = True
@@ -244,7 +244,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
     for violation in device.conformance.violations[:1]:
-        console.print(f"\n{device.name} breaks {violation.requirement}: {violation.message}", style="red", markup=False)
+        console.print(f"\n{device.name} breaks {violation}", style="red", markup=False)
         console.print("The shortest way to see it:\n", markup=False)
         header = "import numpy\nfrom syncedmem import Mode, SimulatedDeviceAllocator, SyncedMemory, set_mode\n"
         console.print("\n".join((header, *violation.script)), markup=False, highlight=False, soft_wrap=True)

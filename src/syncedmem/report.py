@@ -64,7 +64,7 @@ def page(result: Verification) -> str:
 {"".join(map(_violations, result.devices))}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">✓ met, ✗ not met, – not checked: the device has no use for it.</p>
+<p class="soft">✓ met, ✗ not met, – not checked: the device has no use for it, or a suite stopped before it.</p>
 {_requirements(result)}
 </body>
 </html>
