@@ -56,6 +56,9 @@ _NO_MAKERS: Makers = (None, None, None, None)
 _NOTHING = np.frombuffer(b"", np.uint8)
 
 
+_COPIES = ((Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,))
+
+
 class _Table:
     """The compiled table of an edition, arranged for looking up.
 
@@ -101,6 +104,7 @@ class Performer:
         "_closed",
         "_cpu",
         "_gpu",
+        "_last",
         "_lock",
         "_makers",
         "_push",
@@ -129,6 +133,7 @@ class Performer:
         self._lock = threading.RLock()
         self._cpu: Pointer = None
         self._gpu: Pointer = None
+        self._last: Any = None  # the change that made the two pointers what they are
         self._push: Push | None = None
         self._state = FRESH
         self._closed = False
@@ -147,7 +152,30 @@ class Performer:
                 self._refuse(cell.refusal, _ACCESSORS[accessor].value, None)
             if self._push is not None:
                 self._order_after_push(accessor, cell)
+            if cell.actions in _COPIES:
+                return self._resynchronise(cell, accessor)
             return self._perform(cell, None, accessor)
+
+    def _resynchronise(self, cell: Cell, accessor: int) -> Any:
+        """The commonest call that has something to do: one copy between sides that are both there.
+
+        It is `_perform` without what a copy does not need: a change of its own, and anything to undo.
+        """
+        self._busy = True
+        try:
+            self._actions[cell.actions[0]](self._last)
+            view = self._makers[accessor]()
+        except Exception as error:
+            wrapped = guarded(cell.actions[0].value, self._sides.device, error)
+            if wrapped is error:
+                raise
+            raise wrapped from error
+        finally:
+            self._busy = False
+        self._state = cell.next[0]  # nothing is allocated, so the mode decides nothing
+        if not self._check_device:
+            self._make_ready(self._makers)
+        return view
 
     def _call(self, call: str, argument: Any) -> None:
         """Perform a call with an argument: an adoption or a push."""
@@ -176,7 +204,7 @@ class Performer:
             change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, after, argument)
             makers, view = self._act(change, cell.actions, accessor)
             # Nothing below can fail.
-            self._cpu, self._gpu, self._makers = change.cpu, change.gpu, makers
+            self._cpu, self._gpu, self._makers, self._last = change.cpu, change.gpu, makers, change
             self._push = change.push or self._push
         self._state = after
         if not self._check_device:
@@ -223,7 +251,7 @@ class Performer:
             self._state &= ~int(EFFECTS[action].clears)
         self._closed = True
         self._forget_views()
-        self._cpu = self._gpu = None
+        self._cpu = self._gpu = self._last = None
         self._state = FRESH
 
     # --- what is refused

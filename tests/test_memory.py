@@ -434,6 +434,31 @@ def test_an_error_of_the_device_becomes_one_of_the_family(
     assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
 
 
+@pytest.mark.parametrize("check_device", [False, True])
+def test_a_copy_between_sides_that_are_there_fails_like_any_other(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, check_device: bool
+) -> None:
+    """Nothing is allocated, so nothing is undone; head and bytes stay, and the next call copies."""
+    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
+    memory.gpu_data()
+    filled(memory, 9)
+    device.fail_at(1, "memcpy")
+    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
+        memory.gpu_data()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("bus error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "memcpy", fail)
+        with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error"):
+            memory.gpu_data()
+
+    assert "SimulatedDeviceError" == type(caught.value).__name__
+    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 1)
+    assert memory.gpu_data().get().tolist() == [9] * SIZE
+
+
 def test_an_error_of_the_family_is_raised_as_it_is(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
     filled(memory)
     device.fail_at(1, "memcpy")
