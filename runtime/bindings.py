@@ -13,21 +13,23 @@ from syncedmem.model import (
     Action,
     AllocationError,
     DeclarationError,
-    DeviceError,
     Fact,
+    InvalidPointerError,
     ReleaseError,
     SyncedMemoryError,
 )
 
 from .allocator import DeviceAllocator, MemcpyKind
+from .failures import where_of
+from .flight import Drain, Push
 from .host import cpu_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .allocator import Event, Pointer
+    from .allocator import Pointer
 
-__all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Push", "Sides"]
+__all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Sides"]
 
 
 # A plain integer: an IntFlag takes ten times as long to test.
@@ -52,16 +54,6 @@ class Sides:
         self.pinned = pageable if device is None else device.pinned_host()
 
 
-class Push:
-    """A copy to the device that was queued and may not have happened; keeps both of its ends alive."""
-
-    __slots__ = ("_ends", "event")
-
-    def __init__(self, event: Event, ends: tuple[Pointer, Pointer]) -> None:
-        self.event = event
-        self._ends = ends
-
-
 class Change:
     """What one call is doing.
 
@@ -77,10 +69,12 @@ class Change:
     argument : object
         The adopted pointer or the stream.
     push : Push or None
-        Set when a copy was queued.
+        Set when a copy was queued, or may have been.
+    freed : bool
+        Memory that was ours before the call is gone, so there is no way back.
     """
 
-    __slots__ = ("_new", "after", "argument", "before", "cpu", "gpu", "push", "sides", "size")
+    __slots__ = ("_new", "after", "argument", "before", "cpu", "freed", "gpu", "push", "sides", "size")
 
     def __init__(  # noqa: PLR0913 -- one value of each kind that an action may need
         self, sides: Sides, size: int, cpu: Pointer, gpu: Pointer, before: int, after: int, argument: Any
@@ -93,6 +87,7 @@ class Change:
         self.after = after
         self.argument = argument
         self.push: Push | None = None
+        self.freed = False
         self._new: tuple[tuple[DeviceAllocator, Pointer], ...] = ()
 
     def host(self, state: int) -> DeviceAllocator:
@@ -106,19 +101,48 @@ class Change:
         except SyncedMemoryError:
             raise
         except MemoryError as error:
-            raise AllocationError(_name(allocator), self.size, str(error)) from error
+            raise AllocationError(where_of(allocator), self.size, str(error)) from error
         if ptr is None:
-            raise AllocationError(_name(allocator), self.size, "the allocator returned None")
+            raise AllocationError(where_of(allocator), self.size, "the allocator returned None")
         self._new += ((allocator, ptr),)
         return ptr
 
+    def settle(self) -> None:
+        """Let go of what is of no use once the call has taken effect."""
+        self.argument = self.push = None
+        self._new = ()
+
     def undo(self) -> None:
-        """Give back what this call allocated; what cannot be given back is reported as leaked."""
+        """Give back what this call allocated; what cannot be given back is reported as leaked.
+
+        A queued copy is waited for first, because it uses that memory.  If that fails the memory is left
+        to the copy, and `push` says that it is still on its way.
+        """
+        stuck = self._land()
         for allocator, ptr in self._new:
-            try:
-                allocator.release(ptr)
-            except Exception as error:  # noqa: BLE001 -- the call is failing with an error of its own already
-                warnings.warn(f"{self.size} bytes leaked on {_name(allocator)}: {error}", ResourceWarning, stacklevel=4)
+            problem = stuck or _attempt(allocator.release, ptr)
+            if problem is not None:
+                message = f"{self.size} bytes leaked on {where_of(allocator)}: {problem}"
+                warnings.warn(message, ResourceWarning, stacklevel=5)
+
+    def _land(self) -> Exception | None:
+        """Wait for a queued copy; why it may still be on its way, if it may."""
+        if self.push is None:
+            return None
+        stuck = _attempt(self.push.wait)
+        if stuck is not None and not self.push.failed:
+            return stuck
+        self.push = None
+        return None
+
+
+def _attempt(act: Callable[..., object], *arguments: object) -> Exception | None:
+    """Do something on the way out of a call that is failing already; the error it ended with, if any."""
+    try:
+        act(*arguments)
+    except Exception as error:  # noqa: BLE001 -- reported by the caller
+        return error
+    return None
 
 
 def _allocate_cpu(change: Change) -> None:
@@ -138,7 +162,7 @@ def _adopt_cpu(change: Change) -> None:
 
 
 def _free_cpu(change: Change) -> None:
-    _release(change.host(change.before), change.cpu)
+    _release(change, change.host(change.before), change.cpu)
 
 
 def _allocate_gpu(change: Change) -> None:
@@ -154,14 +178,15 @@ def _copy_to_gpu(change: Change) -> None:
 
 
 def _copy_to_gpu_async(change: Change) -> None:
-    device, stream = change.sides.device, change.argument
-    device.memcpy(change.cpu, change.gpu, change.size, MemcpyKind.CPU2CUDA, stream)
+    device, stream, ends = change.sides.device, change.argument, (change.cpu, change.gpu)
+    # Whatever happens from here on, a copy that may be on its way is known and can be waited for.
+    change.push = Push(device, Drain(device, stream), ends)
     try:
-        change.push = Push(device.record(stream), (change.cpu, change.gpu))
-    except BaseException:
-        # The copy is queued and nobody could wait for it later, so wait now, before its memory is given back.
-        stream.synchronize()
+        device.memcpy(*ends, change.size, MemcpyKind.CPU2CUDA, stream)
+    except Exception:
+        change.push = None  # a call that raises has queued nothing
         raise
+    change.push = Push(device, device.record(stream), ends)
 
 
 def _adopt_gpu(change: Change) -> None:
@@ -169,18 +194,21 @@ def _adopt_gpu(change: Change) -> None:
 
 
 def _free_gpu(change: Change) -> None:
-    _release(change.sides.device, change.gpu)
+    _release(change, change.sides.device, change.gpu)
 
 
-def _release(allocator: DeviceAllocator, ptr: Pointer) -> None:
+def _release(change: Change, allocator: DeviceAllocator, ptr: Pointer) -> None:
+    change.freed = True
     try:
         allocator.release(ptr)
+    except InvalidPointerError:
+        return  # ours and not there: an earlier attempt was interrupted after giving it back
     except Exception as error:
-        raise ReleaseError("release", _name(allocator), error) from error
-
-
-def _name(allocator: Any) -> str:
-    return str(getattr(allocator, "name", type(allocator).__name__))
+        change.freed = False
+        raise ReleaseError("release", where_of(allocator), error) from error
+    except BaseException:
+        _attempt(allocator.release, ptr)  # given back or not?  now it is
+        raise
 
 
 def _nothing(change: Change) -> None:
@@ -234,8 +262,3 @@ EMPTY_BINDINGS = _complete(
     }
 )
 """For memories of zero bytes: the heads move as ever, and no allocator is asked for anything."""
-
-
-def guarded(operation: str, where: object, error: Exception) -> Exception:
-    """An exception of the family for whatever a device raised."""
-    return error if isinstance(error, SyncedMemoryError) else DeviceError(operation, _name(where), error)

@@ -9,15 +9,16 @@ object.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import Call, ClosedMemoryError, Fact, SyncedHead
+from syncedmem.model import Call, ClosedMemoryError, DeviceError, Fact, SyncedHead
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size
 from .bindings import Sides
 from .devices import resolve_device, resolve_host
-from .performer import FRESH, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU, Performer
+from .performer import ACCESSORS, FRESH, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU, Performer
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -68,6 +69,8 @@ class SyncedMemory(Performer):
         device: DeviceAllocator | str | None = "auto",
         check_device: bool = False,
     ) -> None:
+        if hasattr(self, "_sides"):
+            raise TypeError("a SyncedMemory is initialised once; make another one")
         self._state = FRESH  # before anything can fail, for the finaliser
         sides = Sides(resolve_host(host), resolve_device(device))
         super().__init__(check_byte_size(size, "size"), sides, check_device=check_device)
@@ -94,7 +97,7 @@ class SyncedMemory(Performer):
         ready = self._read_cpu
         if ready is not None:
             return ready()
-        view: HostArray = self._access(READ_CPU)
+        view: HostArray = self._alone(ACCESSORS[READ_CPU], self._access, READ_CPU)
         return view
 
     def mutable_cpu_data(self) -> HostArray:
@@ -106,7 +109,7 @@ class SyncedMemory(Performer):
         ready = self._write_cpu
         if ready is not None:
             return ready()
-        view: HostArray = self._access(WRITE_CPU)
+        view: HostArray = self._alone(ACCESSORS[WRITE_CPU], self._access, WRITE_CPU)
         return view
 
     def gpu_data(self) -> Any:
@@ -131,14 +134,14 @@ class SyncedMemory(Performer):
         ready = self._read_gpu
         if ready is not None:
             return ready()
-        return self._access(READ_GPU)
+        return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
         """The device side, to write (000:236-246): as `gpu_data`, then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
             return ready()
-        return self._access(WRITE_GPU)
+        return self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
 
     # --- adoption, push, release
 
@@ -160,14 +163,14 @@ class SyncedMemory(Performer):
         ReleaseError
             If our own host memory cannot be freed.
         """
-        self._call(Call.SET_CPU_DATA.value, data)
+        self._alone(Call.SET_CPU_DATA.value, self._call, Call.SET_CPU_DATA.value, data)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (000:214-227).
 
         Mirrors `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.
         """
-        self._call(Call.SET_GPU_DATA.value, data)
+        self._alone(Call.SET_GPU_DATA.value, self._call, Call.SET_GPU_DATA.value, data)
 
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (000:250-261).
@@ -189,7 +192,7 @@ class SyncedMemory(Performer):
             If this memory has no device.
         AllocationError, DeviceError
         """
-        self._call(Call.ASYNC_GPU_PUSH.value, stream)
+        self._alone(Call.ASYNC_GPU_PUSH.value, self._call, Call.ASYNC_GPU_PUSH.value, stream)
 
     def close(self) -> None:
         """Free what is ours, host side first (000:120-130); external memory is let go.  Twice is harmless.
@@ -204,10 +207,12 @@ class SyncedMemory(Performer):
         DeviceError
             If waiting for the push failed; nothing has changed.
         """
-        with self._lock:
-            if self._busy or not self._closed:
-                self._admit("close")
-            self._release()
+        self._alone("close", self._close)
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._admit("close")
+        self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -220,11 +225,17 @@ class SyncedMemory(Performer):
     def __del__(self) -> None:
         if getattr(self, "_state", FRESH) == FRESH:
             return
+        self._busy = True  # an allocator that calls back from here must not get in
+        self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
         try:
+            with suppress(DeviceError):
+                self._land()  # a push that failed is no reason to keep its memory
             self._release()
         except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
             message = f"{self._size} bytes of a SyncedMemory leaked: {error}"
             warnings.warn(message, ResourceWarning, stacklevel=2)
+        finally:
+            self._busy = False
 
     # --- what it is
 

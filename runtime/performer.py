@@ -1,10 +1,11 @@
 """How a call is performed: looked up in the compiled table, acted out, and committed when all of it succeeded.
 
-While other people's code runs (an allocator, a buffer that is adopted, an event) the performer is *busy*, and
-refuses the same thread's calls: one inside another would find a state that is neither before nor after.
+A call runs other people's code: allocators, buffers that are adopted, events.  Until it is over the performer is
+*busy*: other threads wait, and calls of the same thread, made from inside that code, are refused, because they
+would find a state that is neither before nor after.
 
-The four accessors are the hot path.  After each call that changes something, every accessor that has nothing
-left to do gets the bound method that makes its view, and until the next change it does nothing but call it.
+The four accessors are the hot path.  At the end of each call every accessor that has nothing left to do gets the
+bound method that makes its view; until the next call that does something, it does nothing but call it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from syncedmem.model import (
     ReentrantCallError,
     Refusal,
     SyncedHead,
+    SyncedMemoryError,
     WrongDeviceError,
     current_mode,
 )
@@ -32,15 +34,16 @@ from syncedmem.model.dispatch import Cell, facts_of, head_of, state_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.machine import refusal_error
 
-from .bindings import BINDINGS, EMPTY_BINDINGS, Change, Sides, guarded
+from .bindings import BINDINGS, EMPTY_BINDINGS, Change, Sides
+from .failures import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import DeviceAllocator, HostArray, Pointer
-    from .bindings import Push
+    from .flight import Push
 
-__all__ = ["FRESH", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "Performer"]
+__all__ = ["ACCESSORS", "FRESH", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "Performer"]
 
 Columns = dict[str, tuple[tuple[Cell, ...], tuple[Cell, ...]]]
 Maker = Any  # a function of no arguments that returns a new view, or None where there is no pointer
@@ -50,11 +53,13 @@ FRESH = state_of(SyncedHead.UNINITIALIZED)
 """The packed state of a memory that holds nothing."""
 
 READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU = range(4)
-_ACCESSORS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA)
+_ACCESSOR_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA)
+ACCESSORS = tuple(call.value for call in _ACCESSOR_CALLS)
+"""The names of the accessors by number."""
 
 _NO_MAKERS: Makers = (None, None, None, None)
 _NOTHING = np.frombuffer(b"", np.uint8)
-
+_VIEWING = "making a view"
 
 _COPIES = ((Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,))
 
@@ -76,7 +81,7 @@ class _Table:
         # Columns hold None only for heads that the edition does not have, and no memory gets there.
         calls = dispatch(edition).columns.items()
         self.columns: Columns = {call.value: cast("Any", columns) for call, columns in calls}
-        self.accessors = tuple(self.columns[call.value][False] for call in _ACCESSORS)
+        self.accessors = tuple(self.columns[call.value][False] for call in _ACCESSOR_CALLS)
         cells: Any = zip(*self.accessors, strict=True)
         self.idle = tuple(tuple(cell is not None and cell.idle for cell in row) for row in cells)
 
@@ -138,214 +143,222 @@ class Performer:
         self._state = FRESH
         self._closed = False
         self._busy = False
-        self._forget_views()
+        self._makers = _NO_MAKERS
+        self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
 
     # --- calls
 
-    def _access(self, accessor: int) -> Any:
-        """Perform an accessor that has something to do, and make its view."""
+    def _alone(self, call: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do the work of a call with nobody else in here: no other thread, and no call from inside it."""
         with self._lock:
-            if self._closed or self._check_device or self._busy:
-                self._admit(_ACCESSORS[accessor].value)
-            cell = self._table.accessors[accessor][self._state]
-            if cell.refusal is not None:
-                self._refuse(cell.refusal, _ACCESSORS[accessor].value, None)
-            if self._push is not None:
-                self._order_after_push(accessor, cell)
-            if cell.actions in _COPIES:
-                return self._resynchronise(cell, accessor)
-            return self._perform(cell, None, accessor)
+            if self._busy:
+                raise ReentrantCallError(call)
+            self._busy = True
+            # No accessor may slip past while the state changes, so until the end none is ready.
+            self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
+            try:
+                return work(*arguments)
+            finally:
+                self._busy = False
+                self._make_ready()
+
+    def _access(self, accessor: int) -> Any:
+        """Perform an accessor that may have something to do, and make its view."""
+        if self._closed or self._check_device:
+            self._admit(ACCESSORS[accessor])
+        cell = self._table.accessors[accessor][self._state]
+        if cell.refusal is not None:
+            self._refuse(cell.refusal, ACCESSORS[accessor], None)
+        if self._push is not None:
+            self._await_push(accessor, cell)
+        if cell.actions in _COPIES:
+            return self._resynchronise(cell, accessor)
+        return self._perform(cell, None, accessor)
 
     def _resynchronise(self, cell: Cell, accessor: int) -> Any:
         """The commonest call that has something to do: one copy between sides that are both there.
 
         It is `_perform` without what a copy does not need: a change of its own, and anything to undo.
         """
-        self._busy = True
-        try:
+        with reporting(cell.actions[0].value, self._sides.device):
             self._actions[cell.actions[0]](self._last)
             view = self._makers[accessor]()
-        except Exception as error:
-            wrapped = guarded(cell.actions[0].value, self._sides.device, error)
-            if wrapped is error:
-                raise
-            raise wrapped from error
-        finally:
-            self._busy = False
         self._state = cell.next[0]  # nothing is allocated, so the mode decides nothing
-        if not self._check_device:
-            self._make_ready(self._makers)
         return view
 
     def _call(self, call: str, argument: Any) -> None:
         """Perform a call with an argument: an adoption or a push."""
-        with self._lock:
-            self._admit(call)
-            if call not in self._table.columns:
-                self._refuse(Refusal.NO_GPU, call, argument)
-            cell = self._table.columns[call][argument is not None][self._state]
-            if cell.refusal is not None:
-                self._refuse(cell.refusal, call, argument)
-            self._busy = True
-            try:
-                argument = self._checked(call, argument)
-            finally:
-                self._busy = False
-            self._land()
-            self._perform(cell, argument, None)
+        self._admit(call)
+        if call not in self._table.columns:
+            self._refuse(Refusal.NO_GPU, call, argument)
+        cell = self._table.columns[call][argument is not None][self._state]
+        if cell.refusal is not None:
+            self._refuse(cell.refusal, call, argument)
+        if call == Call.ASYNC_GPU_PUSH.value:
+            with reporting(call, self._sides.device):
+                self._sides.device.check_stream(argument)
+            makers = None
+        else:
+            argument, makers = self._adopted(call, argument)
+        self._land()
+        self._perform(cell, argument, None, makers)
 
-    def _perform(self, cell: Cell, argument: Any, accessor: int | None) -> Any:
+    def _perform(self, cell: Cell, argument: Any, accessor: int | None, makers: Makers | None = None) -> Any:
         """Act, make the view to return, and take effect; if anything fails before that, nothing has."""
         after = cell.next[current_mode() is Mode.GPU]
-        makers, view = self._makers, None
         if not cell.actions and accessor is not None:
-            view = makers[accessor]()
-        else:
-            change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, after, argument)
-            makers, view = self._act(change, cell.actions, accessor)
-            # Nothing below can fail.
-            self._cpu, self._gpu, self._makers, self._last = change.cpu, change.gpu, makers, change
-            self._push = change.push or self._push
-        self._state = after
-        if not self._check_device:
-            self._make_ready(makers)
+            with reporting(_VIEWING, self._where):
+                view = self._makers[accessor]()
+            self._state = after
+            return view
+        change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, after, argument)
+        interrupt = view = None
+        try:
+            self._act(change, cell.actions)
+            with reporting(_VIEWING, self._where):
+                makers = makers or self._view_makers(change.cpu, change.gpu)
+                view = None if accessor is None else makers[accessor]()
+        except BaseException as error:
+            if not change.freed:
+                change.undo()
+                self._push = change.push or self._push
+                raise
+            # What is freed cannot be undone.  A call that frees comes with its views made, and nothing follows
+            # a declared free that could fail: this is an interrupt, and it waits until the call has taken effect.
+            self._actions[cell.actions[-1]](change)
+            interrupt = error
+        push = change.push or self._push
+        # Nothing can fail or be interrupted among these: there is no call in them.
+        self._cpu, self._gpu, self._makers, self._last = change.cpu, change.gpu, cast("Makers", makers), change
+        self._push, self._state = push, after
+        change.settle()
+        if interrupt is not None:
+            try:
+                raise interrupt
+            finally:
+                del interrupt  # its traceback knows this frame: a cycle that would keep the memory
         return view
 
-    def _act(self, change: Change, actions: tuple[Action, ...], accessor: int | None) -> tuple[Makers, Any]:
-        """Perform actions in order and make the view; if anything fails, undo what was done."""
-        doing: Action | None = None
-        self._busy = True
-        try:
-            for doing in actions:
+    def _act(self, change: Change, actions: tuple[Action, ...]) -> None:
+        """Perform actions in order."""
+        for doing in actions:
+            with reporting(doing.value, self._where):
                 self._actions[doing](change)
-            doing = None
-            makers = self._view_makers(change)
-            return makers, None if accessor is None else makers[accessor]()
-        except Exception as error:
-            change.undo()
-            where = self._sides.device or self._sides.pageable
-            wrapped = guarded(doing.value if doing else "making a view", where, error)
-            if wrapped is error:
-                raise
-            raise wrapped from error
-        except BaseException:
-            change.undo()
-            raise
-        finally:
-            self._busy = False
 
     def _release(self) -> None:
         """Free what is ours, host side first, and let go of the rest."""
         self._land()
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
         for action in cell.actions:
-            change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, self._state, None)
-            self._busy = True
+            change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, FRESH, None)
             try:
                 self._actions[action](change)
             finally:
-                self._busy = False
-            # One side is gone for good: whatever happens to the other, this memory is closed.
-            self._closed = True
-            self._forget_views()
-            self._state &= ~int(EFFECTS[action].clears)
+                if change.freed:
+                    # One side is gone for good: whatever happens to the other, this memory is closed.
+                    self._closed = True
+                    self._state &= ~int(EFFECTS[action].clears)
         self._closed = True
-        self._forget_views()
+        self._makers = _NO_MAKERS
         self._cpu = self._gpu = self._last = None
         self._state = FRESH
 
     # --- what is refused
 
     def _admit(self, call: str) -> None:
-        """Refuse a call inside another, on a closed memory, or while another device is current if that counts."""
-        if self._busy:
-            raise ReentrantCallError(call)
+        """Refuse a call on a closed memory, or while another device is current if that counts."""
         if self._closed:
             raise ClosedMemoryError(call, self._size)
         if self._check_device:
             device = self._sides.device
-            current = device.current_ordinal()
+            with reporting("asking for the current device", device):
+                current = device.current_ordinal()
             if current != device.ordinal:
                 raise WrongDeviceError(call, device.ordinal, current)
 
     def _refuse(self, refusal: Refusal, call: str, argument: Any) -> None:
         raise refusal_error(refusal, call, head_of(self._state), argument)
 
-    def _checked(self, call: str, argument: Any) -> Any:
-        """The argument as the actions need it: a pointer to adopt, or a stream."""
-        if call == Call.ASYNC_GPU_PUSH.value:
-            self._sides.device.check_stream(argument)
-            return argument
+    def _adopted(self, call: str, buffer: Any) -> tuple[Pointer, Makers]:
+        """Somebody's buffer as a pointer, with the views there will be."""
         if call == Call.SET_CPU_DATA.value:
-            return self._adopted(call, argument, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
-        return self._adopted(call, argument, self._sides.device, self._gpu, Fact.OWN_GPU_DATA)
+            ptr = self._adoptable(call, buffer, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
+            with reporting(_VIEWING, self._sides.pageable):
+                return ptr, self._view_makers(ptr, self._gpu)
+        ptr = self._adoptable(call, buffer, self._sides.device, self._gpu, Fact.OWN_GPU_DATA)
+        with reporting(_VIEWING, self._sides.device):
+            return ptr, self._view_makers(self._cpu, ptr)
 
-    def _adopted(self, call: str, buffer: Any, allocator: DeviceAllocator, current: Pointer, own: Fact) -> Pointer:
+    def _adoptable(self, call: str, buffer: Any, allocator: DeviceAllocator, current: Pointer, own: Fact) -> Pointer:
         try:
             ptr = allocator.adopt(buffer, self._size)
+            ours = facts_of(self._state) & own and allocator.overlaps(ptr, current)
+        except SyncedMemoryError:
+            raise
         except ValueError as error:
             raise BufferMismatchError(call, buffer, str(error)) from None
-        if facts_of(self._state) & own and allocator.overlaps(ptr, current):
+        except Exception as error:
+            raise BufferMismatchError(call, buffer, f"{type(error).__name__}: {error}") from error
+        if ours:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
 
+    @property
+    def _where(self) -> DeviceAllocator:
+        """The allocator that errors name."""
+        where: DeviceAllocator = self._sides.device or self._sides.pageable
+        return where
+
     # --- copies in flight
 
-    def _land(self) -> None:
-        """Wait for a push in flight, before its bytes are freed, overwritten or copied again."""
-        if self._push is not None:
-            self._busy = True
-            try:
-                self._push.event.synchronize()
-            except Exception as error:
-                raise guarded("waiting for the push", self._sides.device, error) from error
-            finally:
-                self._busy = False
-            self._push = None
+    def _await_push(self, accessor: int, cell: Cell) -> None:
+        """Do what an accessor needs while a push is in flight.
 
-    def _order_after_push(self, accessor: int, cell: Cell) -> None:
-        """Do what is enough while a push is in flight.
-
-        Reading the host needs no wait.  For a view of the device it is enough that later work there comes
-        after the copy.  Everything else has to wait for it.
+        Reading the host needs no wait, and writing there only that the copy is over.  Everything else needs
+        what was pushed: a view of the device that later work there comes after the copy, and a copy down that
+        the copy up has happened, so those go on failing if it failed.
         """
         push = self._push
         if push is None or (accessor == READ_CPU and not cell.actions):
             return
-        if accessor < READ_GPU or cell.actions or push.event.done:
+        if accessor == WRITE_CPU and not cell.actions:
             self._land()
-            return
-        try:
-            self._sides.device.order_after(push.event)
-        except Exception as error:
-            raise guarded("ordering after the push", self._sides.device, error) from error
+        elif accessor in (READ_CPU, WRITE_CPU) or not push.precede():
+            push.wait()
+            self._push = None
+
+    def _land(self) -> None:
+        """Wait until a push is over, before its bytes are freed, overwritten or copied again.
+
+        That it failed is told once; its bytes are not needed here.
+        """
+        if self._push is not None:
+            if not self._push.failed:
+                self._push.wait()
+            self._push = None
 
     # --- views
 
-    def _view_makers(self, change: Change) -> Makers:
+    def _view_makers(self, cpu: Pointer, gpu: Pointer) -> Makers:
         """For each accessor the bound method that makes its views, or None where there is no pointer."""
-        if change.cpu is self._cpu and change.gpu is self._gpu:
-            return self._makers
         read_cpu, write_cpu, read_gpu, write_gpu = self._makers
-        if change.cpu is not self._cpu:
-            read_cpu, write_cpu = _frozen(change.cpu).view, change.cpu.view
-        if change.gpu is not self._gpu:
+        if cpu is not self._cpu:
+            read_cpu, write_cpu = _frozen(cpu).view, cpu.view
+        if gpu is not self._gpu:
             device = self._sides.device
-            read_gpu, write_gpu = device.viewer(device.read_only(change.gpu)), device.viewer(change.gpu)
+            read_gpu, write_gpu = device.viewer(device.read_only(gpu)), device.viewer(gpu)
         return read_cpu, write_cpu, read_gpu, write_gpu
 
-    def _make_ready(self, makers: Makers) -> None:
+    def _make_ready(self) -> None:
         """Give each accessor that has nothing left to do its maker."""
+        if self._check_device or self._closed:
+            return
         read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
+        makers, landed = self._makers, self._push is None
         self._read_cpu = makers[0] if read_cpu else None
         self._write_cpu = makers[1] if write_cpu else None
-        landed = self._push is None
         self._read_gpu = makers[2] if read_gpu and landed else None
         self._write_gpu = makers[3] if write_gpu and landed else None
-
-    def _forget_views(self) -> None:
-        self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
-        self._makers = _NO_MAKERS
 
 
 def _frozen(array: HostArray) -> HostArray:

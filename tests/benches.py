@@ -16,6 +16,16 @@ GPU_READ, GPU_WRITE, GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DA
 PUSH, RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
 
 
+SIZE = 48
+"""In bytes, where a test has no reason for another."""
+
+
+def filled(memory: SyncedMemory, value: int = 7) -> SyncedMemory:
+    """A memory whose host side is fresh and holds one value."""
+    memory.mutable_cpu_data()[:] = value
+    return memory
+
+
 def device_bench(make: Any = SyncedMemory) -> Bench:
     """A bench with a simulated device of its own, and another one to be current."""
     return Bench(

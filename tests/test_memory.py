@@ -14,51 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import devices
+from benches import SIZE, devices, filled
 
 import syncedmem.runtime.performer as performer_module
 from syncedmem.model import (
+    Action,
     AllocationError,
     BufferMismatchError,
     ClosedMemoryError,
-    DeviceError,
-    IllegalCallError,
     InvalidArgumentError,
     InvalidSizeError,
     Mode,
     NoDeviceError,
-    ReentrantCallError,
     ReleaseError,
     SyncedHead,
-    SyncedMemoryError,
     WrongDeviceError,
     using_mode,
 )
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, using_device
+from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory, using_device
 from syncedmem.runtime.allocator import MemcpyKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-SIZE = 48
-
-
-@pytest.fixture
-def device() -> SimulatedDeviceAllocator:
-    """A simulated device of the test's own."""
-    return SimulatedDeviceAllocator()
-
-
-@pytest.fixture
-def memory(device: SimulatedDeviceAllocator) -> SyncedMemory:
-    """A fresh memory on it."""
-    return SyncedMemory(SIZE, device=device)
-
-
-def filled(memory: SyncedMemory, value: int = 7) -> SyncedMemory:
-    """A memory whose host side is fresh and holds one value."""
-    memory.mutable_cpu_data()[:] = value
-    return memory
 
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
@@ -252,292 +229,6 @@ def test_device_memory_of_another_device_is_refused(memory: SyncedMemory) -> Non
         memory.set_gpu_data(other.empty(SIZE))
 
 
-# --- streams
-
-
-@pytest.mark.parametrize("head", [SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED])
-def test_pushing_needs_the_head_at_the_cpu(memory: SyncedMemory, head: SyncedHead) -> None:
-    """The error names the head, is a RuntimeError, and nothing has changed."""
-    if head is not SyncedHead.UNINITIALIZED:
-        memory.gpu_data()
-    if head is SyncedHead.SYNCED:
-        memory.cpu_data()
-
-    with pytest.raises(IllegalCallError, match=f"not allowed in head {head.name}") as caught:
-        memory.async_gpu_push(stream=memory.device.stream())  # type: ignore[union-attr] # it has a device
-
-    assert isinstance(caught.value, RuntimeError)
-    assert caught.value.head is memory.head is head
-
-
-@pytest.mark.parametrize("stream", [None, 0, "0", object(), SimulatedDeviceAllocator(1).stream()])
-def test_what_is_no_stream_of_the_device_is_refused(memory: SyncedMemory, stream: Any) -> None:
-    filled(memory)
-
-    with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
-        memory.async_gpu_push(stream=stream)
-
-    assert memory.head is SyncedHead.HEAD_AT_CPU
-
-
-def test_writing_waits_for_the_push(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """The copy reads what was there when it was queued, whatever is written afterwards."""
-    filled(memory)
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-    pending = stream.done
-    pushed = memory.gpu_data()
-    memory.mutable_cpu_data()[:] = 8
-
-    assert (pending, stream.done) == (False, True)
-    assert pushed.get().tolist() == [7] * SIZE
-
-
-def test_reading_the_host_does_not_wait(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    filled(memory)
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-
-    assert memory.cpu_data().tolist() == [7] * SIZE
-    assert not stream.done
-
-
-def test_reading_the_device_is_ordered_after_the_push_without_waiting(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator
-) -> None:
-    filled(memory)
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-    views = (memory.gpu_data(), memory.mutable_gpu_data())
-
-    assert not stream.done
-    assert [view.get().tolist() for view in views] == [[7] * SIZE] * 2
-
-
-def test_reading_the_host_does_not_wait_with_the_device_check_on(device: SimulatedDeviceAllocator) -> None:
-    """That is, on the slow path."""
-    memory = filled(SyncedMemory(SIZE, device=device, check_device=True))
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-
-    assert memory.cpu_data().tolist() == [7] * SIZE
-    assert not stream.done
-
-
-def test_an_order_that_cannot_be_given_is_reported(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(memory)
-    memory.async_gpu_push(stream=device.stream())
-
-    def fail(_: object) -> None:
-        raise RuntimeError("no barrier")
-
-    monkeypatch.setattr(device, "order_after", fail)
-
-    with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: no barrier"):
-        memory.gpu_data()
-
-    assert memory.head is SyncedHead.SYNCED
-
-
-@pytest.mark.parametrize("close", ["close", "drop"])
-def test_memory_in_flight_is_freed_only_after_the_copy(close: str) -> None:
-    """Red zones and quarantine would notice a copy from or into freed memory."""
-    device = SimulatedDeviceAllocator()
-    memory = filled(SyncedMemory(SIZE, device=device))
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-    if close == "close":
-        memory.close()
-    del memory
-    device.synchronize()
-    device.check()
-
-    assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
-
-
-def test_a_finished_push_is_forgotten(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """After the stream was synchronised, gpu_data() has nothing left to do."""
-    filled(memory)
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-    stream.synchronize()
-    memory.gpu_data()
-
-    assert memory.gpu_data().get().tolist() == [7] * SIZE
-
-
-def test_a_push_that_cannot_be_recorded_is_waited_for(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody could wait for it later, so its memory must not be given back while it runs."""
-    filled(memory)
-    stream = device.stream()
-
-    def fail(_: object) -> None:
-        raise RuntimeError("no event")
-
-    monkeypatch.setattr(device, "record", fail)
-
-    with pytest.raises(DeviceError, match="no event"):
-        memory.async_gpu_push(stream=stream)
-
-    assert (stream.done, device.live_blocks, memory.head) == (True, 0, SyncedHead.HEAD_AT_CPU)
-
-
-def test_a_wait_that_fails_is_reported_and_changes_nothing(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also in the finaliser, which warns."""
-
-    class Stuck:
-        done = False
-
-        def __init__(self, stream: object) -> None:
-            self.stream = stream
-
-        def synchronize(self) -> None:
-            raise RuntimeError("the device fell off the bus")
-
-    memory = filled(SyncedMemory(SIZE, device=device))
-    monkeypatch.setattr(device, "record", Stuck)
-    memory.async_gpu_push(stream=device.stream())
-
-    with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0"):
-        memory.mutable_cpu_data()
-
-    assert memory.head is SyncedHead.SYNCED
-    with pytest.warns(ResourceWarning, match="leaked: waiting for the push failed"):
-        del memory
-        gc.collect()
-
-
-# --- failures
-
-
-def test_an_error_of_the_device_becomes_one_of_the_family(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever a device raises is chained to an error that names action and device."""
-    filled(memory)
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("bus error")
-
-    monkeypatch.setattr(device, "memcpy", fail)
-
-    with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error") as caught:
-        memory.gpu_data()
-
-    assert isinstance(caught.value.__cause__, RuntimeError)
-    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
-
-
-@pytest.mark.parametrize("check_device", [False, True])
-def test_a_copy_between_sides_that_are_there_fails_like_any_other(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, check_device: bool
-) -> None:
-    """Nothing is allocated, so nothing is undone; head and bytes stay, and the next call copies."""
-    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
-    memory.gpu_data()
-    filled(memory, 9)
-    device.fail_at(1, "memcpy")
-    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
-        memory.gpu_data()
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("bus error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(device, "memcpy", fail)
-        with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error"):
-            memory.gpu_data()
-
-    assert "SimulatedDeviceError" == type(caught.value).__name__
-    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 1)
-    assert memory.gpu_data().get().tolist() == [9] * SIZE
-
-
-def test_an_error_of_the_family_is_raised_as_it_is(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    filled(memory)
-    device.fail_at(1, "memcpy")
-
-    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
-        memory.gpu_data()
-
-    assert type(caught.value).__name__ == "SimulatedDeviceError"
-
-
-def test_an_interrupt_is_passed_on_and_undone(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Control-C in the middle of a copy leaks nothing."""
-    filled(memory)
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(device, "memcpy", interrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        memory.gpu_data()
-
-    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
-
-
-class Plain(CPUDeviceAllocator):
-    """A host allocator that runs out, or breaks its contract, on request."""
-
-    answer: Any = MemoryError("no more")
-
-    def allocate(self, byte_size: int) -> Any:
-        del byte_size
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"), [(MemoryError("no more"), "no more"), (None, "the allocator returned None")]
-)
-def test_any_memory_error_is_an_allocation_error(answer: Any, text: str) -> None:
-    """Foreign allocators run out in their own way; callers see one error."""
-    host = Plain()
-    host.answer = answer
-
-    with pytest.raises(AllocationError, match=f"cannot allocate {SIZE} bytes on cpu:0: {text}"):
-        SyncedMemory(SIZE, host=host, device=None).cpu_data()
-
-
-def test_what_cannot_be_undone_is_reported_as_leaked(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The call fails with its own error; the leak is a ResourceWarning."""
-    filled(memory)
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("dead")
-
-    monkeypatch.setattr(device, "memcpy", fail)
-    monkeypatch.setattr(device, "release", fail)
-
-    with pytest.warns(ResourceWarning, match=f"{SIZE} bytes leaked on simulated:0: dead"), pytest.raises(DeviceError):
-        memory.gpu_data()
-
-
-def test_a_device_that_is_full_leaves_the_memory_usable() -> None:
-    device = SimulatedDeviceAllocator(capacity=SIZE)
-    first, second = filled(SyncedMemory(SIZE, device=device)), filled(SyncedMemory(SIZE, device=device))
-    first.gpu_data()
-
-    with pytest.raises(AllocationError, match="48 of 48 bytes are in use"):
-        second.gpu_data()
-
-    first.close()
-    assert second.gpu_data().get().tolist() == [7] * SIZE
-
-
 # --- close
 
 
@@ -563,40 +254,6 @@ def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
             call()
     assert (memory.closed, memory.size) == (True, SIZE)
     assert repr(memory) == f"<SyncedMemory {SIZE} bytes, closed>"
-
-
-@pytest.mark.parametrize("name", ["allocate", "memcpy", "release", "adopt"])
-def test_an_allocator_that_calls_back_is_refused(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """A call inside a call would find a state that is neither before nor after; the outer one fails as a whole."""
-    memory = SyncedMemory(SIZE, device=device)
-    if name in ("release", "adopt"):
-        memory.mutable_gpu_data()
-    else:
-        filled(memory)
-    head, blocks = memory.head, device.live_blocks
-
-    def call_back(*_: object) -> None:
-        with pytest.raises(ReentrantCallError, match="close: this memory is in the middle of another call"):
-            memory.close()
-        memory.mutable_gpu_data() if head is SyncedHead.HEAD_AT_CPU else memory.mutable_cpu_data()
-
-    monkeypatch.setattr(device, name, call_back)
-    calls: dict[str, Callable[[], object]] = {
-        "allocate": memory.gpu_data,
-        "memcpy": memory.gpu_data,
-        "release": memory.close,
-        "adopt": lambda: memory.set_gpu_data(device.empty(SIZE)),
-    }
-
-    with pytest.raises(SyncedMemoryError, match="in the middle of another call"):
-        calls[name]()
-
-    assert (memory.head, device.live_blocks) == (head, blocks)
-    monkeypatch.undo()
-    memory.close()
-    assert device.live_blocks == 0
 
 
 def test_close_twice_is_harmless(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
@@ -667,6 +324,17 @@ def test_a_memory_that_was_never_made_is_finalised_quietly() -> None:
             SyncedMemory(-1)
         SyncedMemory.__new__(SyncedMemory)
         gc.collect()
+
+
+def test_a_memory_is_initialised_once(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    """A second __init__ would forget what is allocated."""
+    filled(memory).gpu_data()
+
+    with pytest.raises(TypeError, match="initialised once"):
+        memory.__init__(SIZE, device=device)  # type: ignore[misc] # the point of the test
+
+    memory.close()
+    assert device.live_blocks == 0
 
 
 def test_nothing_is_leaked_at_interpreter_exit() -> None:
@@ -826,23 +494,6 @@ def test_binding_tables_are_complete_or_refused() -> None:
     assert set(BINDINGS) == set(Action)
     with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu$"):
         _complete(incomplete)
-
-
-def test_a_view_that_cannot_be_made_undoes_the_call(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last thing that can fail before a call takes effect."""
-    filled(memory)
-
-    def fail(_: object) -> None:
-        raise RuntimeError("no view")
-
-    monkeypatch.setattr(device, "read_only", fail)
-
-    with pytest.raises(DeviceError, match="making a view failed"):
-        memory.gpu_data()
-
-    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
 
 
 def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:

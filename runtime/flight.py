@@ -1,0 +1,91 @@
+"""Copies in flight: a push that was queued and may not have happened."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from .allocator import DeviceAllocator, MemcpyKind
+from .failures import reporting
+
+if TYPE_CHECKING:
+    from .allocator import Event, Pointer
+
+__all__ = ["Drain", "Push"]
+
+
+class Push:
+    """A copy to the device that was queued; keeps both of its ends alive.
+
+    Parameters
+    ----------
+    device : DeviceAllocator
+    event : Event
+        After the copy.
+    ends : (pointer, pointer)
+
+    Attributes
+    ----------
+    failed : bool
+        It is over and did not happen, and a caller was told.
+    """
+
+    __slots__ = ("_device", "_ends", "_event", "failed")
+
+    def __init__(self, device: DeviceAllocator, event: Event, ends: tuple[Pointer, Pointer]) -> None:
+        self._device = device
+        self._event = event
+        self._ends = ends
+        self.failed = False
+
+    def wait(self) -> None:
+        """Block until the copy has happened.
+
+        Raises
+        ------
+        DeviceError
+            If it did not, or cannot be waited for.
+        """
+        with reporting("waiting for the push", self._device):
+            try:
+                self._event.synchronize()
+            except Exception:
+                with suppress(Exception):
+                    self.failed = bool(self._event.done)
+                raise
+
+    def precede(self) -> bool:
+        """Have later work of the device's current stream wait for the copy; False if that is over already.
+
+        Raises
+        ------
+        DeviceError
+        """
+        with reporting("ordering after the push", self._device):
+            if self._event.done:
+                return False
+            self._device.order_after(self._event)
+            return True
+
+
+class Drain:
+    """The event of a copy that has none, because it could not be recorded yet: the whole stream has to run dry.
+
+    Parameters
+    ----------
+    device : DeviceAllocator
+    stream : stream
+    """
+
+    __slots__ = ("_device", "_stream")
+
+    done = False
+
+    def __init__(self, device: DeviceAllocator, stream: Any) -> None:
+        self._device = device
+        self._stream = stream
+
+    def synchronize(self) -> None:
+        """Block until it has."""
+        # Not every kind of stream has a method for it; every allocator can wait behind a copy of nothing.
+        self._device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, self._stream, need_sync=True)

@@ -1,0 +1,381 @@
+"""Failures, interrupts and callbacks: what holds when a call does not come to its end."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from benches import SIZE, filled
+
+from syncedmem.model import (
+    TRANSITIONS,
+    Action,
+    AllocationError,
+    BufferMismatchError,
+    Call,
+    DeviceError,
+    ReentrantCallError,
+    SyncedHead,
+    SyncedMemoryError,
+)
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+
+def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocator) -> None:
+    """Adopting frees what is ours last, when nothing can fail any more."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data().set(np.full(SIZE, 7, np.uint8))
+    buffer = device.empty(SIZE)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no view")
+
+    for name in ("viewer", "read_only"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(device, name, fail)
+            with pytest.raises(DeviceError, match="making a view failed on simulated:0: RuntimeError: no view"):
+                memory.set_gpu_data(buffer)
+
+    assert (memory.own_gpu_data, device.live_blocks, memory.cpu_data().tolist()) == (True, 1, [7] * SIZE)
+    memory.set_gpu_data(buffer)
+    assert device.live_blocks == 0
+
+
+def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:
+    """The performer relies on it: what is freed cannot be undone."""
+    frees, harmless = {Action.FREE_CPU, Action.FREE_GPU}, {Action.ADOPT_CPU, Action.ADOPT_GPU}
+    followers = {
+        row.actions[i + 1 :]
+        for row in TRANSITIONS
+        if row.call is not Call.RELEASE
+        for i, action in enumerate(row.actions)
+        if action in frees
+    }
+
+    assert followers == {(action,) for action in harmless}
+
+
+def test_a_device_that_cannot_say_which_is_current_is_reported(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = SyncedMemory(SIZE, device=device, check_device=True)
+
+    def fail() -> int:
+        raise RuntimeError("no context")
+
+    monkeypatch.setattr(device, "current_ordinal", fail)
+
+    with pytest.raises(DeviceError, match="asking for the current device failed on simulated:0: RuntimeError: no"):
+        memory.cpu_data()
+
+
+def test_a_buffer_that_raises_while_it_is_looked_at_is_refused() -> None:
+    """Whatever it raises, the caller gets one error with the buffer in it."""
+
+    class Odd(CPUDeviceAllocator):
+        def adopt(self, buffer: object, byte_size: int) -> Any:
+            raise OSError(5, f"{type(buffer).__name__} of {byte_size} bytes")
+
+    memory = SyncedMemory(SIZE, host=Odd(), device=None)
+    buffer = bytearray(SIZE)
+
+    with pytest.raises(BufferMismatchError, match=r"OSError: .* bytearray of 48 bytes") as caught:
+        memory.set_cpu_data(buffer)
+
+    assert caught.value.buffer is buffer
+
+
+def test_an_error_of_the_device_becomes_one_of_the_family(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a device raises is chained to an error that names action and device."""
+    filled(memory)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("bus error")
+
+    monkeypatch.setattr(device, "memcpy", fail)
+
+    with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error") as caught:
+        memory.gpu_data()
+
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
+
+
+@pytest.mark.parametrize("check_device", [False, True])
+def test_a_copy_between_sides_that_are_there_fails_like_any_other(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, check_device: bool
+) -> None:
+    """Nothing is allocated, so nothing is undone; head and bytes stay, and the next call copies."""
+    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
+    memory.gpu_data()
+    filled(memory, 9)
+    device.fail_at(1, "memcpy")
+    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
+        memory.gpu_data()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("bus error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "memcpy", fail)
+        with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error"):
+            memory.gpu_data()
+
+    assert "SimulatedDeviceError" == type(caught.value).__name__
+    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 1)
+    assert memory.gpu_data().get().tolist() == [9] * SIZE
+
+
+def test_an_error_of_the_family_is_raised_as_it_is(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    filled(memory)
+    device.fail_at(1, "memcpy")
+
+    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
+        memory.gpu_data()
+
+    assert type(caught.value).__name__ == "SimulatedDeviceError"
+
+
+def test_an_interrupt_is_passed_on_and_undone(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Control-C in the middle of a copy leaks nothing."""
+    filled(memory)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(device, "memcpy", interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.gpu_data()
+
+    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
+
+
+class Plain(CPUDeviceAllocator):
+    """A host allocator that runs out, or breaks its contract, on request."""
+
+    answer: Any = MemoryError("no more")
+
+    def allocate(self, byte_size: int) -> Any:
+        del byte_size
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"), [(MemoryError("no more"), "no more"), (None, "the allocator returned None")]
+)
+def test_any_memory_error_is_an_allocation_error(answer: Any, text: str) -> None:
+    """Foreign allocators run out in their own way; callers see one error."""
+    host = Plain()
+    host.answer = answer
+
+    with pytest.raises(AllocationError, match=f"cannot allocate {SIZE} bytes on cpu:0: {text}"):
+        SyncedMemory(SIZE, host=host, device=None).cpu_data()
+
+
+def test_what_cannot_be_undone_is_reported_as_leaked(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call fails with its own error; the leak is a ResourceWarning."""
+    filled(memory)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("dead")
+
+    monkeypatch.setattr(device, "memcpy", fail)
+    monkeypatch.setattr(device, "release", fail)
+
+    with pytest.warns(ResourceWarning, match=f"{SIZE} bytes leaked on simulated:0: dead"), pytest.raises(DeviceError):
+        memory.gpu_data()
+
+
+def test_a_device_that_is_full_leaves_the_memory_usable() -> None:
+    device = SimulatedDeviceAllocator(capacity=SIZE)
+    first, second = filled(SyncedMemory(SIZE, device=device)), filled(SyncedMemory(SIZE, device=device))
+    first.gpu_data()
+
+    with pytest.raises(AllocationError, match="48 of 48 bytes are in use"):
+        second.gpu_data()
+
+    first.close()
+    assert second.gpu_data().get().tolist() == [7] * SIZE
+
+
+def test_a_view_that_cannot_be_made_undoes_the_call(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last thing that can fail before a call takes effect."""
+    filled(memory)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no view")
+
+    monkeypatch.setattr(device, "read_only", fail)
+
+    with pytest.raises(DeviceError, match="making a view failed"):
+        memory.gpu_data()
+
+    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
+
+
+@pytest.mark.parametrize("name", ["allocate", "memcpy", "viewer", "release", "adopt", "check_stream"])
+def test_an_allocator_that_calls_back_is_refused(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A call inside a call would find a state that is neither before nor after; the outer one fails as a whole."""
+    memory = SyncedMemory(SIZE, device=device)
+    if name in ("release", "adopt"):
+        memory.mutable_gpu_data()
+    else:
+        filled(memory)
+    head, blocks = memory.head, device.live_blocks
+
+    def call_back(*_: object) -> None:
+        for call in (memory.close, memory.cpu_data, memory.mutable_cpu_data, memory.gpu_data):
+            with pytest.raises(ReentrantCallError, match=f"{call.__name__}: this memory is in the middle of another"):
+                call()
+        memory.mutable_gpu_data()
+
+    monkeypatch.setattr(device, name, call_back)
+    calls: dict[str, Callable[[], object]] = {
+        "allocate": memory.gpu_data,
+        "memcpy": memory.gpu_data,
+        "viewer": memory.gpu_data,
+        "release": memory.close,
+        "adopt": lambda: memory.set_gpu_data(device.empty(SIZE)),
+        "check_stream": lambda: memory.async_gpu_push(stream=None),
+    }
+
+    with pytest.raises(SyncedMemoryError, match="in the middle of another call"):
+        calls[name]()
+
+    assert (memory.head, device.live_blocks) == (head, blocks)
+    monkeypatch.undo()
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_an_allocator_that_calls_back_from_the_finaliser_is_refused(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory that is going gives nothing out any more."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data()
+    known, release, refused = [weakref.ref(memory)], device.release, list[bool]()
+
+    def call_back(ptr: Any) -> None:
+        going: Any = known[0]()
+        with pytest.raises(ReentrantCallError):
+            going.mutable_gpu_data()
+        refused.append(True)
+        release(ptr)
+
+    monkeypatch.setattr(device, "release", call_back)
+    del memory
+
+    assert (refused, device.live_blocks) == ([True], 0)
+
+
+# --- interrupts
+
+
+def interrupted_at(k: int, call: Callable[[], object]) -> str:
+    """Interrupt a call at the k-th place in the runtime where CPython looks for signals; the place, if there is one.
+
+    Those are where a function starts, where one returns, and where one written in C has returned.
+    """
+    seen, where = 0, ""
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        nonlocal seen, where
+        if event in ("call", "return", "c_return") and "runtime" in frame.f_code.co_filename:
+            seen += 1
+            if seen == k:
+                where = f"{event} {frame.f_code.co_filename.rpartition('/')[2]} {frame.f_code.co_name}"
+                raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(before)
+    return where
+
+
+# The gap that Python leaves: a block is allocated, and the interrupt comes before anybody else has it.
+ON_THE_WAY_OUT = ("return pointers.py add", "return simulated.py allocate")
+
+WAYS: dict[str, tuple[Callable[[SyncedMemory], object], ...]] = {
+    "first host access": (SyncedMemory.cpu_data,),
+    "first device access": (SyncedMemory.mutable_gpu_data,),
+    "first copy up": (filled, SyncedMemory.gpu_data),
+    "copy up": (filled, SyncedMemory.gpu_data, filled, SyncedMemory.gpu_data),
+    "first copy down": (SyncedMemory.mutable_gpu_data, SyncedMemory.cpu_data),
+    "host write": (filled, SyncedMemory.gpu_data, SyncedMemory.mutable_cpu_data),
+    "device write": (filled, SyncedMemory.gpu_data, SyncedMemory.mutable_gpu_data),
+    "host adoption": (filled, lambda memory: memory.set_cpu_data(bytearray(SIZE))),
+    "device adoption": (SyncedMemory.gpu_data, lambda memory: memory.set_gpu_data(memory.device.empty(SIZE))),  # type: ignore[union-attr] # it has a device
+    "push": (filled, lambda memory: memory.async_gpu_push(stream=memory.device.stream())),  # type: ignore[union-attr] # it has a device
+    "close": (filled, SyncedMemory.gpu_data, SyncedMemory.close),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_interrupt_anywhere_leaves_a_memory_that_notices_writes_and_can_be_closed(way: str) -> None:
+    """At every call of the runtime in turn: no accessor is ready that has something to do, and all is freed."""
+    *before, last = WAYS[way]
+    for k in range(1, 400):
+        device, host = SimulatedDeviceAllocator(), CPUDeviceAllocator()
+        memory = SyncedMemory(SIZE, device=device, host=host)
+        for call in before:
+            call(memory)
+        where = interrupted_at(k, lambda memory=memory: last(memory))  # type: ignore[misc]
+        if not where:
+            break
+        if not memory.closed:
+            memory.mutable_cpu_data()[:] = 9
+            assert memory.gpu_data().get().tolist() == [9] * SIZE, where
+            memory.mutable_gpu_data().set(np.full(SIZE, 5, np.uint8))
+            assert memory.cpu_data().tolist() == [5] * SIZE, where
+        memory.close()
+        device.check()
+        left = host.live_blocks + device.pinned_host().live_blocks + device.live_blocks
+        assert left == (where in ON_THE_WAY_OUT), where
+    assert k > len(before)
+
+
+def test_a_host_adoption_that_is_interrupted_after_its_free_has_taken_effect(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is freed cannot be unfreed, so the interrupt waits until the rest is done."""
+    filled(memory)
+    buffer, release = bytearray(SIZE), device.pinned_host().release
+
+    def release_and_interrupt(ptr: Any) -> None:
+        release(ptr)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device.pinned_host(), "release", release_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            memory.set_cpu_data(buffer)
+
+    assert (memory.own_cpu_data, device.pinned_host().live_blocks) == (False, 0)
+    memory.mutable_cpu_data()[:] = 3
+    assert buffer == bytes([3]) * SIZE
