@@ -180,10 +180,14 @@ class Performer:
 
         It is `_perform` without what a copy does not need: a change of its own, and anything to undo.
         """
-        with reporting(cell.actions[0].value, self._sides.device):
-            self._actions[cell.actions[0]](self._last)
+        action, after = cell.actions[0], cell.next[0]  # nothing is allocated, so the mode decides nothing
+        try:
+            self._actions[action](self._last)
             view = self._makers[accessor]()
-        self._state = cell.next[0]  # nothing is allocated, so the mode decides nothing
+        except Exception:
+            with reporting(action.value, self._sides.device):
+                raise
+        self._state = after
         return view
 
     def _call(self, call: str, argument: Any) -> None:
