@@ -149,9 +149,15 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
 
 
 def _shown(value: object) -> str:
-    """A value as an error shows it: its repr, cut, because arrays print themselves over many lines."""
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
-        return f"{type(value).__name__} of shape {shape} and type {dtype}"
-    text = repr(value)
+    """A value as an error shows it: its repr, cut, because arrays print themselves over many lines.
+
+    Of a value that cannot even be shown, its type.
+    """
+    try:
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape is not None and dtype is not None:
+            return f"{type(value).__name__} of shape {shape} and type {dtype}"
+        text = repr(value)
+    except Exception:  # noqa: BLE001 -- an error must not fail for want of a good name
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,8 +1,9 @@
 """What moves bytes: memory, allocators, devices.
 
 ``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
-actions do to real memory.  ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``,
-``simulated`` (over ``simulation`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
+actions do to real memory, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
+``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
+``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
 finds them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """
 
@@ -11,7 +12,8 @@ from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
 from .host import CPUDeviceAllocator
 from .memory import SyncedMemory
 from .simulated import SimulatedArray, SimulatedDeviceAllocator
-from .simulation import SimulatedDeviceError, SimulatedStream, using_device
+from .simulated_block import SimulatedDeviceError
+from .simulation import SimulatedStream, using_device
 
 __all__ = [
     "DEVICE_NAMES",

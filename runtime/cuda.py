@@ -76,7 +76,11 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def allocate(self, byte_size: int) -> Any:
         size = check_byte_size(byte_size)
-        return self._live.add(self._new(size)) if size else None
+        if size == 0:
+            return None
+        ptr = self._new(size)
+        self._live.add(ptr)
+        return ptr
 
     def _new(self, size: int) -> Any:
         with self.using(), _room(self.name, size):
@@ -218,7 +222,9 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
                 memory = cupy.cuda.alloc_pinned_memory(size)
             else:
                 memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
-            return cast("HostArray", self._live.add(np.frombuffer(memory, np.uint8, size)))
+            ptr: HostArray = np.frombuffer(memory, np.uint8, size)
+        self._live.add(ptr)
+        return ptr
 
 
 @contextmanager

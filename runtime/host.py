@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,12 +49,16 @@ class CPUDeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         if size < _LARGE or not _CAN_DISCARD:
-            return cast("HostArray", self._live.add(self.empty(size)))
+            ptr = self.empty(size)
+            self._live.add(ptr)
+            return ptr
         try:
             mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
             raise no_room(self.name, size, error) from error
-        return cast("HostArray", self._live.add(np.frombuffer(mapping, np.uint8), mapping))
+        whole: HostArray = np.frombuffer(mapping, np.uint8)
+        self._live.add(whole, mapping)
+        return whole
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:

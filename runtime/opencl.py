@@ -7,6 +7,7 @@ run asynchronously, and its errors are a driver's.
 from __future__ import annotations
 
 import importlib
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -72,6 +73,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         # PyOpenCL's event of a host copy waits for it when it is dropped, so they are kept until they are done.
         self._copies: list[Any] = []
+        self._keeping = threading.Lock()
 
     @property
     def live_blocks(self) -> int:
@@ -80,7 +82,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def allocate(self, byte_size: int) -> Any:
         size = check_byte_size(byte_size)
-        return self._live.add(self._array(self._buffer(size), 0, size)) if size else None
+        if size == 0:
+            return None
+        ptr = self._array(self._buffer(size), 0, size)
+        self._live.add(ptr)
+        return ptr
 
     def _buffer(self, size: int) -> Any:
         try:
@@ -131,7 +137,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             event.wait()
         else:
             queue.flush()
-            self._copies = [copy for copy in self._copies if not _is_over(copy)] + [event]
+            with self._keeping:
+                self._copies = [copy for copy in self._copies if not _is_over(copy)] + [event]
 
     def _queue(self, stream: Any) -> Any:
         """The queue that a call works on."""
@@ -192,8 +199,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return self._array(array.base_data, array.offset, size)
 
     def overlaps(self, first: Any, second: Any) -> bool:
-        same = first.base_data is not None and first.base_data == second.base_data
-        return same and first.offset < second.offset + second.nbytes and second.offset < first.offset + first.nbytes
+        if first.base_data is None or second.base_data is None:
+            return False
+        (one, start), (other, begin) = _whole(first), _whole(second)
+        return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
         # Ten times faster than Array.view(), which works out strides for a change of type.
@@ -223,6 +232,14 @@ class _QueueEvent:
 
     def synchronize(self) -> None:
         self.marker.wait()
+
+
+def _whole(array: Any) -> tuple[Any, int]:
+    """The buffer that an array lies in, and where: through sub-buffers to the one that was allocated."""
+    buffer, offset = array.base_data, array.offset
+    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL knows no parts of parts
+        return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
+    return buffer, offset
 
 
 def _is_over(event: Any) -> bool:

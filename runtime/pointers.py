@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import re
 import sys
-from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -46,10 +46,12 @@ def as_integer(value: object, argument: str, expected: str) -> int:
     InvalidArgumentError
         If it is not an integer (NumPy's integers are; floats, strings and bools are not).
     """
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            return operator.index(cast("Any", value))
-    raise InvalidArgumentError(argument, value, expected)
+    if isinstance(value, bool):
+        raise InvalidArgumentError(argument, value, expected)
+    try:
+        return int(operator.index(cast("Any", value)))  # int: what __index__ returns may be a bool, or a subclass
+    except Exception as error:
+        raise InvalidArgumentError(argument, value, expected) from error
 
 
 def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:
@@ -129,10 +131,16 @@ class LiveBlocks:
     def __contains__(self, ptr: object) -> bool:
         return id(ptr) in self._blocks
 
-    def add(self, ptr: Pointer, behind: Any = None) -> Pointer:
-        """Note a new block with what lies behind it, and hand it back."""
+    def add(self, ptr: Pointer, behind: Any = None) -> None:
+        """Note a new block with what lies behind it.
+
+        The last thing to do before it is handed out: an interrupt between the two loses the block.
+        """
         self._blocks[id(ptr)] = (ptr, behind)
-        return ptr
+
+    def all_behind(self) -> list[Any]:
+        """What lies behind each block."""
+        return [behind for _, behind in list(self._blocks.values())]
 
     def behind(self, ptr: Pointer) -> Any:
         """What lies behind a block.
@@ -181,9 +189,27 @@ def _flat_buffer(buffer: Any) -> HostArray:
         view = memoryview(buffer)
     except (TypeError, BufferError):
         raise ValueError("it is not host memory (no buffer interface)") from None
-    # In a format "O" is a Python object, except in the name of a field, which stands between colons.
-    _check_adoptable(view.c_contiguous, view.readonly, "O" in re.sub(":.*?:", "", view.format))
+    _check_adoptable(view.c_contiguous, view.readonly, _holds_objects(view))
     return np.frombuffer(view, np.uint8)
+
+
+def _holds_objects(view: memoryview) -> bool:
+    """Whether there are Python objects in a buffer: whoever exports it knows best."""
+    owner: Any = view.obj
+    if isinstance(owner, np.ndarray):
+        return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
+    if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
+        return _kind_holds_objects(type(owner))
+    # In a format "O" is a Python object, except in the name of a field, which stands between colons.
+    return "O" in re.sub(":.*?:", "", view.format)
+
+
+def _kind_holds_objects(kind: Any) -> bool:
+    """The same of a type of ``ctypes``, whose formats say nothing of what is in unions and packed structures."""
+    if issubclass(kind, ctypes.Array):
+        return _kind_holds_objects(kind._type_)
+    fields = (field[1] for base in kind.__mro__ for field in vars(base).get("_fields_", ()))
+    return issubclass(kind, ctypes.py_object) or any(map(_kind_holds_objects, fields))
 
 
 def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:

@@ -13,17 +13,8 @@ from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host import CPUDeviceAllocator
 from .pointers import HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import SimulatedArray
-from .simulation import (
-    Block,
-    Quarantine,
-    SimulatedDeviceError,
-    SimulatedStream,
-    Space,
-    checked_ordinal,
-    current_device,
-    exclusive,
-    using_device,
-)
+from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
+from .simulation import SimulatedStream, Space, checked_ordinal, current_device, using_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +64,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """How many blocks are allocated and not released."""
         return len(self._live)
 
+    @property
+    def defers(self) -> bool:
+        """Whether queued copies happen only when somebody waits for them."""
+        return self._space.defers
+
     def fail_at(self, k: int, operation: str | None = None) -> None:
         """Make the k-th call from now fail, counting from 1.
 
@@ -95,7 +91,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         block = self._new("allocate", size)
-        return cast("SimulatedArray", self._live.add(SimulatedArray(self._space, block, 0, size), block))
+        ptr = SimulatedArray(self._space, block, 0, size)
+        self._live.add(ptr, block)
+        return ptr
 
     def _new(self, operation: str, size: int) -> Block:
         with self._space.entered():
@@ -198,7 +196,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self._space.synchronize()
 
     def check(self) -> None:
-        """Look for writes into freed memory.
+        """Look for stray writes: into red zones, and into memory that was freed lately.
 
         Raises
         ------
@@ -223,8 +221,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 class SimulatedPinnedAllocator(CPUDeviceAllocator):
     """Page-locked host memory, as a simulated device pretends to have it.
 
-    It is host memory between red zones, poisoned when fresh and when freed, and it knows its own blocks, so
-    that freeing pageable memory here, or this memory as pageable, is refused.
+    It is host memory between red zones, poisoned when fresh, and it knows its own blocks, so that freeing
+    pageable memory here, or this memory as pageable, is refused.  Freed bytes keep their value for views that
+    still show them; that somebody wrote there is noticed all the same.
     """
 
     def __init__(self, device: str) -> None:
@@ -241,10 +240,12 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         if size == 0:
             return None
         try:
-            block = Block(0, size)
+            block = Block(0, size, poisoned=False)
         except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
             raise no_room(self.name, size, error) from error
-        return cast("HostArray", self._live.add(block.bytes(0, size), block))
+        ptr = block.bytes(0, size)
+        self._live.add(ptr, block)
+        return ptr
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
@@ -253,12 +254,14 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
                 self._live.remove(ptr)
 
     def check(self) -> None:
-        """Look for writes into the last blocks that were freed.
+        """Look for stray writes: into red zones, and into memory that was freed lately.
 
         Raises
         ------
         SimulatedDeviceError
         """
+        for block in self._live.all_behind():
+            block.check()
         self._quarantine.check()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from .pointers import HostArray
-    from .simulation import Block, SimulatedStream, Space
+    from .simulated_block import Block
+    from .simulation import SimulatedStream, Space
 
 __all__ = ["SimulatedArray"]
 
@@ -19,7 +20,7 @@ class SimulatedArray:
     Like ``cupy.ndarray`` it refuses to become a NumPy array by accident.
     """
 
-    __slots__ = ("__weakref__", "_block", "_offset", "_read_only", "_space", "size")
+    __slots__ = ("__weakref__", "_block", "_offset", "_read_only", "_size", "_space")
 
     dtype = np.dtype(np.uint8)
     ndim = 1
@@ -29,12 +30,17 @@ class SimulatedArray:
         self._block = block
         self._offset = offset
         self._read_only = read_only
-        self.size = size
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        """The length in elements, which are bytes."""
+        return self._size
 
     @property
     def nbytes(self) -> int:
         """The length in bytes."""
-        return self.size
+        return self._size
 
     @property
     def shape(self) -> tuple[int]:
@@ -90,11 +96,11 @@ class SimulatedArray:
 
     def view(self) -> Self:
         """A new array object over the same bytes."""
-        return type(self)(self._space, self._block, self._offset, self.size, read_only=self._read_only)
+        return type(self)(self._space, self._block, self._offset, self._size, read_only=self._read_only)
 
     def as_read_only(self) -> Self:
         """A new array object over the same bytes that cannot be written through."""
-        return type(self)(self._space, self._block, self._offset, self.size, read_only=True)
+        return type(self)(self._space, self._block, self._offset, self._size, read_only=True)
 
     def raw(self, size: int) -> HostArray:
         """The first bytes themselves; for the device, not for its users."""

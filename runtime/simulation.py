@@ -1,35 +1,30 @@
 """A device that does not exist: a second memory space inside the process, with streams of its own.
 
 It is stricter than real devices, so that what is wrong there shows here: fresh memory is poisoned, freed
-memory is poisoned and kept in quarantine, red zones lie around every block, and a queued copy happens only
-when its stream is synchronised, or when a seeded scheduler says so, so a race replays.  A queued copy reads
-its source when it happens, not when it is queued.
+memory is poisoned and kept in quarantine, red zones lie around every block (``simulated_block``), and a queued
+copy happens only when its stream is synchronised, or when a seeded scheduler says so, so a race replays.  A
+queued copy reads its source when it happens, not when it is queued.
 """
 
 from __future__ import annotations
 
 import random
 import threading
+import weakref
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from syncedmem.model import InvalidArgumentError, SyncedMemoryError
+from syncedmem.model import InvalidArgumentError
 
 from .pointers import as_integer, check_ordinal
+from .simulated_block import RED_ZONE, Block, Quarantine, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from .pointers import HostArray
-
 __all__ = [
     "ORDINALS",
-    "Block",
-    "Quarantine",
-    "SimulatedDeviceError",
     "SimulatedEvent",
     "SimulatedStream",
     "Space",
@@ -40,20 +35,7 @@ __all__ = [
 ORDINALS = 4
 """How many simulated devices there are."""
 
-RED_ZONE = 64
-FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
-"""The bytes of memory never written, of memory freed, and of red zones."""
-
-_QUARANTINE_BYTES = 4 << 20
 _NOW_OR_LATER = 0.5
-
-exclusive = threading.RLock()
-"""Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
-cannot wait for each other's."""
-
-
-class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
-    """The simulated device caught its user: a stray write, a use after free."""
 
 
 class _Current(threading.local):
@@ -89,104 +71,19 @@ def checked_ordinal(ordinal: int) -> int:
     return check_ordinal(ordinal, "simulated", ORDINALS)
 
 
-class Block:
-    """A piece of simulated memory: its bytes lie between two red zones and are nobody else's business.
+class SimulatedEvent:
+    """A point in a simulated stream.
 
-    Attributes
+    Parameters
     ----------
-    address : int
-        Where it pretends to be; nothing is mapped there.
-    size : int
-        In bytes.
-    live : bool
+    stream : SimulatedStream
+    start, position : int
+        The operations that were queued when it was recorded, as the stream counts them.
     """
 
-    def __init__(self, address: int, size: int) -> None:
-        self.address = address
-        self.size = size
-        self.live = True
-        self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
-        self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
-        self._bytes.fill(FRESH)
-
-    def bytes(self, offset: int, size: int) -> HostArray:
-        """The bytes themselves, for the device's own use.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If the block was freed, or the range leaves it.
-        """
-        if not self.live:
-            raise SimulatedDeviceError(f"use of {self} after it was freed")
-        if offset < 0 or offset + size > self.size:
-            raise SimulatedDeviceError(f"bytes {offset} to {offset + size} lie outside {self}")
-        return self._bytes[offset : offset + size]
-
-    def retire(self) -> None:
-        """Poison the block, so that whoever still reads it notices."""
-        self.live = False
-        self._bytes.fill(FREED)
-
-    def check(self) -> None:
-        """Look for stray writes: into the red zones, or into the bytes after they were freed.
-
-        Raises
-        ------
-        SimulatedDeviceError
-        """
-        before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
-        if (before != GUARD).any() or (after != GUARD).any():
-            raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
-        if not self.live and (self._bytes != FREED).any():
-            raise SimulatedDeviceError(f"something wrote into {self} after it was freed")
-
-    def __str__(self) -> str:
-        return f"the block of {self.size} bytes at {self.address:#x}"
-
-
-class Quarantine:
-    """Freed blocks, kept for a while to see whether somebody still writes into them."""
-
-    def __init__(self) -> None:
-        self._blocks: deque[Block] = deque()
-        self._bytes = 0
-
-    def take(self, block: Block) -> None:
-        """Free a block; to make room for it, the oldest blocks are checked and let go.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write around the block or into one of the oldest; the block is not freed.
-        """
-        block.check()
-        while self._blocks and self._bytes + block.size > _QUARANTINE_BYTES:
-            oldest = self._blocks.popleft()
-            self._bytes -= oldest.size
-            oldest.check()
-        block.retire()
-        if block.size <= _QUARANTINE_BYTES:
-            self._blocks.append(block)
-            self._bytes += block.size
-
-    def check(self) -> None:
-        """Check every block.
-
-        Raises
-        ------
-        SimulatedDeviceError
-        """
-        with exclusive:
-            for block in self._blocks:
-                block.check()
-
-
-class SimulatedEvent:
-    """A point in a simulated stream."""
-
-    def __init__(self, stream: SimulatedStream, position: int) -> None:
+    def __init__(self, stream: SimulatedStream, start: int, position: int) -> None:
         self._stream = stream
+        self._start = start
         self._position = position
 
     @property
@@ -195,8 +92,13 @@ class SimulatedEvent:
         return self._stream.finished >= self._position
 
     def synchronize(self) -> None:
-        """Run the stream up to the point."""
-        self._stream.run(self._position)
+        """Run the stream up to the point.
+
+        If an operation failed that was queued when the event was recorded, its error is raised, every time.
+        """
+        with exclusive:
+            self._stream.run(self._position)
+            self._stream.check(self._start, self._position)
 
 
 class SimulatedStream:
@@ -216,6 +118,7 @@ class SimulatedStream:
         self.number = number
         self.finished = 0
         self._queue: deque[Callable[[], None]] = deque()
+        self._failures: dict[int, Exception] = {}
 
     @property
     def done(self) -> bool:
@@ -231,7 +134,7 @@ class SimulatedStream:
     def record(self) -> SimulatedEvent:
         """An event after everything queued so far."""
         with exclusive:
-            return SimulatedEvent(self, self.finished + len(self._queue))
+            return SimulatedEvent(self, self.finished, self.finished + len(self._queue))
 
     def wait_event(self, event: SimulatedEvent) -> None:
         """Queue a wait: what is queued here later happens after the event."""
@@ -248,7 +151,17 @@ class SimulatedStream:
                 self.finished += 1
                 if not self._queue:
                     self.space.busy.pop(self.number)
-                operation()
+                try:
+                    operation()
+                except Exception as error:
+                    self._failures[self.finished] = error
+                    raise
+
+    def check(self, start: int, position: int) -> None:
+        """Raise what the first operation that failed after `start` and up to `position` raised, if one did."""
+        for number, error in self._failures.items():
+            if start < number <= position:
+                raise error.with_traceback(None)
 
     def synchronize(self) -> None:
         """Perform everything that is queued."""
@@ -289,7 +202,13 @@ class Space:
             self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
         self._quarantine = Quarantine()
+        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
         self._next_address = 0x7F00_0000_0000 + (ordinal << 40)
+
+    @property
+    def defers(self) -> bool:
+        """Whether queued operations happen only when somebody waits: there is no scheduler."""
+        return self._scheduler is None
 
     def new_stream(self) -> SimulatedStream:
         """A stream with a number of its own."""
@@ -332,6 +251,7 @@ class Space:
         # Addresses are never used twice, so a stale one cannot pass for a new one.
         self._next_address += (size + 2 * RED_ZONE + 255) & ~255
         self.used += size
+        self._blocks.add(block)
         return block
 
     def free(self, block: Block) -> None:
@@ -342,8 +262,9 @@ class Space:
         SimulatedDeviceError
             See `Quarantine.take`; the block stays allocated.
         """
+        was_live = block.live
         self._quarantine.take(block)
-        self.used -= block.size
+        self.used -= block.size if was_live else 0
 
     def forget(self, size: int) -> None:
         """Count bytes as free whose block nobody looks at any more."""
@@ -351,13 +272,16 @@ class Space:
             self.used -= size
 
     def check(self) -> None:
-        """Check every block in quarantine.
+        """Check every block, those that are in use and those in quarantine.
 
         Raises
         ------
         SimulatedDeviceError
         """
-        self._quarantine.check()
+        with exclusive:
+            for block in [block for block in self._blocks if block.live]:
+                block.check()
+            self._quarantine.check()
 
     def synchronize(self) -> None:
         """Perform everything queued on every stream, in the order in which they got work."""

@@ -153,9 +153,9 @@ def test_a_block_is_its_array_and_no_other() -> None:
     """A view, an equal array and null are not the block."""
     live = LiveBlocks("here")
     block = np.zeros(4, np.uint8)
-    assert live.add(block, "behind") is block
+    live.add(block, "behind")
 
-    assert ("behind", 1) == (live.behind(block), len(live))
+    assert ("behind", ["behind"], 1) == (live.behind(block), live.all_behind(), len(live))
     assert [True, False, False, False] == [ptr in live for ptr in (block, block[:], block.copy(), None)]
     with pytest.raises(InvalidPointerError, match=r"here cannot use .* not a live block of this allocator"):
         live.behind(block[:])
@@ -163,7 +163,8 @@ def test_a_block_is_its_array_and_no_other() -> None:
 
 def test_a_block_is_removed_once() -> None:
     live = LiveBlocks("here")
-    block = live.add(np.zeros(4, np.uint8))
+    block = np.zeros(4, np.uint8)
+    live.add(block)
     live.remove(block)
 
     with pytest.raises(InvalidPointerError, match="not a live block"):
@@ -237,6 +238,18 @@ def test_writeable_buffers_are_adopted_without_a_copy(name: str) -> None:
     assert bytes([*range(1, 16), 0]) == seen[:16]
 
 
+class ObjectOrNumber(ctypes.Union):
+    """Its format says nothing of the object."""
+
+    _fields_ = (("number", ctypes.c_uint64), ("object", ctypes.py_object), ("room", ctypes.c_char * 16))
+
+
+class PackedObjects(ObjectOrNumber):
+    """One step further from the object."""
+
+    _pack_ = 1
+
+
 READ_ONLY = np.zeros(16, np.uint8)
 READ_ONLY.flags.writeable = False
 
@@ -265,6 +278,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "strings of any length": (np.zeros(16, np.dtypes.StringDType()), "holds Python objects"),
     "objects in a memoryview": (memoryview(cast("Any", np.zeros(16, object))), "holds Python objects"),
     "objects of ctypes": ((ctypes.py_object * 16)(), "holds Python objects"),
+    "objects in a union of ctypes": (ObjectOrNumber(), "holds Python objects"),
+    "objects in packed structures of ctypes": ((PackedObjects * 3)(), "holds Python objects"),
 }
 
 
@@ -312,3 +327,23 @@ def test_an_adopted_bytearray_cannot_be_resized_and_is_kept_alive() -> None:
     del ptr
     gc.collect()
     assert watch() is None
+
+
+class Indexed:
+    """Something that says which integer it is."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __index__(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
+    """Or one error, whatever asking for it raised."""
+    assert [int, int] == [type(check_byte_size(Indexed(number))) for number in (3, np.int64(3).item())]
+    with pytest.raises(InvalidArgumentError, match="byte_size must be an integer number of bytes") as caught:
+        check_byte_size(Indexed(OSError("no idea")))
+    assert isinstance(caught.value.__cause__, OSError)

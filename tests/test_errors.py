@@ -144,3 +144,13 @@ def test_a_long_value_is_cut_and_an_array_is_described(
     """At 80 characters; an array would otherwise print itself over many lines."""
     assert f" {shown}" in str(make(value)).partition(":")[0] + ":"
     assert len(shown) <= 80
+
+
+def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
+    """The error that reports it must not fail itself."""
+
+    class Shy:
+        def __repr__(self) -> str:
+            raise KeyError("no")
+
+    assert "size must be a number, got an object of type Shy" == str(InvalidArgumentError("size", Shy(), "a number"))

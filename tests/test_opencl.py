@@ -259,6 +259,19 @@ def test_overlaps_are_shared_bytes(device: Any) -> None:
     assert not device.overlaps(device.empty(0), device.empty(0))
 
 
+def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
+    """A sub-buffer is an object of its own over the same bytes, at an offset of its own."""
+    align = device.queue.device.mem_base_addr_align // 8
+    block = device.allocate(4 * align)
+    part = cla.Array(device.queue, (align,), np.uint8, data=block.base_data.get_sub_region(align, 2 * align))
+
+    assert device.overlaps(part, block)
+    assert device.overlaps(part, block[2 * align - 1 : 2 * align])
+    assert not device.overlaps(part, block[2 * align :])
+    assert not device.overlaps(part, block[:align])
+    device.release(block)
+
+
 # --- streams that are held back by a gate
 
 

@@ -26,19 +26,14 @@ from syncedmem.runtime import (
     SimulatedStream,
     using_device,
 )
-from syncedmem.runtime.simulation import FREED, FRESH, ORDINALS, Block, Quarantine, current_device
+from syncedmem.runtime.simulated_block import FREED, FRESH, Block, Quarantine
+from syncedmem.runtime.simulation import ORDINALS, current_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE = 16
 UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
-
-
-@pytest.fixture
-def device() -> SimulatedDeviceAllocator:
-    """A simulated device of the test's own."""
-    return SimulatedDeviceAllocator()
 
 
 def row(value: int, size: int = SIZE) -> Any:
@@ -144,16 +139,46 @@ def test_the_quarantine_lets_the_oldest_go_and_looks_at_it_first() -> None:
     assert (0, True) == (device.live_blocks, device.allocate(8 << 20) is not None)
 
 
-def test_a_block_larger_than_the_quarantine_is_not_kept() -> None:
-    """It is poisoned and let go, and what was in there has been checked."""
+def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine() -> None:
+    """A late write into it is noticed; what had to make room has been checked."""
     quarantine, small, large = Quarantine(), Block(0, 1 << 20), Block(0, 5 << 20)
     late, raw = small.bytes(0, 1), large.bytes(0, 1)
     quarantine.take(small)
     quarantine.take(large)
+    quarantine.take(large)  # again, as after an interrupt
     assert raw[0] == FREED
-    raw[0] = late[0] = 7
-
+    late[0] = 7
     quarantine.check()
+    raw[0] = 7
+
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        quarantine.check()
+
+
+def test_a_block_of_more_than_64_mib_is_not_kept() -> None:
+    """A quarantine must not hold on to memory that somebody may need."""
+    quarantine, huge = Quarantine(), Block(0, (64 << 20) + 1)
+    watch = weakref.ref(huge)
+    quarantine.take(huge)
+    quarantine.check()
+    freed = not huge.live
+    del huge
+
+    assert (True, None) == (freed, watch())
+
+
+def test_a_stray_write_around_live_memory_is_found(device: SimulatedDeviceAllocator) -> None:
+    """Before it is freed: of the device, of an array that owns itself, and of page-locked memory."""
+    kept: list[Any] = [allocated(device), device.empty(SIZE), device.pinned_host().allocate(SIZE)]
+    device.check()
+    for array in kept:
+        raw: Any = array.raw(SIZE) if isinstance(array, SimulatedArray) else array
+        beyond = np.lib.stride_tricks.as_strided(raw, (SIZE + 1,))
+        guard, beyond[SIZE] = beyond[SIZE], 1
+        with pytest.raises(SimulatedDeviceError, match="something wrote into the red zone"):
+            device.check()
+        beyond[SIZE] = guard
+    device.check()
 
 
 def test_the_range_of_a_block_is_checked() -> None:
@@ -230,20 +255,47 @@ def test_pageable_and_pinned_memory_are_not_freed_as_each_other(device: Simulate
     assert (0, 0) == (pageable.live_blocks, pinned.live_blocks)
 
 
-def test_pinned_memory_is_poisoned_when_fresh_and_when_freed(device: SimulatedDeviceAllocator) -> None:
-    """A late reader sees it, and a late writer is caught."""
+def test_pinned_memory_is_poisoned_when_fresh_and_kept_when_freed(device: SimulatedDeviceAllocator) -> None:
+    """A late reader sees what was there, and a late writer is caught."""
     pinned = device.pinned_host()
     block: Any = pinned.allocate(SIZE)
     assert ([FRESH] * SIZE, None) == (block.tolist(), pinned.allocate(0))
-    pinned.memset_zero(block, SIZE)
-    assert not block.any()
+    block[:] = 3
     pinned.release(block)
-    assert [FREED] * SIZE == block.tolist()
+    assert [3] * SIZE == block.tolist()
     device.check()
 
     block[0] = 7
     with pytest.raises(SimulatedDeviceError, match="after it was freed"):
         device.check()
+
+
+def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAllocator) -> None:
+    """And so does one that waits for it elsewhere; events of later copies on the same stream do not."""
+    stream, source = device.stream(), np.zeros(SIZE, np.uint8)
+    target = allocated(device)
+    device.memcpy(source, target, SIZE, UP, stream)
+    lost = device.record(stream)
+    device.release(target)
+    for _ in range(3):
+        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+            lost.synchronize()
+    assert lost.done
+
+    other = allocated(device)
+    device.memcpy(source, other, SIZE, UP, stream)
+    device.record(stream).synchronize()
+    assert not other.get().any()
+    device.order_after(lost)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        other.get()
+
+
+def test_the_size_of_an_array_is_not_for_its_users_to_say(device: SimulatedDeviceAllocator) -> None:
+    array: Any = device.empty(SIZE)
+
+    with pytest.raises(AttributeError, match="size"):
+        array.size = 2 * SIZE
 
 
 # --- arrays

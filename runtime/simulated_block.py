@@ -1,0 +1,150 @@
+"""Blocks of simulated memory, and the quarantine they go to when they are freed.
+
+Both are there to find stray writes: beyond the ends of a block, into its red zones, and into its bytes after it
+was freed.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import SyncedMemoryError
+
+if TYPE_CHECKING:
+    from .pointers import HostArray
+
+__all__ = ["Block", "Quarantine", "SimulatedDeviceError", "exclusive"]
+
+RED_ZONE = 64
+FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
+"""The bytes of memory never written, of device memory freed, and of red zones."""
+
+_QUARANTINE_BYTES = 4 << 20
+_LARGEST_KEPT = 64 << 20
+
+exclusive = threading.RLock()
+"""Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
+cannot wait for each other's."""
+
+
+class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
+    """The simulated device caught its user: a stray write, a use after free."""
+
+
+class Block:
+    """A piece of simulated memory: its bytes lie between two red zones and are nobody else's business.
+
+    Parameters
+    ----------
+    address : int
+        Where it pretends to be; nothing is mapped there.
+    size : int
+        In bytes.
+    poisoned : bool
+        Freed bytes are overwritten.  Bytes that are looked at from outside, as page-locked host memory is, keep
+        their value instead, and it is their checksum that tells of late writes.
+
+    Attributes
+    ----------
+    live : bool
+        Not freed.
+    """
+
+    def __init__(self, address: int, size: int, *, poisoned: bool = True) -> None:
+        self.address = address
+        self.size = size
+        self.live = True
+        self._poisoned = poisoned
+        self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
+        self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
+        self._bytes.fill(FRESH)
+        self._checksum = 0
+
+    def bytes(self, offset: int, size: int) -> HostArray:
+        """The bytes themselves, for the device's own use.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If the block was freed, or the range leaves it.
+        """
+        if not self.live:
+            raise SimulatedDeviceError(f"use of {self} after it was freed")
+        if offset < 0 or offset + size > self.size:
+            raise SimulatedDeviceError(f"bytes {offset} to {offset + size} lie outside {self}")
+        return self._bytes[offset : offset + size]
+
+    def retire(self) -> None:
+        """Free the block in such a way that whoever still uses it is noticed."""
+        if self._poisoned:
+            self._bytes.fill(FREED)
+        self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
+        self.live = False
+
+    def check(self) -> None:
+        """Look for stray writes: into the red zones, or into the bytes after they were freed.
+
+        Raises
+        ------
+        SimulatedDeviceError
+        """
+        before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
+        if (before != GUARD).any() or (after != GUARD).any():
+            raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
+        if not self.live and self._sum() != self._checksum:
+            raise SimulatedDeviceError(f"something wrote into {self} after it was freed")
+
+    def _sum(self) -> int:
+        return zlib.crc32(cast("Any", self._bytes))
+
+    def __str__(self) -> str:
+        return f"the block of {self.size} bytes at {self.address:#x}"
+
+
+class Quarantine:
+    """Freed blocks, kept for a while to see whether somebody still writes into them.
+
+    The last 4 MiB are kept, and the last block in any case unless it has more than 64 MiB.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: deque[Block] = deque()
+        self._bytes = 0
+
+    def take(self, block: Block) -> None:
+        """Free a block; to make room for it, the oldest blocks are checked and let go.
+
+        A block that is here already stays as it is: the call that brought it was interrupted.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If there was a stray write around the block or into one of the oldest; the block is not freed.
+        """
+        if not block.live:
+            return
+        block.check()
+        while self._blocks and self._bytes + block.size > _QUARANTINE_BYTES:
+            oldest = self._blocks.popleft()
+            self._bytes -= oldest.size
+            oldest.check()
+        block.retire()
+        if block.size <= _LARGEST_KEPT:
+            self._blocks.append(block)
+            self._bytes += block.size
+
+    def check(self) -> None:
+        """Check every block.
+
+        Raises
+        ------
+        SimulatedDeviceError
+        """
+        with exclusive:
+            for block in list(self._blocks):  # a finaliser that runs meanwhile may add to them
+                block.check()
