@@ -6,11 +6,14 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint requirements/constraints.txt
 
+# Tests run in as many processes as there are processors.
+PARALLEL := -n auto
+
 # Debian packages beyond Python and make, for `make system-deps`: the one list of them.
 SYSTEM_PACKAGES := gcc libc6-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
+.PHONY: help verify test faults coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -42,12 +45,15 @@ verify: $(STAMPS)/package  ## check the model, then every device of this machine
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
 test: $(STAMPS)/test  ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
+
+faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
+	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
 # The one place that decides about runtime/cuda.py: it counts where CuPy finds a GPU, and nowhere else.
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
-	$(BIN)/coverage run $(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL) --cov --cov-report=
 	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
 	    $(BIN)/coverage report; \
 	else \
@@ -92,7 +98,7 @@ test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
 	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
 	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" "$$root/tests"
+	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(PARALLEL) "$$root/tests"
 
 system-deps:  ## install the Debian packages (as root)
 	@missing=$$(for name in $(SYSTEM_PACKAGES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done); \

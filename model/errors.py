@@ -8,6 +8,7 @@ next call works (`ReleaseError` alone says otherwise, because what is freed cann
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class InvalidSizeError(SyncedMemoryError, ValueError):
     """
 
     def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"size must be between 0 and {limit} bytes, got {size}")
+        super().__init__(f"size must be between 0 and {limit} bytes, got {shown(size)}")
         self.size = size
 
 
@@ -57,7 +58,7 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
     """An argument of a type that the call cannot use (a stream that is no stream, a size that is a string)."""
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
-        super().__init__(f"{argument} must be {expected}, got {_shown(value)}")
+        super().__init__(f"{argument} must be {expected}, got {shown(value)}")
         self.argument = argument
         self.value = value
 
@@ -83,7 +84,7 @@ class BufferMismatchError(SyncedMemoryError, ValueError):
     """A buffer that cannot be adopted: none at all, too small, of the wrong kind, or already ours."""
 
     def __init__(self, call: str, buffer: object, reason: str) -> None:
-        super().__init__(f"{call} cannot adopt {_shown(buffer)}: {reason}")
+        super().__init__(f"{call} cannot adopt {shown(buffer)}: {reason}")
         self.call = call
         self.buffer = buffer
         self.reason = reason
@@ -125,7 +126,7 @@ class DeviceError(SyncedMemoryError, RuntimeError):
     """A copy, a fill, a wait or an allocation failed for a reason other than room; the cause is chained."""
 
     def __init__(self, operation: str, where: str, cause: BaseException) -> None:
-        super().__init__(f"{operation} failed on {where}: {type(cause).__name__}: {cause}")
+        super().__init__(f"{operation} failed on {where}: {said(cause)}")
         self.operation = operation
         self.where = where
 
@@ -143,21 +144,34 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
     """An allocator was given a pointer that is not one of its live blocks: foreign, or released already."""
 
     def __init__(self, where: str, pointer: object, reason: str) -> None:
-        super().__init__(f"{where} cannot use {_shown(pointer)}: {reason}")
+        super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
         self.where = where
         self.pointer = pointer
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A value as an error shows it: its repr, cut, because arrays print themselves over many lines.
 
     Of a value that cannot even be shown, its type.
     """
     try:
-        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-        if shape is not None and dtype is not None:
-            return f"{type(value).__name__} of shape {shape} and type {dtype}"
-        text = repr(value)
+        text = _text(value)
     except Exception:  # noqa: BLE001 -- an error must not fail for want of a good name
-        return f"an object of type {type(value).__name__}"
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _text(value: object) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"{type(value).__name__} of shape {shape} and type {dtype}"
+    # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
+    return repr(value[:_LONGEST] if isinstance(value, str | bytes | bytearray | list | array) else value)
+
+
+def said(error: BaseException) -> str:
+    """An error as another shows it: its type, and what it says, if it can say anything."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 -- as above
+        return type(error).__name__

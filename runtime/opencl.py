@@ -7,7 +7,6 @@ run asynchronously, and its errors are a driver's.
 from __future__ import annotations
 
 import importlib
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -71,9 +70,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._live = LiveBlocks(self.name)
-        # PyOpenCL's event of a host copy waits for it when it is dropped, so they are kept until they are done.
-        self._copies: list[Any] = []
-        self._keeping = threading.Lock()
+        # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
+        # so they are kept until they are done.
+        self._copies: dict[int, Any] = {}
 
     @property
     def live_blocks(self) -> int:
@@ -136,9 +135,18 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if wait:
             event.wait()
         else:
+            self._keep(event)
             queue.flush()
-            with self._keeping:
-                self._copies = [copy for copy in self._copies if not _is_over(copy)] + [event]
+
+    def _keep(self, event: Any) -> None:
+        """Keep an event until it is over, and let go of those that are."""
+        # Each step is one step for other threads too, and for a finaliser that copies.  A lock would be held while
+        # events go, and with them host memory, whose finalisers may be anybody's.
+        earlier = list(self._copies.items())
+        self._copies[id(event)] = event
+        for key, copy in earlier:
+            if _is_over(copy):
+                self._copies.pop(key, None)
 
     def _queue(self, stream: Any) -> Any:
         """The queue that a call works on."""

@@ -17,6 +17,7 @@ from syncedmem.model import (
     InvalidSizeError,
     NoDeviceError,
 )
+from syncedmem.model.errors import shown
 
 __all__ = [
     "HostArray",
@@ -82,7 +83,7 @@ def check_ordinal(ordinal: object, kind: str, count: int) -> int:
     """
     number = as_integer(ordinal, "ordinal", "the number of a device")
     if number not in range(count):
-        raise NoDeviceError(f"there is no {kind} device {number}; there are {count}, counted from 0")
+        raise NoDeviceError(f"there is no {kind} device {shown(number)}; there are {count}, counted from 0")
     return number
 
 
@@ -208,8 +209,8 @@ def _kind_holds_objects(kind: Any) -> bool:
     """The same of a type of ``ctypes``, whose formats say nothing of what is in unions and packed structures."""
     if issubclass(kind, ctypes.Array):
         return _kind_holds_objects(kind._type_)
-    fields = (field[1] for base in kind.__mro__ for field in vars(base).get("_fields_", ()))
-    return issubclass(kind, ctypes.py_object) or any(map(_kind_holds_objects, fields))
+    fields: list[Any] = [field for base in kind.__mro__ for field in getattr(base, "_fields_", ())]
+    return issubclass(kind, ctypes.py_object) or any(_kind_holds_objects(field[1]) for field in fields)
 
 
 def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:

@@ -180,6 +180,10 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if buffer.size < size:
             raise ValueError(f"it has {buffer.size} bytes, and {size} are needed")
+        try:
+            buffer.raw(size)
+        except SimulatedDeviceError as error:  # freed, or not where it says
+            raise ValueError(str(error)) from None
         return buffer[:size]
 
     def overlaps(self, first: SimulatedArray, second: SimulatedArray) -> bool:

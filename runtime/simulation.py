@@ -12,13 +12,14 @@ import random
 import threading
 import weakref
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from syncedmem.model import InvalidArgumentError
+from syncedmem.model.errors import said
 
 from .pointers import as_integer, check_ordinal
-from .simulated_block import RED_ZONE, Block, Quarantine, exclusive
+from .simulated_block import RED_ZONE, Block, Quarantine, SimulatedDeviceError, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -92,12 +93,18 @@ class SimulatedEvent:
         return self._stream.finished >= self._position
 
     def synchronize(self) -> None:
-        """Run the stream up to the point.
+        """Run the stream up to the point, past what fails on the way.
 
-        If an operation failed that was queued when the event was recorded, its error is raised, every time.
+        Raises
+        ------
+        SimulatedDeviceError
+            Every time, if an operation failed that was queued when the event was recorded: with what the first
+            of them said.
         """
         with exclusive:
-            self._stream.run(self._position)
+            while not self.done:
+                with suppress(Exception):  # the stream knows
+                    self._stream.run(self._position)
             self._stream.check(self._start, self._position)
 
 
@@ -118,7 +125,8 @@ class SimulatedStream:
         self.number = number
         self.finished = 0
         self._queue: deque[Callable[[], None]] = deque()
-        self._failures: dict[int, Exception] = {}
+        # What they said, and not the errors: their tracebacks hold everybody who waited, with their memory.
+        self._failures: dict[int, str] = {}
 
     @property
     def done(self) -> bool:
@@ -143,25 +151,41 @@ class SimulatedStream:
     def run(self, position: int) -> None:
         """Perform queued operations until `position` have happened.
 
-        An operation that fails is dropped from the queue, as a device does, and its error is raised here.
+        An operation that fails is dropped from the queue, as a device does, and its error is raised here.  One
+        that is interrupted stays, and happens when somebody waits again.
         """
         with exclusive:
             while self.finished < position and self._queue:
-                operation = self._queue.popleft()
-                self.finished += 1
-                if not self._queue:
-                    self.space.busy.pop(self.number)
+                operation = self._queue[0]
                 try:
                     operation()
                 except Exception as error:
-                    self._failures[self.finished] = error
+                    self._failures[self.finished + 1] = (
+                        str(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                    )
+                    self._drop(operation)
                     raise
+                self._drop(operation)
+
+    def _drop(self, operation: Callable[[], None]) -> None:
+        # It is gone if a finaliser, run within the operation, waited for this stream and performed it once more.
+        if self._queue and self._queue[0] is operation:
+            self.finished += 1
+            self._queue.popleft()
+            if not self._queue:
+                self.space.busy.pop(self.number, None)
 
     def check(self, start: int, position: int) -> None:
-        """Raise what the first operation that failed after `start` and up to `position` raised, if one did."""
-        for number, error in self._failures.items():
+        """Look whether an operation after `start` and up to `position` failed.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            With what the first of them said.
+        """
+        for number, words in self._failures.items():
             if start < number <= position:
-                raise error.with_traceback(None)
+                raise SimulatedDeviceError(words)
 
     def synchronize(self) -> None:
         """Perform everything that is queued."""

@@ -169,7 +169,7 @@ def check_conformance(
 
 def suite_names(bench: Bench) -> tuple[str, ...]:
     """The suites for a bench, in the order they run."""
-    left_out = set[str]() if bench.profile == "safe" else {"failures", "contracts", "flights"}
+    left_out = set[str]() if bench.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
     if bench.device is None:
         left_out.add("flights")
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)

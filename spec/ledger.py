@@ -1,7 +1,8 @@
 """Instrumented allocators: every allocate, free, copy and zero of a memory under test, with its size.
 
 They wrap any allocator, pass everything through, and keep one ledger for the two sides of a memory.  On
-request they make the k-th call fail.  They are how the kit sees what a memory does without asking it.
+request they make the k-th call fail: of those that move memory, or of the others (adopting, recording an event,
+making a view).  They are how the kit sees what a memory does without asking it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .oracle import Side
 
-__all__ = ["Allocator", "Entry", "InjectedFailure", "Ledger", "RecordingAllocator", "StrayFree"]
+__all__ = [
+    "Allocator",
+    "Entry",
+    "Fuse",
+    "InjectedFailure",
+    "InjectedInterrupt",
+    "Ledger",
+    "RecordingAllocator",
+    "StrayFree",
+]
 
 _TO_DEVICE, _TO_HOST = 1, 2  # MemcpyKind.CPU2CUDA and MemcpyKind.CUDA2CPU of every allocator
+
+_STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
+"""What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
 
 
 class Allocator(Protocol):
@@ -40,12 +55,17 @@ class Allocator(Protocol):
     def order_after(self, event: Any) -> None: ...
     def pinned_host(self) -> Any: ...
     def read_only(self, ptr: Any) -> Any: ...
+    def viewer(self, ptr: Any) -> Any: ...
     def using(self) -> Any: ...
     def current_ordinal(self) -> int: ...
 
 
 class InjectedFailure(MemoryError):
     """A call was told to fail."""
+
+
+class InjectedInterrupt(KeyboardInterrupt):
+    """A call was told to be interrupted."""
 
 
 class StrayFree(ValueError):
@@ -71,6 +91,37 @@ class Entry(NamedTuple):
     pinned: bool = False
 
 
+class Fuse:
+    """Counts calls of one kind, and makes the k-th from now fail.
+
+    Attributes
+    ----------
+    blown : str
+        The call that failed; empty while none has.
+    partial : bool
+        A copy or a fill that fails has spoilt its destination first.
+    """
+
+    def __init__(self) -> None:
+        self.blown = ""
+        self.partial = False
+        self._left = 0
+        self._error: type[BaseException] = InjectedFailure
+
+    def arm(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> None:
+        """Make the k-th call from now fail, counting from 1; 0 disarms."""
+        self._left, self._error, self.partial, self.blown = k, error, partial, ""
+
+    def count(self, call: str, half: Callable[[], object] | None = None) -> None:
+        """Count a call, and fail if it is the one; `half` does it halfway."""
+        self._left -= 1
+        if self._left == 0:
+            self.blown = call
+            if half is not None and self.partial:
+                half()
+            raise self._error(f"{call} was told to fail")
+
+
 @dataclass
 class Ledger:
     """What the allocators of one memory were asked for, and what is still out.
@@ -90,6 +141,8 @@ class Ledger:
         Copies on streams: source, destination and an event.
     freed_in_flight : list of str
         Frees of memory that such a copy still used.
+    moves, steps : Fuse
+        For the calls that move memory, and for the others.
     """
 
     entries: list[Entry] = field(default_factory=list[Entry])
@@ -98,37 +151,21 @@ class Ledger:
     adopted: list[Any] = field(default_factory=list[Any])
     in_flight: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
     freed_in_flight: list[str] = field(default_factory=list[str])
-    _countdown: int = 0
-    _partial: bool = False
-
-    def fail_at(self, k: int, *, partial: bool = False) -> None:
-        """Make the k-th call from now fail, counting from 1; 0 disarms.
-
-        With `partial`, a copy or a fill that fails has spoilt its destination first.
-        """
-        self._countdown, self._partial = k, partial
-
-    def blows(self) -> bool:
-        """Count a call; whether it is the one to fail."""
-        self._countdown -= 1
-        return self._countdown == 0
-
-    @property
-    def spoils(self) -> bool:
-        """Whether a failing copy writes before it fails."""
-        return self._partial
+    moves: Fuse = field(default_factory=Fuse)
+    steps: Fuse = field(default_factory=Fuse)
 
     def owned(self, side: Side) -> list[Any]:
         """The live pointers of a side."""
         return [ptr for ptr, entry in self.live.values() if entry.side == side]
 
-    def reads_in_flight(self, ptr: Any) -> bool:
-        """Whether a queued copy still reads from this very pointer, or an array over the same bytes."""
-        return any(source is ptr and not event.done for source, _, event in self.in_flight)
+    def flying(self) -> list[tuple[Any, Any, Any]]:
+        """The queued copies that have not happened."""
+        self.in_flight = [flight for flight in self.in_flight if not flight[2].done]
+        return self.in_flight
 
-    def uses_in_flight(self, ptr: Any) -> bool:
-        """Whether a queued copy still uses this pointer at either end."""
-        return any((source is ptr or dest is ptr) and not event.done for source, dest, event in self.in_flight)
+    def uses_in_flight(self, side: Side, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
+        """Whether a queued copy still uses these bytes of a side, through whatever array it knows them."""
+        return any(overlaps(ptr, source if side == "cpu" else dest) for source, dest, _ in self.flying())
 
 
 class RecordingAllocator:
@@ -152,7 +189,7 @@ class RecordingAllocator:
 
     def allocate(self, byte_size: int) -> Any:
         """Allocate, and note it."""
-        self._fail("allocate")
+        self._move("allocate")
         ptr = self.inner.allocate(byte_size)
         entry = Entry("allocate", self._side, byte_size, self._pinned)
         self._ledger.entries.append(entry)
@@ -162,12 +199,12 @@ class RecordingAllocator:
 
     def release(self, ptr: Any) -> None:
         """Free, and note it; refuse what this allocator has not out."""
-        self._fail("release")
+        self._move("release")
         found = self._ledger.live.get(id(ptr))
         if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
             self._ledger.stray.append(self._stray(ptr, found))
             raise StrayFree(self._ledger.stray[-1][1])
-        if self._ledger.uses_in_flight(ptr):
+        if self._ledger.uses_in_flight(self._side, ptr, self.inner.overlaps):
             self._ledger.freed_in_flight.append(f"{self.name}: freed while a push still used it")
         self.inner.release(ptr)
         del self._ledger.live[id(ptr)]
@@ -177,16 +214,16 @@ class RecordingAllocator:
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
     ) -> None:
         """Copy, and note it."""
-        self._fail("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
+        self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         side: Side = "gpu" if kind == _TO_DEVICE else "cpu"
         self._ledger.entries.append(Entry("copy" if stream is None else "push", side, byte_size))
-        if stream is not None:
+        if stream is not None and byte_size:
             self._ledger.in_flight.append((src, dest, self.inner.record(stream)))
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         """Zero, and note it."""
-        self._fail("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
+        self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
         self.inner.memset_zero(ptr, byte_size, stream, need_sync)
         self._ledger.entries.append(Entry("zero", self._side, byte_size))
 
@@ -196,6 +233,7 @@ class RecordingAllocator:
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         """Adopt, and remember that the pointer is not ours."""
+        self._step("adopt")
         ptr = self.inner.adopt(buffer, byte_size)
         self._ledger.adopted.append(weakref.ref(ptr))
         return ptr
@@ -208,11 +246,54 @@ class RecordingAllocator:
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'what is not allocated'}"
 
-    def _fail(self, operation: str, half: Any = None) -> None:
-        if self._ledger.blows():
-            if half is not None and self._ledger.spoils:
-                half()
-            raise InjectedFailure(f"{operation} on {self.name} was told to fail")
+    def record(self, stream: Any) -> RecordedEvent:
+        """Record an event; waiting for it can fail too."""
+        self._step("record")
+        return RecordedEvent(self.inner.record(stream), self._ledger.steps)
+
+    def order_after(self, event: Any) -> None:
+        """Order later work after an event."""
+        self._step("order_after")
+        self.inner.order_after(event.inner)
+
+    def _move(self, call: str, half: Callable[[], object] | None = None) -> None:
+        self._ledger.moves.count(f"{call} on {self.name}", half)
+
+    def _step(self, call: str) -> None:
+        self._ledger.steps.count(f"{call} on {self.name}")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        attribute = getattr(self.inner, name)
+        if name not in _STEPS:
+            return attribute
+
+        def step(*arguments: Any) -> Any:
+            self._step(name)
+            return attribute(*arguments)
+
+        return step
+
+
+class RecordedEvent:
+    """An event that can be told to fail.
+
+    Parameters
+    ----------
+    inner : Event
+    steps : Fuse
+    """
+
+    def __init__(self, inner: Any, steps: Fuse) -> None:
+        self.inner = inner
+        self._steps = steps
+
+    @property
+    def done(self) -> bool:
+        """Whether everything before the point has finished."""
+        done: bool = self.inner.done
+        return done
+
+    def synchronize(self) -> None:
+        """Block until it has."""
+        self._steps.count("waiting")
+        self.inner.synchronize()

@@ -162,6 +162,10 @@ class Oracle:
     def _refusal(self) -> Expected:
         return Expected(True, (), self)
 
+    def copy(self, side: Side) -> Copy:
+        """The copy on one side."""
+        return self.cpu if side == "cpu" else self.gpu
+
     def _copies(self, side: Side) -> tuple[Copy, Copy]:
         return (self.cpu, self.gpu) if side == "cpu" else (self.gpu, self.cpu)
 

@@ -6,6 +6,7 @@ so that a fault (`syncedmem.spec.faults`) is one method overridden.  Porters may
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from syncedmem.model import Mode, SyncedHead, current_mode
@@ -107,6 +108,13 @@ class Port:
         self.land()
         self.release()
         self.closed = True
+        self.let_go()
+
+    def __del__(self) -> None:
+        # Whatever device is current, and however far the constructor came: a finaliser can only do its best.
+        with suppress(Exception):
+            self.land()
+            self.release()
 
     # --- copying where needed, 000:132-184
 
@@ -228,7 +236,15 @@ class Port:
     def push(self, pointer: Any, stream: Any) -> None:
         if self.size:
             self.device.memcpy(self.cpu_ptr, pointer, self.size, _TO_DEVICE, stream)
-            self.flight = self.device.record(stream)
+            self.flight = self.take_off(stream)
+
+    def take_off(self, stream: Any) -> Any:
+        """The event of a copy that was queued; without one nobody could wait for it later, so wait now."""
+        try:
+            return self.device.record(stream)
+        except BaseException:
+            self.device.memcpy(None, None, 0, _TO_DEVICE, stream, True)
+            raise
 
     def first_head(self, head: SyncedHead) -> SyncedHead:
         return head
@@ -300,6 +316,10 @@ class Port:
         if self.own_gpu_data:
             self.free_gpu()
             self.own_gpu_data, self.closed = False, True
+
+    def let_go(self) -> None:
+        """Hold nothing any more, the caller's buffers in particular."""
+        self.cpu_ptr = self.gpu_ptr = None
 
     def land(self) -> None:
         """Wait for a push in flight."""

@@ -103,7 +103,7 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
     ("R39-wrong-kind-refused", "Device memory is not adopted as host memory, nor host as device memory.", "H6"),
     ("R40-kept-alive", "An adopted buffer lives as long as the memory uses it.", "H6; #4220"),
     ("R41-in-flight-not-written", "The host side is not handed out for writing while a push still reads it.", "H3"),
-    ("R42-in-flight-not-freed", "Memory that a push still uses is not freed.", "H3"),
+    ("R42-in-flight-not-freed", "Memory that a push still uses is neither freed nor let go.", "H3"),
     ("R43-in-flight-read", "What is read on the device after a push is what was pushed.", "H3"),
     ("R44-size-zero", "A memory of zero bytes makes every call and moves its head, and asks no allocator.",
      "H14; 000:25"),
@@ -117,6 +117,10 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
      "000:264-277; cpp 170-183; H12"),
     ("R52-bad-stream-refused", "Pushing on something that is no stream of the device is refused.", "H3"),
     ("R53-independent", "What is done to one memory does not change another.", "000:87"),
+    ("R54-view-of-the-memory", "A view is over the memory itself: it shows what is written there later.",
+     "000:189, 206; H10"),
+    ("R55-dropped-freed", "A memory that is dropped frees what is ours.", "H18; 000:120-130"),
+    ("R56-adopted-let-go", "After release nothing adopted is held.", "H6"),
 )  # fmt: skip
 
 _PROFILES: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (("caffe", _CAFFE), ("safe", _SAFE))

@@ -76,6 +76,14 @@ class Bench:
     made_by: str = "make({size})"
 
     @property
+    def defers(self) -> bool:
+        """Whether copies queued on this device happen only when somebody waits, as the device says of itself.
+
+        There a push that waits for its copy is found out.
+        """
+        return bool(getattr(self.device, "defers", False))
+
+    @property
     def edition(self) -> str:
         """The edition of the model that the subject is compared with."""
         return "cpu_only" if self.device is None else "caffe"

@@ -14,31 +14,40 @@ from syncedmem.model.suites import access_words
 
 from .subject import Violation
 from .trial import Trial
+from .verdict import READS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .subject import Bench
 
-__all__ = ["SUITES", "Case", "Fail", "Move", "Synchronize", "run_case", "shrink"]
+__all__ = ["SUITES", "Case", "Fail", "Move", "Stumble", "Synchronize", "run_case", "shrink"]
 
 
 class Fail(NamedTuple):
-    """An input whose k-th allocator call fails."""
+    """An input whose k-th allocator call fails; see `Trial.perform_failing`."""
 
     entry: Input
     k: int
     partial: bool = False
+    interrupt: bool = False
+    again: bool = True
+
+
+class Stumble(NamedTuple):
+    """An input of which each other step fails once; see `Trial.perform_stumbling`."""
+
+    entry: Input
 
 
 class Synchronize(NamedTuple):
     """Wait for every push."""
 
 
-_LONG = 3
+_LONG = 2
 """Words from this length on are not run at several megabytes."""
 
-Move = Input | Fail | Synchronize
+Move = Input | Fail | Stumble | Synchronize
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +88,11 @@ def make_move(trial: Trial, move: Move) -> None:
     """
     if isinstance(move, Synchronize):
         trial.synchronize()
+    elif isinstance(move, Stumble):
+        trial.perform_stumbling(move.entry)
     elif isinstance(move, Fail) and len(trial.predict(move.entry).calls) >= move.k:
-        trial.perform_failing(move.entry, move.k, partial=move.partial)
+        entry, k, *how = move
+        trial.perform_failing(entry, k, **dict(zip(Fail._fields[2:], how, strict=True)))
     else:
         trial.perform(move.entry if isinstance(move, Fail) else move)
 
@@ -125,44 +137,79 @@ def _hsi(bench: Bench) -> Iterator[Case]:
 
 
 def _failures(bench: Bench) -> Iterator[Case]:
-    """For every state and call, the k-th allocator call fails, for every k, before and half-way."""
-    adoptions = (Action.ADOPT_CPU, Action.ADOPT_GPU)
-    steps = space(bench.edition).steps
-    for state, word in access_words(bench.edition).items():
-        for entry, step in steps[state].items():
-            calls = [action for action in step.actions if action not in adoptions]
-            for k, action in enumerate(calls, 1):
-                yield Case((*word, Fail(entry, k)))
-                if action.value.startswith(("copy", "zero")):
-                    yield Case((*word, Fail(entry, k, partial=True)))
+    """For every state and call, the k-th allocator call fails, for every k, before and half-way, and is interrupted.
+
+    The same call must work afterwards, and so must any other.
+    """
+    after = [Input(Call.RELEASE), *(entry for entry in inputs(bench.edition) if entry.call in READS)]
+    for word, entry, k, action in _actions(bench):
+        halfway = action.value.startswith(("copy", "zero"))
+        yield Case((*word, Fail(entry, k)))
+        if halfway:
+            yield Case((*word, Fail(entry, k, partial=True)))
+        # A free that is interrupted may have happened, so the call may be completed instead.
+        if not action.value.startswith("free"):
+            yield Case((*word, Fail(entry, k, interrupt=True)))
+        for other in after:
+            yield Case((*word, Fail(entry, k, partial=halfway, again=False), other))
+    for word in access_words(bench.edition).values():
         for k in (1, 2):
             yield Case((*word, Fail(Input(Call.RELEASE), k)))
 
 
+def _actions(bench: Bench) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
+    """Every allocator call of every transition: how to get there, the input, which of its calls it is, and what."""
+    adoptions = (Action.ADOPT_CPU, Action.ADOPT_GPU)
+    steps = space(bench.edition).steps
+    for state, word in access_words(bench.edition).items():
+        for entry, step in steps[state].items():
+            for k, action in enumerate((it for it in step.actions if it not in adoptions), 1):
+                yield word, entry, k, action
+
+
+def _stumbles(bench: Bench) -> Iterator[Case]:
+    """For every state and call, with a push in flight and without, each other step fails once."""
+    push = Input(Call.ASYNC_GPU_PUSH)
+    steps = space(bench.edition).steps
+    for state, word in access_words(bench.edition).items():
+        for entry in (*(entry for entry in steps[state] if entry.call), Input(Call.RELEASE)):
+            yield Case((*word, Stumble(entry)))
+            if push in steps[state] and steps[state][push].refusal is None:
+                yield Case((*word, push, Stumble(entry)))
+
+
+_CYCLES = {
+    "caffe": (
+        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
+        (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
+    ),
+    "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
+}
+_MANY = 100
+
+
 def _counters(bench: Bench) -> Iterator[Case]:
     """Cycles, repeated: for faults that come with the n-th copy, push, adoption or mere look."""
-    cycles = {
-        "caffe": (
-            (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
-            (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
-            (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
-            (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
-        ),
-        "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
-    }
-    for cycle in cycles[bench.edition]:
-        for times in range(2, 9):
+    for cycle in _CYCLES[bench.edition]:
+        for times in (*range(2, 9), _MANY):
             yield Case(tuple(Input(call) for call in cycle) * times)
 
 
 def _sizes(bench: Bench) -> Iterator[Case]:
-    """The tour at zero bytes, one, an odd number and a page; short words at several megabytes."""
+    """The tour at zero bytes, one, an odd number and a page; short words at several megabytes; a cycle at more."""
     # What Caffe does with zero bytes depends on what malloc(0) and cudaMalloc(0) return.
     for size in (0, 1, 4095, 4096) if bench.profile == "safe" else (1, 4095, 4096):
         yield from _words(tour(bench.edition), size)
     for word in access_words(bench.edition).values():
         if len(word) < _LONG:
             yield Case(word, (3 << 20) + 1)
+    cycle = tuple(Input(call) for call in _CYCLES[bench.edition][0])
+    for power in range(1, 19):
+        for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
+            yield Case(cycle, size)
+    yield Case(cycle, (16 << 20) + 1)
 
 
 def _flights(bench: Bench) -> Iterator[Case]:
@@ -183,6 +230,7 @@ SUITES: dict[str, Callable[[Bench], Iterator[Case]]] = {
     "tour": _tour,
     "hsi": _hsi,
     "failures": _failures,
+    "stumbles": _stumbles,
     "counters": _counters,
     "sizes": _sizes,
     "flights": _flights,

@@ -6,15 +6,31 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Call, Input
+from syncedmem.model import Call, Input, SyncedHead
 
 if TYPE_CHECKING:
     from .ledger import Entry
-    from .oracle import Expected, Oracle
+    from .oracle import Expected, Oracle, Side
 
-__all__ = ["difference", "refusal_requirement", "success_requirement"]
+__all__ = [
+    "ADOPTIONS",
+    "READS",
+    "SIDES",
+    "WRITES",
+    "difference",
+    "head_requirement",
+    "refusal_requirement",
+    "success_requirement",
+]
 
-_ADOPTIONS = {Call.SET_CPU_DATA: "cpu", Call.SET_GPU_DATA: "gpu"}
+READS = (Call.CPU_DATA, Call.GPU_DATA)
+WRITES = (Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA)
+ADOPTIONS = (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+SIDES: dict[Call, Side] = {
+    **dict.fromkeys((Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA), "cpu"),
+    **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),
+}
+"""The side that a call is about."""
 
 _MISSING = {
     ("allocate", "cpu"): "R03-allocate-when-needed",
@@ -58,12 +74,12 @@ Kinds = Sequence[tuple[str, str]]
 
 def _counted(entry: Input, expected: Expected, wanted: Kinds, found: Kinds, before: Oracle) -> str:
     """The requirement that a missing, needless or misplaced allocator call breaks; empty if there is none."""
+    if wanted == found:
+        return ""
     if missing := list((Counter(wanted) - Counter(found)).elements()):
         return _missing_requirement(entry, missing[0])
     if extra := list((Counter(found) - Counter(wanted)).elements()):
         return _extra_requirement(entry, extra[0], expected, before)
-    if wanted == found:
-        return ""
     return "R26-release-order" if entry.call is Call.RELEASE else "R03-allocate-when-needed"
 
 
@@ -77,7 +93,7 @@ def _extra_requirement(entry: Input, call: tuple[str, str], expected: Expected, 
     operation, side = call
     if expected.refused:
         return refusal_requirement(entry, before)
-    if entry.call in _ADOPTIONS and (operation == "copy" or _ADOPTIONS[entry.call] != side):
+    if entry.call in ADOPTIONS and (operation == "copy" or SIDES[entry.call] != side):
         return "R16-adopt-keeps-other"
     if operation == "allocate":
         owner = before.cpu.owner if side == "cpu" else before.gpu.owner
@@ -107,6 +123,19 @@ def success_requirement(entry: Input, expected: Expected) -> str:
     return {Call.ASYNC_GPU_PUSH: "R21-push", Call.RELEASE: "R27-release-frees-owned"}.get(
         entry.call or Call.RELEASE, "R10-same-bytes"
     )
+
+
+def head_requirement(entry: Input, before: SyncedHead) -> str:
+    """The requirement that a wrong head after a call breaks."""
+    if entry.call in READS and before is not SyncedHead.UNINITIALIZED:
+        return "R12-read-keeps"
+    named = {
+        **dict.fromkeys(WRITES, "R13-write-makes-stale"),
+        Call.SET_CPU_DATA: "R14-adopt-host" if entry.data else "R20-null-refused",
+        Call.SET_GPU_DATA: "R15-adopt-device" if entry.data else "R20-null-refused",
+        Call.ASYNC_GPU_PUSH: "R21-push" if before is SyncedHead.HEAD_AT_CPU else "R22-push-refused",
+    }
+    return named.get(entry.call or Call.RELEASE, "R11-head")
 
 
 def _listed(calls: Sequence[Entry]) -> str:

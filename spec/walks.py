@@ -17,7 +17,7 @@ from syncedmem.model import Call, Input, inputs
 from syncedmem.model.suites import access_words
 
 from .subject import Violation
-from .suites import Fail, Move, Synchronize, make_move
+from .suites import Fail, Move, Stumble, Synchronize, make_move
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ class Walk:
 
     Attributes
     ----------
-    size : int
-        In bytes.
+    sizes : tuple of int
+        Of each memory, in bytes.
     starts : tuple of tuple of Input
         For each memory the word that brings it to its first state.
     moves : tuple of (int, Move)
         Which memory, and what to do with it.
     """
 
-    size: int
+    sizes: tuple[int, ...]
     starts: tuple[tuple[Input, ...], ...]
     moves: tuple[tuple[int, Move], ...]
 
@@ -55,19 +55,34 @@ class Walk:
 def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     """The walks of an edition whose first memory starts where a word leads."""
     calls = (*inputs(edition, null=True), Input(Call.RELEASE))
-    failing = [Fail(entry, k, partial) for entry in calls if entry.call for k in (1, 2) for partial in (False, True)]
+    failing = [
+        Fail(entry, k, partial, interrupt=False, again=again)
+        for entry in calls
+        for k in (1, 2)
+        for partial in (False, True)
+        # What a release that failed in the middle leaves is for the next release only.
+        for again in ((True,) if entry.call is Call.RELEASE else (True, False))
+        if entry.call
+    ]
+    stumbling = [Stumble(entry) for entry in calls if entry.call]
     move: st.SearchStrategy[Move] = st.one_of(
-        st.sampled_from(calls), st.sampled_from(calls), st.just(Synchronize()), st.sampled_from(failing)
+        st.sampled_from(calls),
+        st.sampled_from(calls),
+        st.just(Synchronize()),
+        st.sampled_from(failing),
+        st.sampled_from(stumbling),
     )
     start = st.sampled_from(tuple(access_words(edition).values()))
-    size = st.one_of(st.sampled_from(_SIZES), st.sampled_from(_SIZES), st.integers(1, 300), st.sampled_from(_LARGE))
+    small = st.sampled_from(_SIZES)
+    size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
-    def joined(size: int, others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
-        return Walk(size, (first, *others), tuple((k % (1 + len(others)), move) for k, move in moves))
+    def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
+        count = 1 + len(others)
+        return Walk(sizes[:count], (first, *others), tuple((k % count, move) for k, move in moves))
 
     return st.builds(
         joined,
-        size,
+        st.tuples(size, small, small),
         st.lists(start, max_size=2),
         st.lists(st.tuples(st.integers(0, 2), move), min_size=SHORTEST, max_size=LONGEST),
     )
@@ -81,10 +96,11 @@ def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
     Violation
         With the script of all memories, in the order things happened.
     """
-    size = walk.size if bench.profile == "safe" else max(walk.size, 1)  # as in suites: Caffe leaves zero bytes open
     script: list[str] = []
     trials: list[Trial] = []
-    for number, word in enumerate(walk.starts):
+    smallest = 0 if bench.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
+    for number, (word, wanted) in enumerate(zip(walk.starts, walk.sizes, strict=True)):
+        size = max(wanted, smallest)
         trials.append(_noted(script, number, None, partial(Trial, bench, size)))
         for entry in word:
             _step(script, trials, number, entry)

@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
-import pytest
-from benches import device_bench
+from typing import TYPE_CHECKING
 
-from syncedmem.spec import Kill, suite_names
+import pytest
+
+from syncedmem.spec import FAULTS, Kill
+from syncedmem.spec.faults.selftest import QUICKEST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KILLS = pytest.StashKey[dict[str, Kill]]()
+KILL = "kill"
 
 
 @pytest.fixture
-def kills(request: pytest.FixtureRequest) -> dict[str, Kill]:
-    """What became of the planted faults so far, by name."""
-    return request.config.stash.setdefault(KILLS, {})
+def report_kill(record_property: Callable[[str, object], None]) -> Callable[[Kill], None]:
+    """Notes what became of a planted fault, in a form that also comes back from another process."""
+    return lambda kill: record_property(KILL, [kill.fault.name, kill.caught, kill.missed])
+
+
+class Collector:
+    """Gathers what the reports of all processes say of planted faults."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.kills = config.stash.setdefault(KILLS, {})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a test has recorded."""
+        for name, value in report.user_properties if report.when == "call" else ():
+            if name == KILL:
+                fault, caught, missed = value  # type: ignore[misc] # as report_kill wrote it
+                self.kills[str(fault)] = Kill(FAULTS[fault], caught, tuple(missed))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the table be made in full, which takes ten times as long."""
+    parser.addoption("--every-suite", action="store_true", help="put each planted fault to every suite")
+
+
+@pytest.fixture
+def every_suite(request: pytest.FixtureRequest) -> bool:
+    """Whether each fault is put to every suite, and not only to the first that catches it."""
+    return bool(request.config.getoption("--every-suite"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a table."""
+    config.pluginmanager.register(Collector(config))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the table."""
-    found = config.stash.get(KILLS, None) or dict[str, Kill]()
-    if found:
+    if found := config.stash.get(KILLS, None):
         terminalreporter.section("planted faults, and what caught them", sep="-")
         for line in table(found):
             terminalreporter.write_line(line)
 
 
 def table(found: dict[str, Kill]) -> list[str]:
-    """One line for each fault: the requirement it breaks, and whether a suite named it, another one, or nothing."""
-    suites = suite_names(device_bench())
-    head = f"{'fault':27}{'requirement':28}" + "".join(f"{name:>10}" for name in suites)
-    rows = [f"{name:27}{kill.fault.requirement:28}{_marks(kill, suites)}" for name, kill in sorted(found.items())]
+    """One line for each fault: the requirement it breaks, and for each suite whether it named that, another or none.
+
+    Where there is nothing the suite was not run, because an earlier one had caught the fault.
+    """
+    suites = QUICKEST_FIRST
+    wide = 2 + max(len(name) for name in found)
+    head = f"{'fault':{wide}}{'requirement':28}" + "".join(f"{name:>10}" for name in suites)
+    rows = [f"{name:{wide}}{kill.fault.requirement:28}{_marks(kill, suites)}" for name, kill in sorted(found.items())]
     totals = "".join(f"{sum(name in kill.caught for kill in found.values()):>10}" for name in suites)
     killed = sum(kill.killed for kill in found.values())
-    return [head, *rows, f"{f'{killed} of {len(found)} caught; by suite':55}{totals}"]
+    return [head, *rows, f"{f'{killed} of {len(found)} caught; by suite':{wide + 28}}{totals}"]
 
 
 def _marks(kill: Kill, suites: tuple[str, ...]) -> str:
     seen = {name: "caught" if kill.caught.get(name) == kill.fault.requirement else "other" for name in kill.caught}
-    return "".join(f"{seen.get(name, '-'):>10}" for name in suites)
+    seen.update(dict.fromkeys(kill.missed, "-"))
+    return "".join(f"{seen.get(name, ''):>10}" for name in suites)

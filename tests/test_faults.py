@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from benches import device_bench, host_bench
 
-from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault
+from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault, suite_names
 from syncedmem.spec.faults.registry import Fault
+from syncedmem.spec.faults.selftest import QUICKEST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEEDS_000 = ("000:35", "000:36", "000:57", "000:59", "000:125", "000:127", "000:142", "000:236", "000:249")
 SEEDS_001 = ("001:63", "001:97", "001 never")
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_the_kit_catches(fault: Fault, kills: dict[str, Kill]) -> None:
+def test_the_kit_catches(fault: Fault, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
     """Some suite refuses it and names the requirement it breaks."""
-    kill = run_fault(fault, device_bench() if fault.bench == "device" else host_bench())
-    kills[fault.name] = kill
+    kill = run_fault(fault, device_bench() if fault.bench == "device" else host_bench(), thorough=every_suite)
+    report_kill(kill)
 
     assert kill.killed, f"{fault.name} ({fault.text}) should break {fault.requirement}, caught: {kill.caught}"
 
@@ -43,6 +48,16 @@ def test_pages_say_how_many_faults_there_are(page: str) -> None:
 
 def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:
     assert all(fault.text.endswith(".") and fault.source for fault in FAULTS.values())
+
+
+def test_every_suite_is_tried_on_a_fault() -> None:
+    """And a fault that one has named is put to the others only on request."""
+    fault = FAULTS["InitiallySynced"]
+    quick, thorough = (run_fault(fault, device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
+
+    assert set(suite_names(device_bench())) == set(QUICKEST_FIRST)
+    assert ({"cells": fault.requirement}, ()) == (quick.caught, quick.missed)
+    assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
 
 def test_a_memory_without_a_fault_is_not_caught() -> None:

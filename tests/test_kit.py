@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +25,7 @@ from benches import (
 
 from syncedmem.model import Call, Input, Mode, space
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.host import cpu_allocator
 from syncedmem.spec import (
     REQUIREMENTS,
     Bench,
@@ -34,8 +37,11 @@ from syncedmem.spec import (
     requirements_for,
     suite_names,
 )
+from syncedmem.spec.adoptions import unsuitable_host_buffers
+from syncedmem.spec.checks import everywhere, refused, started
 from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.ledger import InjectedFailure, Ledger, RecordingAllocator, StrayFree
+from syncedmem.spec.lifetimes import adopted_buffers_live
 from syncedmem.spec.oracle import Oracle, Wanted
 from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shrink
 from syncedmem.spec.trial import pattern
@@ -214,6 +220,106 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
     assert check_conformance(device_bench(Stumbles), suites=["contracts"]).violations
 
 
+# --- contracts
+
+
+def test_a_contract_is_made_in_every_state() -> None:
+    """In all 62 of a memory with a device, and in all 6 of one without."""
+    seen: list[object] = []
+    everywhere(lambda trial: seen.append(trial.state))(port_bench())
+    everywhere(lambda trial: seen.append(trial.state))(host_bench(Port))
+
+    assert (62, 6) == (len(set(seen[:62])), len(set(seen[62:])))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("gpu_data", "R36-too-small-refused: it was not refused"),
+        ("frees", "R36-too-small-refused: it was refused, but not without allocator calls"),
+        ("turns", "R32-strong-guarantee: it was refused, and yet it changed something"),
+        ("spoils", "R32-strong-guarantee: it was refused, and yet the cpu side holds 00"),
+        ("refuses", ""),
+    ],
+)
+def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: str) -> None:
+    class Careless(Port):
+        def frees(self) -> None:
+            self.free_cpu()
+            self.refuse("after all")
+
+        def turns(self) -> None:
+            self.own_cpu_data = False
+            self.refuse("after all")
+
+        def spoils(self) -> None:
+            memoryview(self.cpu_ptr)[:] = bytes(self.size)
+            self.refuse("after all")
+
+        def refuses(self) -> None:
+            self.refuse("at once")
+
+    trial = started(device_bench(Careless), WRITE, size=1)
+    attempt = partial(refused, trial, ("R36-too-small-refused", f"memory.{call}()", getattr(trial.subject, call)))
+    if not message:
+        attempt()
+        assert "# refused: memory.refuses()" == trial.script[-1]
+        return
+    with pytest.raises(Violation, match=message) as caught:
+        attempt()
+
+    assert f"memory.{call}()" == caught.value.script[-1]
+
+
+def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
+    """Only what goes wrong after refused calls and not without them is their fault."""
+    idle = everywhere(lambda _: None)
+    with pytest.raises(Violation, match="R08-copy-up: saw"):
+        idle(device_bench(FAULTS["CopiesUpOnlyOnce"].make))
+    with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
+        unsuitable_host_buffers(device_bench(FAULTS["RefusalLosesStaleSide"].make))
+
+
+def test_host_memory_need_not_be_an_array() -> None:
+    """Columns are tried only where there are arrays that have them."""
+
+    class Plain:
+        def empty(self, byte_size: int) -> Any:
+            return bytearray(byte_size)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cpu_allocator(), name)
+
+    plain: Any = Plain()
+    unsuitable_host_buffers(replace(host_bench(), host=plain))
+
+
+def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
+    class Refuses(Port):
+        def adopt_host(self, data: Any) -> Any:
+            self.refuse(f"{type(data)} is none of ours")
+
+    with pytest.raises(Violation, match="R40-kept-alive: set_cpu_data raised Refused"):
+        adopted_buffers_live(host_bench(Refuses))
+
+
+def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
+    """It may free too little, too early, or what is not its own."""
+
+    class FreesAnything(Port):
+        def __del__(self) -> None:
+            with suppress(Exception):
+                self.host.release(self.cpu_ptr)
+            super().__del__()
+
+    found = {
+        make: check_conformance(device_bench(make), suites=["contracts"]).violations[0].requirement
+        for make in (FreesAnything, FAULTS["FinaliserFreesInFlight"].make, FAULTS["NoFinaliser"].make)
+    }
+
+    assert ["R28-freed-once", "R42-in-flight-not-freed", "R55-dropped-freed"] == list(found.values())
+
+
 # --- walks
 
 
@@ -244,11 +350,11 @@ def test_the_same_seed_takes_the_same_walks() -> None:
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory1."""
     verdict = check_conformance(device_bench(FAULTS["HostWriteUnnoticed"].make), suites=["walks"])
-    walk = Walk(4, ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
+    walk = Walk((4, 9), ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
     trials = run_walk(port_bench(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
-    assert [4, 4] == [trial.size for trial in trials]
+    assert [4, 9] == [trial.size for trial in trials]
     broken = device_bench(FAULTS["HostNeverFreed"].make)
     with pytest.raises(Violation) as caught:
         run_walk(broken, walk)
@@ -258,7 +364,7 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
 def test_a_neighbour_that_changes_is_noticed() -> None:
     fault = FAULTS["ZeroesItsNeighbour"].make
     with pytest.raises(Violation, match="R53-independent"):
-        run_walk(device_bench(fault), Walk(4, ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
+        run_walk(device_bench(fault), Walk((4, 4), ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
@@ -291,7 +397,7 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
     bench = replace(port_bench(), profile="caffe")
-    trials = run_walk(bench, Walk(4, ((),), ((0, RELEASE), (0, READ))))
+    trials = run_walk(bench, Walk((4,), ((),), ((0, RELEASE), (0, READ))))
 
     assert [RELEASE] == [entry for _, entry in trials[0].visited]
 
@@ -412,7 +518,7 @@ def test_the_kth_call_fails_and_the_next_does_not() -> None:
     ledger, allocator = ledger_of()
     ptr = allocator.allocate(8)
     ptr[:] = 1
-    ledger.fail_at(1, partial=True)
+    ledger.moves.arm(1, partial=True)
 
     with pytest.raises(InjectedFailure, match="memset_zero on cpu:0 was told to fail"):
         allocator.memset_zero(ptr, 8)

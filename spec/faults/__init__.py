@@ -8,8 +8,22 @@ system that does it so.  They test the kit, and people who write a driver for a 
 from __future__ import annotations
 
 # Importing a module of faults registers them.
-from . import copies, edges, flights, ownership
+from . import adoption, copies, devices, edges, failures, flights, lifetimes, ownership
 from .registry import FAULTS, Fault
 from .selftest import Kill, kill_table, run_fault
 
-__all__ = ["FAULTS", "Fault", "Kill", "copies", "edges", "flights", "kill_table", "ownership", "run_fault"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "Kill",
+    "adoption",
+    "copies",
+    "devices",
+    "edges",
+    "failures",
+    "flights",
+    "kill_table",
+    "lifetimes",
+    "ownership",
+    "run_fault",
+]

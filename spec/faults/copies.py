@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
@@ -270,3 +271,82 @@ class ZeroesItsNeighbour(Port):
         if type(self).last is not None:
             memoryview(type(self).last)[:] = bytes(len(type(self).last))
         type(self).last = pointer
+
+
+@planted("R07-copy-down", "a hidden counter that is out of reach of short words")
+class NinetiethCopyDownSkipped(Port):
+    """The ninetieth copy down does not happen."""
+
+    copies = 0
+
+    def copy_down(self, pointer: Any) -> None:
+        self.copies += 1
+        if self.copies != 90:
+            super().copy_down(pointer)
+
+
+@planted("R10-same-bytes", "a counter of 24 bits")
+class LosesWhatIsBeyond16MiB(Port):
+    """A copy down of more than 16 MiB loses its last byte."""
+
+    def copy_down(self, pointer: Any) -> None:
+        super().copy_down(pointer)
+        if self.size > 16 << 20:
+            memoryview(pointer)[-1] ^= 255
+
+
+@planted("R10-same-bytes", "a vector loop without its remainder")
+class LosesTheRemainder(Port):
+    """A copy down of 32 bytes and more loses what is left over after whole vectors of 32."""
+
+    def copy_down(self, pointer: Any) -> None:
+        super().copy_down(pointer)
+        if self.size > 32 and self.size % 32:
+            memoryview(pointer)[-1] ^= 255
+
+
+@planted("R10-same-bytes", "a scratch buffer that all share, as long as the shortest needs it")
+class SharesAScratchThatIsTooShort(Port):
+    """A copy down goes as far as the smallest memory alive is long."""
+
+    alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
+
+    def set_up(self) -> None:
+        self.alive.add(self)
+
+    def copy_down(self, pointer: Any) -> None:
+        super().copy_down(pointer)
+        shortest = min(other.size for other in self.alive)
+        memoryview(pointer)[shortest:] = bytes(self.size - shortest)
+
+
+@planted("R46-fresh-view", "two arrays in turn, to save making them")
+class AlternatingViews(Port):
+    """cpu_data returns one of two view objects, in turn."""
+
+    def set_up(self) -> None:
+        self.pair: list[Any] = []
+
+    def host_view(self) -> Any:
+        self.pair = [super().host_view(), *self.pair] if len(self.pair) < 2 else self.pair[::-1]
+        return self.pair[0]
+
+
+@planted("R54-view-of-the-memory", "to_numpy() that copies")
+class HostViewIsACopy(Port):
+    """cpu_data returns a copy of the bytes."""
+
+    def host_view(self) -> Any:
+        return memoryview(bytes(self.cpu_ptr))
+
+
+@planted("R54-view-of-the-memory", "a snapshot on the device, taken to be safe from later writes")
+class DeviceViewIsACopy(Port):
+    """gpu_data returns a copy of the bytes, in device memory of its own."""
+
+    def gpu_data(self) -> Any:
+        view = super().gpu_data()
+        copy = self.device.empty(self.size)
+        if self.size:
+            copy.set(view.get())
+        return copy

@@ -1,9 +1,8 @@
-"""Wrong edges: failures, adopted buffers, zero bytes, views, release, and other devices."""
+"""Wrong edges: failures, sizes and views."""
 
 from __future__ import annotations
 
-import weakref
-from typing import Any, ClassVar
+from typing import Any
 
 from syncedmem.model import SyncedHead
 
@@ -106,76 +105,29 @@ class StuckAfterFailure(Port):
         self.stuck = True
 
 
-@planted("R35-own-buffer-refused", "H5: use after free in Caffe")
-class AdoptsOwnHostBuffer(Port):
-    """set_cpu_data takes the memory's own host buffer."""
+@planted("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed, and then comes the CHECK")
+class RefusalMovesHead(Port):
+    """set_cpu_data moves the head before it looks at the buffer."""
 
     def adopt_host(self, data: Any) -> Any:
-        return self.host.adopt(data, self.size)
-
-
-@planted("R35-own-buffer-refused", "H5, on the device")
-class AdoptsOwnDeviceBuffer(Port):
-    """set_gpu_data takes the memory's own device buffer."""
-
-    def adopt_device(self, data: Any) -> Any:
-        return self.device.adopt(data, self.size)
-
-
-@planted("R36-too-small-refused", "H6: Caffe knows no sizes of external buffers")
-class AdoptsTooSmall(Port):
-    """set_cpu_data takes a buffer that is too small."""
-
-    def adopt_host(self, data: Any) -> Any:
-        if isinstance(data, bytearray) and len(data) < self.size:
-            return self.host.empty(self.size)
-        return super().adopt_host(data)
-
-
-@planted("R37-read-only-refused", "H6: const is cast away")
-class AdoptsReadOnly(Port):
-    """set_cpu_data takes a read-only buffer."""
-
-    def adopt_host(self, data: Any) -> Any:
-        return super().adopt_host(bytearray(data) if isinstance(data, bytes) else data)
-
-
-@planted("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
-class AdoptsStrided(Port):
-    """set_cpu_data takes a copy of a buffer that is not contiguous."""
-
-    def adopt_host(self, data: Any) -> Any:
-        return super().adopt_host(data if getattr(data, "contiguous", True) else bytearray(data))
-
-
-@planted("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")
-class AdoptsHostAsDevice(Port):
-    """set_gpu_data takes host memory, and copies it."""
-
-    def adopt_device(self, data: Any) -> Any:
-        if isinstance(data, bytearray):
-            return self.device.empty(self.size)
-        return super().adopt_device(data)
-
-
-@planted("R40-kept-alive", "javacpp-presets#360: a temporary is collected")
-class ForgetsAdoptedBuffer(Port):
-    """set_cpu_data remembers the buffer weakly."""
-
-    remembered: Any = None
-
-    def set_cpu_data(self, data: Any) -> None:
-        super().set_cpu_data(data)
         try:
-            self.remembered = weakref.ref(data)
-        except TypeError:
-            return
-        self.cpu_ptr = None
+            return super().adopt_host(data)
+        except ValueError:
+            self.head = SyncedHead.HEAD_AT_CPU
+            raise
 
-    def host_view(self) -> Any:
-        if self.remembered is not None and self.cpu_ptr is None:
-            self.cpu_ptr = self.host.adopt(self.remembered(), self.size)
-        return super().host_view()
+
+@planted("R32-strong-guarantee", "the old pointer is let go before the new one is looked at")
+class RefusalLosesStaleSide(Port):
+    """A refused set_cpu_data forgets the memory's own stale host side."""
+
+    def adopt_host(self, data: Any) -> Any:
+        try:
+            return super().adopt_host(data)
+        except ValueError:
+            if self.head is SyncedHead.HEAD_AT_GPU:
+                self.cpu_ptr = None
+            raise
 
 
 @planted("R44-size-zero", "cudaMalloc(0), cpp 71")
@@ -202,6 +154,30 @@ class AnySize(Port):
 
     def check_size(self, size: Any) -> None:
         super().check_size(abs(size) if isinstance(size, int) else size)
+
+
+@planted("R45-bad-size-refused", "int(size) for whatever counts bytes")
+class SizeFromFloat(Port):
+    """A size that is a whole number is taken also as a float."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(int(size) if isinstance(size, float) and size.is_integer() else size)
+
+
+@planted("R45-bad-size-refused", "bool is an int")
+class SizeOfTrue(Port):
+    """True is taken for one byte."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(int(size) if isinstance(size, bool) else size)
+
+
+@planted("R45-bad-size-refused", "size_t, not ptrdiff_t; 000:66")
+class UnsignedSize(Port):
+    """A size that no address space has room for is taken because it is less than two to the 64th."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(size % (1 << 63) if isinstance(size, int) and 0 < size < 1 << 64 else size)
 
 
 @planted("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
@@ -232,44 +208,3 @@ class UnfreezableView(Port):
         view = self.host.adopt(self.cpu_ptr, self.size).view()
         view.setflags(write=False)
         return view
-
-
-@planted("R48-released-refuses", "cuda-python before Buffer.close was final")
-class WorksAfterRelease(Port):
-    """A released memory starts again."""
-
-    def enter(self) -> None:
-        if self.closed:
-            self.closed = False
-            self.head, self.cpu_ptr, self.gpu_ptr = SyncedHead.UNINITIALIZED, None, None
-
-
-@planted("R49-release-twice", "pyopencl: MemoryObject.free failed: trying to double-unref")
-class SecondReleaseFails(Port):
-    """Releasing twice raises."""
-
-    def close(self) -> None:
-        if self.closed:
-            self.refuse("released already")
-        super().close()
-
-
-@planted("R50-device-restored", "KuiperLLama: the current device is left changed")
-class LeavesDeviceChanged(Port):
-    """gpu_data makes the memory's device current and leaves it so."""
-
-    def to_gpu(self) -> None:
-        super().to_gpu()
-        entered = self.device.using()
-        entered.__enter__()
-        self.left.append(entered)  # for good: a collected context manager would be left after all
-
-    left: ClassVar[list[Any]] = []
-
-
-@planted("R51-device-check", "Caffe release builds: the check is compiled out")
-class IgnoresDeviceCheck(Port):
-    """The device check is asked for and not made."""
-
-    def check_current(self) -> None:
-        pass

@@ -19,6 +19,15 @@ class SynchronousPush(Port):
         self.copy_up(pointer)
 
 
+@planted("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize right behind it")
+class WaitsForItsPush(Port):
+    """async_gpu_push queues its copy and waits for it."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        super().push(pointer, stream)
+        self.land()
+
+
 @planted("R21-push", "003:25 leaves the head out")
 class PushKeepsHead(Port):
     """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
@@ -78,6 +87,63 @@ class WritesInFlight(Port):
         view = super().mutable_cpu_data()
         self.flight = flight
         return view
+
+
+@planted("R41-in-flight-not-written", "H3: only its own memory is waited for")
+class WritesExternalInFlight(Port):
+    """mutable_cpu_data does not wait for a push that reads a buffer of the caller's."""
+
+    def mutable_cpu_data(self) -> Any:
+        flight = self.flight
+        if not self.own_cpu_data:
+            self.flight = None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@planted("R41-in-flight-not-written", "H3: the same bytes under another name")
+class WritesSliceInFlight(Port):
+    """A push reads through a slice, and mutable_cpu_data waits for no push."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        whole = self.cpu_ptr
+        self.cpu_ptr = whole[:] if self.size else whole
+        super().push(pointer, stream)
+        self.cpu_ptr = whole
+
+    def mutable_cpu_data(self) -> Any:
+        flight, self.flight = self.flight, None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@planted("R42-in-flight-not-freed", "H3: a caller who gets his buffer back writes into it")
+class LetsGoInFlight(Port):
+    """set_cpu_data lets go of a caller's buffer that a push still reads."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        flight = self.flight
+        if not self.own_cpu_data:
+            self.flight = None
+        super().set_cpu_data(data)
+        self.flight = flight
+
+
+@planted("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
+class FreesSliceInFlight(Port):
+    """A push reads through a slice, and release waits for no push."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        whole = self.cpu_ptr
+        self.cpu_ptr = whole[:] if self.size else whole
+        super().push(pointer, stream)
+        self.cpu_ptr = whole
+
+    def close(self) -> None:
+        self.flight = None
+        super().close()
 
 
 @planted("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")

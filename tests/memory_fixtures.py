@@ -1,4 +1,4 @@
-"""Fixtures of several modules: a device of the test's own, and a memory on it."""
+"""Fixtures of several modules, as a plugin of pytest: a device of the test's own, and a memory on it."""
 
 from __future__ import annotations
 
