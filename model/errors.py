@@ -9,7 +9,7 @@ next call works (`ReleaseError` alone says otherwise, because what is freed cann
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .head import SyncedHead
@@ -33,6 +33,7 @@ __all__ = [
 
 
 _LONGEST = 80
+_SPELT_OUT: Any = (str, bytes, bytearray, list, array)
 
 
 class SyncedMemoryError(Exception):
@@ -161,12 +162,12 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _text(value: object) -> str:
+def _text(value: Any) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
     # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
-    return repr(value[:_LONGEST] if isinstance(value, str | bytes | bytearray | list | array) else value)
+    return repr(value[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)
 
 
 def said(error: BaseException) -> str:

@@ -140,11 +140,14 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def _keep(self, event: Any) -> None:
         """Keep an event until it is over, and let go of those that are."""
+        self._let_go()
+        self._copies[id(event)] = event
+
+    def _let_go(self) -> None:
+        """Let go of the events that are over, and of the host memory that they keep."""
         # Each step is one step for other threads too, and for a finaliser that copies.  A lock would be held while
         # events go, and with them host memory, whose finalisers may be anybody's.
-        earlier = list(self._copies.items())
-        self._copies[id(event)] = event
-        for key, copy in earlier:
+        for key, copy in list(self._copies.items()):
             if _is_over(copy):
                 self._copies.pop(key, None)
 
@@ -217,7 +220,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return partial(ptr.with_queue, self.queue)
 
     def record(self, stream: Any) -> Event:
-        event = _QueueEvent(cl.enqueue_marker(stream))
+        event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
         stream.flush()
         return event
 
@@ -229,10 +232,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
 
 class _QueueEvent:
-    """A marker in a queue."""
+    """A marker in a queue; `after` is called when somebody has waited for it."""
 
-    def __init__(self, marker: Any) -> None:
+    def __init__(self, marker: Any, after: Callable[[], None]) -> None:
         self.marker = marker
+        self._after = after
 
     @property
     def done(self) -> bool:
@@ -240,6 +244,7 @@ class _QueueEvent:
 
     def synchronize(self) -> None:
         self.marker.wait()
+        self._after()
 
 
 def _whole(array: Any) -> tuple[Any, int]:

@@ -200,7 +200,7 @@ def _holds_objects(view: memoryview) -> bool:
     if isinstance(owner, np.ndarray):
         return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
     if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
-        return _kind_holds_objects(type(owner))
+        return _kind_holds_objects(cast("Any", owner).__class__)
     # In a format "O" is a Python object, except in the name of a field, which stands between colons.
     return "O" in re.sub(":.*?:", "", view.format)
 

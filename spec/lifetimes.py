@@ -101,19 +101,22 @@ def _adopted_and_released(trial: Trial) -> list[Callable[[], object]]:
     """
     known, subject = len(trial.ledger.adopted), trial.subject
     hosts = [_Watched(SIZE), _Watched(SIZE)]
-    trial.script.append("memory.set_cpu_data(host_buffer)")
+    push = "" if trial.bench.device is None else "; memory.async_gpu_push(stream=memory.device.stream())"
+    trial.script.append(f"memory.set_cpu_data(host_buffer){push}")
     for buffer in hosts:
         subject.set_cpu_data(buffer)
+        if trial.bench.device is not None:
+            subject.async_gpu_push(stream=trial.bench.device.stream())
     watches: list[Callable[[], object]] = [weakref.ref(buffer) for buffer in hosts]
     if trial.bench.device is not None:
-        subject.gpu_data()
         devices = [trial.buffer("gpu", bytes(SIZE)) for _ in range(2)]
-        trial.script.append("memory.gpu_data(); memory.set_gpu_data(device_buffer); memory.cpu_data()")
+        trial.script.append("memory.set_gpu_data(device_buffer); memory.cpu_data()")
         for buffer in devices:
             subject.set_gpu_data(buffer)
         watches += [weakref.ref(buffer) for buffer in devices]
         subject.cpu_data()
     subject.close()
+    trial.ledger.flying()  # so that the ledger forgets those that have landed
     trial.script.append("memory.close(); del host_buffer, device_buffer; gc.collect()")
     return watches + trial.ledger.adopted[known:]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -32,8 +32,8 @@ class Collector:
         """Take what a test has recorded."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == KILL:
-                fault, caught, missed = value  # type: ignore[misc] # as report_kill wrote it
-                self.kills[str(fault)] = Kill(FAULTS[fault], caught, tuple(missed))
+                fault, caught, missed = cast("tuple[str, dict[str, str], list[str]]", value)
+                self.kills[fault] = Kill(FAULTS[fault], caught, tuple(missed))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

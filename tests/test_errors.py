@@ -154,3 +154,13 @@ def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
             raise KeyError("no")
 
     assert "size must be a number, got an object of type Shy" == str(InvalidArgumentError("size", Shy(), "a number"))
+
+
+def test_an_error_that_cannot_speak_is_named_by_its_type() -> None:
+    """What a device raises may be anything."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise KeyError("no")
+
+    assert "copy failed on cpu:0: Mute" == str(DeviceError("copy", "cpu:0", Mute()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.simulated_block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -295,13 +298,15 @@ def test_an_allocator_that_calls_back_from_the_finaliser_is_refused(
 def interrupted_at(k: int, call: Callable[[], object]) -> str:
     """Interrupt a call at the k-th place in the runtime where CPython looks for signals; the place, if there is one.
 
-    Those are where a function starts, where one returns, and where one written in C has returned.
+    Those are where a function starts, where one returns, and where one written in C has returned; not where a
+    generator yields.
     """
     seen, where = 0, ""
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal seen, where
-        if event in ("call", "return", "c_return") and "runtime" in frame.f_code.co_filename:
+        yields = event == "return" and frame.f_code.co_flags & inspect.CO_GENERATOR
+        if event in ("call", "return", "c_return") and not yields and "runtime" in frame.f_code.co_filename:
             seen += 1
             if seen == k:
                 where = f"{event} {frame.f_code.co_filename.rpartition('/')[2]} {frame.f_code.co_name}"
@@ -316,6 +321,21 @@ def interrupted_at(k: int, call: Callable[[], object]) -> str:
     finally:
         sys.setprofile(before)
     return where
+
+
+def acquired_elsewhere(lock: Any) -> bool:
+    """Whether another thread can have a lock."""
+    found: list[bool] = []
+
+    def acquire() -> None:
+        found.append(lock.acquire(timeout=1))
+        if found[0]:
+            lock.release()
+
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 # The gap that Python leaves: a block is allocated, and the interrupt comes before anybody else has it.
@@ -355,6 +375,7 @@ def test_an_interrupt_anywhere_leaves_a_memory_that_notices_writes_and_can_be_cl
             assert memory.cpu_data().tolist() == [5] * SIZE, where
         memory.close()
         device.check()
+        assert acquired_elsewhere(exclusive), where
         left = host.live_blocks + device.pinned_host().live_blocks + device.live_blocks
         assert left == (where in ON_THE_WAY_OUT), where
     assert k > len(before)
@@ -379,3 +400,22 @@ def test_a_host_adoption_that_is_interrupted_after_its_free_has_taken_effect(
     assert (memory.own_cpu_data, device.pinned_host().live_blocks) == (False, 0)
     memory.mutable_cpu_data()[:] = 3
     assert buffer == bytes([3]) * SIZE
+
+
+def test_a_block_that_is_gone_already_does_not_keep_a_memory_open(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a second interrupt while the first was dealt with."""
+    blocks, allocate = list[Any](), device.allocate
+
+    def note(byte_size: int) -> Any:
+        blocks.append(allocate(byte_size))
+        return blocks[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "allocate", note)
+        memory.gpu_data()
+    device.release(blocks[0])
+    memory.close()
+
+    assert (memory.closed, device.live_blocks) == (True, 0)

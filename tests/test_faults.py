@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from benches import device_bench, host_bench
 
-from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, kill_table, run_fault, suite_names
+from syncedmem.model import tour
+from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, Violation, kill_table, run_fault, suite_names
 from syncedmem.spec.faults.registry import Fault
 from syncedmem.spec.faults.selftest import QUICKEST_FIRST
+from syncedmem.spec.suites import Case, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +54,29 @@ def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:
 
 def test_every_suite_is_tried_on_a_fault() -> None:
     """And a fault that one has named is put to the others only on request."""
-    fault = FAULTS["InitiallySynced"]
+    fault = FAULTS["ShadowBuffer"]
     quick, thorough = (run_fault(fault, device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
 
     assert set(suite_names(device_bench())) == set(QUICKEST_FIRST)
     assert ({"cells": fault.requirement}, ()) == (quick.caught, quick.missed)
     assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
+
+
+def test_a_fault_is_a_wrong_memory_and_not_a_broken_class() -> None:
+    """At zero bytes and at one, in both modes, the kit finds what is wrong and never a slip in the fault itself."""
+    words = [word for word in tour() if len(word) > 1]
+    slips: list[str] = []
+    for fault in FAULTS.values():
+        bench = device_bench(fault.make) if fault.bench == "device" else host_bench(fault.make)
+        for word in words if fault.bench == "device" else tour("cpu_only"):
+            for size in (0, 1):
+                try:
+                    run_case(bench, Case(word, size))
+                except Violation as found:
+                    if "AttributeError" in found.message or "NameError" in found.message:
+                        slips.append(fault.name)
+
+    assert {"CudaFreeWithoutDevice"} == set(slips)  # for which that is the point
 
 
 def test_a_memory_without_a_fault_is_not_caught() -> None:

@@ -118,6 +118,14 @@ def test_requirements_are_numbered_once_and_have_a_source() -> None:
 # --- what it says
 
 
+def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
+    """What is reported is what was found."""
+    found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
+    bench = device_bench(FAULTS["SpoiltCopy"].make)
+
+    assert found is shrink(bench, Case((GPU_WRITE, READ, READ)), found)
+
+
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
     """The script is Python, and nothing can be left out of it."""
     verdict = check_conformance(device_bench(FAULTS["FourthPushSkipped"].make), suites=["counters"])

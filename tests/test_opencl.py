@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -363,7 +364,7 @@ def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any
 
 def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
     """It will never be complete, so nobody may wait for that alone."""
-    event: Any = opencl_module._QueueEvent(gate)  # pyright: ignore[reportPrivateUsage] -- a marker that fails at will
+    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- a marker that fails at will
     assert not event.done
     gate.set_status(-5)
 
@@ -396,3 +397,20 @@ def test_a_viewer_makes_new_arrays_over_the_same_bytes(device: Any) -> None:
     first.set(row(8))
 
     assert (3, [8] * SIZE) == (len({id(block), id(first), id(second)}), second.get().tolist())
+
+
+def test_waiting_for_a_push_lets_go_of_its_host_memory(device: Any) -> None:
+    """PyOpenCL's event keeps it, and we keep the event, but no longer than needed."""
+
+    class Buffer(bytearray):
+        __slots__ = ("__weakref__",)
+
+    buffer = Buffer(SIZE)
+    watch, stream = weakref.ref(buffer), device.stream()
+    with SyncedMemory(SIZE, device=device) as memory:
+        memory.set_cpu_data(buffer)
+        memory.async_gpu_push(stream=stream)
+    del buffer
+    gc.collect()
+
+    assert watch() is None

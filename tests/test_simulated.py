@@ -291,6 +291,14 @@ def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAl
         other.get()
 
 
+def test_freed_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device)
+    device.release(block)
+
+    with pytest.raises(ValueError, match="after it was freed"):
+        device.adopt(block, SIZE)
+
+
 def test_the_size_of_an_array_is_not_for_its_users_to_say(device: SimulatedDeviceAllocator) -> None:
     array: Any = device.empty(SIZE)
 
@@ -582,7 +590,7 @@ def test_later_work_of_the_default_stream_comes_after_an_event(device: Simulated
 
 
 def test_a_failed_operation_is_dropped_and_raised_where_somebody_waits(device: SimulatedDeviceAllocator) -> None:
-    """What was queued after it can still happen, and a call that finds it has done nothing."""
+    """What was queued after it happens, and a call that finds it has done nothing itself."""
     gone, block, stream = allocated(device), allocated(device, 1), device.stream()
     device.memset_zero(gone, SIZE, stream)
     device.memset_zero(block, SIZE, stream)
@@ -590,10 +598,28 @@ def test_a_failed_operation_is_dropped_and_raised_where_somebody_waits(device: S
     device.release(gone)
     with pytest.raises(SimulatedDeviceError, match="after it was freed"):
         device.memcpy(row(7), block, SIZE, UP)
-    assert (1, False) == (int(block.raw(1)[0]), stream.done)
+
+    assert ([0] * SIZE, True) == (block.get().tolist(), stream.done)
+
+
+def test_an_operation_that_was_interrupted_happens_when_somebody_waits_again(device: SimulatedDeviceAllocator) -> None:
+    """And one that waits for itself, by way of a finaliser, happens once."""
+    stream, seen = device.stream(), list[str]()
+
+    def operation() -> None:
+        seen.append("begun")
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+        if len(seen) == 2:
+            stream.synchronize()
+
+    stream.put(operation)
+    with pytest.raises(KeyboardInterrupt):
+        stream.synchronize()
+    assert not stream.done
     stream.synchronize()
 
-    assert [0] * SIZE == block.get().tolist()
+    assert (True, 3, 1) == (stream.done, len(seen), stream.finished)
 
 
 def moments(seed: Any) -> list[list[bool]]:
