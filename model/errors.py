@@ -162,12 +162,13 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
+    anything: Any = value
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
     # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
-    return repr(value[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)
+    return repr(anything[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)
 
 
 def said(error: BaseException) -> str:
