@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import threading
@@ -313,6 +314,7 @@ def interrupted_at(k: int, call: Callable[[], object]) -> str:
                 raise KeyboardInterrupt
 
     before = sys.getprofile()
+    gc.disable()  # the finaliser of something else must not be interrupted in place of the call
     sys.setprofile(profile)
     try:
         call()
@@ -320,6 +322,7 @@ def interrupted_at(k: int, call: Callable[[], object]) -> str:
         pass
     finally:
         sys.setprofile(before)
+        gc.enable()
     return where
 
 
