@@ -4,10 +4,11 @@
 actions do to real memory, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
 ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
-finds them by name.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
+finds them by name.  ``buffer`` is memory of one allocator with an owner.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """
 
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
+from .buffer import Buffer
 from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
 from .host import CPUDeviceAllocator
 from .memory import SyncedMemory
@@ -17,6 +18,7 @@ from .simulation import SimulatedStream, using_device
 
 __all__ = [
     "DEVICE_NAMES",
+    "Buffer",
     "CPUDeviceAllocator",
     "DeviceAllocator",
     "DeviceReport",

@@ -21,13 +21,14 @@ from syncedmem.model import (
 
 from .allocator import DeviceAllocator, MemcpyKind
 from .failures import where_of
-from .flight import Drain, Push
+from .flight import queue_copy
 from .host import cpu_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .allocator import Pointer
+    from .flight import Push
 
 __all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Sides"]
 
@@ -178,15 +179,11 @@ def _copy_to_gpu(change: Change) -> None:
 
 
 def _copy_to_gpu_async(change: Change) -> None:
-    device, stream, ends = change.sides.device, change.argument, (change.cpu, change.gpu)
-    # Whatever happens from here on, a copy that may be on its way is known and can be waited for.
-    change.push = Push(device, Drain(device, stream), ends)
-    try:
-        device.memcpy(*ends, change.size, MemcpyKind.CPU2CUDA, stream)
-    except Exception:
-        change.push = None  # a call that raises has queued nothing
-        raise
-    change.push = Push(device, device.record(stream), ends)
+    def keep(push: Push | None) -> None:
+        change.push = push
+
+    ends = change.cpu, change.gpu
+    queue_copy(change.sides.device, ends, change.size, MemcpyKind.CPU2CUDA, change.argument, keep)
 
 
 def _adopt_gpu(change: Change) -> None:

@@ -9,9 +9,11 @@ from .allocator import DeviceAllocator, MemcpyKind
 from .failures import reporting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .allocator import Event, Pointer
 
-__all__ = ["Drain", "Push"]
+__all__ = ["Drain", "Push", "queue_copy"]
 
 
 class Push:
@@ -38,6 +40,13 @@ class Push:
         self._ends = ends
         self.failed = False
 
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to wait for, as far as the device can tell."""
+        with suppress(Exception):
+            return bool(self._event.done)
+        return False
+
     def wait(self) -> None:
         """Block until the copy has happened.
 
@@ -50,8 +59,7 @@ class Push:
             try:
                 self._event.synchronize()
             except Exception:
-                with suppress(Exception):
-                    self.failed = bool(self._event.done)
+                self.failed = self.over
                 raise
 
     def precede(self) -> bool:
@@ -66,6 +74,30 @@ class Push:
                 return False
             self._device.order_after(self._event)
             return True
+
+
+def queue_copy(  # noqa: PLR0913 -- a copy has two ends, a size, a direction and a stream
+    device: DeviceAllocator,
+    ends: tuple[Pointer, Pointer],
+    byte_size: int,
+    kind: MemcpyKind,
+    stream: Any,
+    keep: Callable[[Push | None], None],
+) -> None:
+    """Queue a copy so that whoever must wait for it can, whatever happens.
+
+    Parameters
+    ----------
+    keep : callable
+        Told of the push before anything is queued, of None if nothing was, and of the push with its own event.
+    """
+    keep(Push(device, Drain(device, stream), ends))
+    try:
+        device.memcpy(*ends, byte_size, kind, stream)
+    except Exception:
+        keep(None)  # a call that raises has queued nothing
+        raise
+    keep(Push(device, device.record(stream), ends))
 
 
 class Drain:

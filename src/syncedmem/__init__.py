@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         using_mode,
     )
     from .runtime import (
+        Buffer,
         CPUDeviceAllocator,
         DeviceAllocator,
         SimulatedDeviceAllocator,
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AllocationError",
     "Bench",
+    "Buffer",
     "BufferMismatchError",
     "CPUDeviceAllocator",
     "ClosedMemoryError",
@@ -78,6 +80,7 @@ __all__ = [
 _ROOMS = {
     "AllocationError": "model",
     "Bench": "spec",
+    "Buffer": "runtime",
     "BufferMismatchError": "model",
     "CPUDeviceAllocator": "runtime",
     "ClosedMemoryError": "model",

@@ -1,0 +1,285 @@
+"""`Buffer`: bytes on one device, with an owner (``004_5979a102caedf1b7.txt`` lines 7-11).
+
+The seed asks for memory that is given back by itself when nobody uses it any more, and stops before it says
+how; KuiperLLama, which it describes, has ``base::Buffer`` (kuiper/include/base/buffer.h).  This is that class,
+with its ownership, and without what is wrong in it: see the errata in docs/allocators.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any, Never, Self, cast
+
+from syncedmem.model import (
+    AllocationError,
+    BufferMismatchError,
+    InvalidArgumentError,
+    InvalidSizeError,
+    ReleaseError,
+    SyncedMemoryError,
+)
+
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_byte_size
+from .failures import reporting, where_of
+from .flight import queue_copy
+from .host import cpu_allocator
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .allocator import Pointer
+    from .flight import Push
+
+__all__ = ["Buffer"]
+
+
+class Buffer:
+    """Bytes on one device: its own, allocated and released by it, or external, which it never releases.
+
+    Parameters
+    ----------
+    byte_size : int
+        In bytes; zero is legal and allocates nothing.
+    allocator : DeviceAllocator or None
+        Where the bytes come from and go back to.  With it and without `ptr` they are allocated at once, contents
+        undefined.  Without either there is nothing, until somebody makes another buffer.
+    ptr : array or None
+        Memory that is there already, at least `byte_size` bytes.
+    use_external : bool
+        `ptr` is somebody else's: it is kept alive and never released.  Otherwise it is what `allocator` has
+        allocated, and becomes this buffer's to release.
+
+    Raises
+    ------
+    InvalidSizeError, InvalidArgumentError
+        If `byte_size` is no size, `allocator` no allocator, or `ptr` is to be released and there is no allocator.
+    BufferMismatchError
+        If `ptr` is too small, read-only, not contiguous, or not memory of the allocator's device.
+    AllocationError
+        If there is no room.
+    """
+
+    __slots__ = ("__weakref__", "_allocator", "_byte_size", "_external", "_flights", "_lock", "_ptr")
+
+    def __init__(
+        self,
+        byte_size: int = 0,
+        allocator: DeviceAllocator | None = None,
+        ptr: Any = None,
+        *,
+        use_external: bool = False,
+    ) -> None:
+        self._ptr: Pointer = None  # before anything can fail, for the finaliser
+        if allocator is not None and (isinstance(allocator, type) or not hasattr(allocator, "allocate")):
+            raise InvalidArgumentError("allocator", allocator, "an allocator, or None")
+        self._byte_size = check_byte_size(byte_size)
+        self._allocator = allocator
+        self._external = False
+        self._flights: list[Push] = []
+        self._lock = threading.RLock()
+        if ptr is not None:
+            self._take(ptr, use_external)
+        elif allocator is not None:
+            self.allocate()
+
+    def _take(self, ptr: Any, use_external: bool) -> None:
+        if self._allocator is None and not use_external:
+            raise InvalidArgumentError("allocator", None, "an allocator, which ptr came from and can go back to")
+        try:
+            # Looking at it checks it: the size, the kind, the device.
+            view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
+        except ValueError as error:
+            raise BufferMismatchError("Buffer", ptr, str(error)) from None
+        # What is to be released must be the very array that was allocated, and not a view of it.
+        self._ptr, self._external = (view, True) if use_external else (ptr, False)
+
+    def allocate(self) -> bool:
+        """Allocate the bytes anew, contents undefined; what was there is released, if it was ours, or let go.
+
+        Returns
+        -------
+        bool
+            Whether there is memory now; False for a buffer of zero bytes.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no allocator.
+        AllocationError
+            If there is no room for old and new at once.
+        ReleaseError
+            If what was there cannot be released.  After an error the buffer is as it was.
+        """
+        with self._lock:
+            if self._allocator is None:
+                raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
+            fresh = self._allocated(self._allocator)
+            try:
+                self._release()
+            except BaseException:
+                self._allocator.release(fresh)
+                raise
+            self._ptr, self._external = fresh, False
+            return fresh is not None
+
+    def _allocated(self, allocator: DeviceAllocator) -> Pointer:
+        try:
+            return allocator.allocate(self._byte_size)
+        except SyncedMemoryError:
+            raise
+        except MemoryError as error:
+            raise AllocationError(where_of(allocator), self._byte_size, str(error)) from error
+
+    def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
+        """Copy all bytes of another buffer to the beginning of this one, from whatever device it is on.
+
+        Parameters
+        ----------
+        source : Buffer
+            At most as long as this one.
+        stream : stream or None
+            Of the device that one of the two is on.  With it the copy is queued, and both buffers wait for it
+            before they give their memory back; without, it is done on return.  Between two devices that cannot
+            reach each other bytes go by way of the host, and are there on return in any case.
+        need_sync : bool
+            Wait for the whole device.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `source` is no buffer, or one of the two has no memory.
+        InvalidSizeError
+            If `source` is longer than this buffer; KuiperLLama copies what fits and says nothing.
+        """
+        if not isinstance(source, Buffer):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidArgumentError("source", source, "a Buffer")
+        size = source.byte_size
+        if size > self._byte_size:
+            raise InvalidSizeError(size, self._byte_size)
+        for argument, buffer in (("source", source), ("this buffer", self)):
+            if buffer.ptr is None and size:
+                raise InvalidArgumentError(argument, buffer, "a buffer with memory")
+        if size == 0:
+            return
+        first, second = sorted((self, source), key=id)  # so that two threads that copy back and forth cannot deadlock
+        with first._lock, second._lock:  # noqa: SLF001 -- of this class
+            self._copy(source, size, stream, need_sync)
+
+    def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
+        down, up = source.device_type is not DeviceType.CPU, self.device_type is not DeviceType.CPU
+        there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
+        if up and down and not self._reaches(source):
+            # No copy between these two: by way of the host, which both can reach.
+            host = cpu_allocator().empty(size)
+            with reporting("copy_from", source.allocator):
+                cast("Any", source.allocator).memcpy(source.ptr, host, size, MemcpyKind.CUDA2CPU)
+            with reporting("copy_from", there):
+                there.memcpy(host, self._ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
+            return
+        kind = MemcpyKind(2 * down + up)  # its numbers are two bits: where from, and where to
+        with reporting("copy_from", there):
+            if stream is None or not (up or down):
+                there.memcpy(source.ptr, self._ptr, size, kind, None, need_sync)
+                return
+            there.check_stream(stream)
+            earlier = [(buffer, buffer._pending()) for buffer in (self, source)]  # noqa: SLF001 -- of this class
+
+            def keep(push: Push | None) -> None:
+                for buffer, pending in earlier:
+                    buffer._flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
+
+            queue_copy(there, (source.ptr, self._ptr), size, kind, stream, keep)
+            if need_sync:
+                self._flights[-1].wait()
+
+    def _pending(self) -> list[Push]:
+        """The copies that may still be on their way."""
+        return [flight for flight in self._flights if not flight.over]
+
+    def _reaches(self, source: Buffer) -> bool:
+        """Whether this buffer's device can copy from the other one's memory."""
+        allocator: Any = self._allocator
+        try:
+            allocator.adopt(source.ptr, source.byte_size)
+        except ValueError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Release what is ours, once copies in flight have happened; external memory is let go.  Twice is harmless.
+
+        Raises
+        ------
+        ReleaseError, DeviceError
+            If memory cannot be released, or a copy cannot be waited for; it is still ours.
+        """
+        with self._lock:
+            self._release()
+
+    def _release(self) -> None:
+        for flight in self._flights:
+            if not flight.failed:  # that is told once, and is no reason to keep the memory
+                flight.wait()
+        self._flights = []
+        if self._ptr is not None and not self._external and self._allocator is not None:
+            try:
+                self._allocator.release(self._ptr)
+            except Exception as error:
+                raise ReleaseError("release", where_of(self._allocator), error) from error
+        self._ptr = None
+        self._external = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_ptr", None) is None:
+            return
+        try:
+            self._release()
+        except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
+            warnings.warn(f"{self._byte_size} bytes of a Buffer leaked: {error}", ResourceWarning, stacklevel=2)
+
+    @property
+    def ptr(self) -> Any:
+        """The memory itself, as an array of the device's kind; None if there is none."""
+        return self._ptr
+
+    @property
+    def byte_size(self) -> int:
+        """The length in bytes."""
+        return self._byte_size
+
+    @property
+    def allocator(self) -> DeviceAllocator | None:
+        """Where the memory comes from, or None."""
+        return self._allocator
+
+    @property
+    def device_type(self) -> DeviceType:
+        """The kind of device the memory is on; unknown if there is neither allocator nor memory."""
+        if self._allocator is not None:
+            return self._allocator.device_type
+        return DeviceType.UNKNOWN if self._ptr is None else DeviceType.CPU
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the memory is somebody else's."""
+        return self._external
+
+    def __len__(self) -> int:
+        return self._byte_size
+
+    def __repr__(self) -> str:
+        kind = "no memory" if self._ptr is None else "external" if self._external else "owned"
+        where = self.device_type.name.lower() if self._allocator is None else where_of(self._allocator)
+        return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise TypeError("a Buffer owns memory and cannot be copied or pickled; use copy_from()")

@@ -1,0 +1,265 @@
+"""`Buffer`: seed 004's memory with an owner, on every device of this machine."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from benches import SIZE, devices
+
+from syncedmem.model import (
+    AllocationError,
+    BufferMismatchError,
+    InvalidArgumentError,
+    InvalidSizeError,
+    ReleaseError,
+    SyncedMemoryError,
+)
+from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
+from syncedmem.runtime.host import cpu_allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALLOCATORS: list[Any] = [CPUDeviceAllocator(), *devices(), SimulatedDeviceAllocator(2)]
+
+
+def name_of(allocator: Any) -> str:
+    """As a test is called."""
+    return str(allocator.name)
+
+
+def holding(value: int, allocator: Any, size: int = SIZE) -> Buffer:
+    """A buffer that is full of one value."""
+    buffer, content = Buffer(size, allocator), np.full(size, value, np.uint8)
+    buffer.copy_from(Buffer(size, None, content, use_external=True))
+    return buffer
+
+
+def shown(buffer: Buffer) -> list[int]:
+    """What a buffer holds."""
+    host = np.zeros(buffer.byte_size, np.uint8)
+    Buffer(buffer.byte_size, None, host, use_external=True).copy_from(buffer)
+    return host.tolist()
+
+
+@pytest.mark.parametrize("to", ALLOCATORS, ids=name_of)
+@pytest.mark.parametrize("from_", ALLOCATORS, ids=name_of)
+def test_bytes_are_copied_between_any_two_devices(from_: Any, to: Any) -> None:
+    """In the direction that the two devices say, by way of the host where there is no other."""
+    source, target = holding(7, from_), holding(0, to, SIZE + 2)
+    target.copy_from(source, need_sync=True)
+
+    assert [7] * SIZE + [0, 0] == shown(target)
+    assert [7] * SIZE == shown(source)
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=name_of)
+def test_what_is_its_own_is_released_once(allocator: Any) -> None:
+    """At close, at the end of a with block, or when nobody uses it any more."""
+    before = allocator.live_blocks
+    closed = Buffer(SIZE, allocator)
+    closed.close()
+    closed.close()
+    with Buffer(SIZE, allocator) as inside:
+        owned = (inside.is_external, inside.ptr is not None, allocator.live_blocks - before)
+    dropped = Buffer(SIZE, allocator)
+    del dropped
+
+    assert (False, True, 1) == owned
+    assert (None, None, before) == (closed.ptr, inside.ptr, allocator.live_blocks)
+
+
+def test_external_memory_is_used_and_never_released(device: SimulatedDeviceAllocator) -> None:
+    block = device.allocate(SIZE)
+    with Buffer(SIZE, device, block, use_external=True) as buffer:
+        buffer.copy_from(holding(9, CPUDeviceAllocator()))
+        external = buffer.is_external
+
+    assert (True, 1, [9] * SIZE) == (external, device.live_blocks, block.get().tolist() if block else None)
+
+
+def test_a_block_can_be_handed_over(device: SimulatedDeviceAllocator) -> None:
+    """Then it is the buffer's to release."""
+    block = device.allocate(SIZE)
+    buffer = Buffer(SIZE, device, block)
+    owned = (buffer.is_external, buffer.ptr is block, buffer.device_type)
+    buffer.close()
+
+    assert ((False, True, DeviceType.SIMULATED), 0) == (owned, device.live_blocks)
+
+
+def test_allocating_anew_releases_what_was_there(device: SimulatedDeviceAllocator) -> None:
+    """KuiperLLama's allocate() forgets the old pointer."""
+    buffer = holding(3, device)
+    first = buffer.ptr
+    again = buffer.allocate()
+
+    assert (True, 1, True) == (again, device.live_blocks, buffer.ptr is not first)
+    external = Buffer(SIZE, device, device.empty(SIZE), use_external=True)
+    assert (True, False, 2) == (external.allocate(), external.is_external, device.live_blocks)
+
+
+def test_zero_bytes_allocate_nothing_and_copy(device: SimulatedDeviceAllocator) -> None:
+    empty, nothing = Buffer(0, device), Buffer()
+    holding(1, device).copy_from(empty)
+    empty.copy_from(nothing)
+
+    assert (None, False, 0) == (empty.ptr, empty.allocate(), len(empty))
+    assert (DeviceType.UNKNOWN, None) == (nothing.device_type, nothing.allocator)
+
+
+def test_a_buffer_that_cannot_be_allocated_anew_is_as_it_was() -> None:
+    """There is no room for both, or the old block cannot go."""
+    small = SimulatedDeviceAllocator(capacity=SIZE + 8)
+    buffer = holding(5, small)
+    with pytest.raises(AllocationError, match="bytes are in use"):
+        buffer.allocate()
+    roomy = SimulatedDeviceAllocator()
+    other = holding(6, roomy)
+    roomy.fail_at(1, "release")
+    with pytest.raises(ReleaseError, match="release failed on simulated:0"):
+        other.allocate()
+
+    assert ([5] * SIZE, [6] * SIZE, 1) == (shown(buffer), shown(other), roomy.live_blocks)
+
+
+def test_any_memory_error_is_an_allocation_error() -> None:
+    class Full(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            raise MemoryError(f"{byte_size} is too much")
+
+    with pytest.raises(AllocationError, match="cannot allocate 48 bytes on cpu:0: 48 is too much"):
+        Buffer(SIZE, Full())
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: Buffer(-1), InvalidSizeError, "got -1"),
+        (lambda: Buffer("16"), InvalidArgumentError, "got '16'"),  # type: ignore[arg-type] # the point
+        (lambda: Buffer(16, "cpu"), InvalidArgumentError, "allocator must be an allocator, or None, got 'cpu'"),  # type: ignore[arg-type] # the point
+        (lambda: Buffer(16, CPUDeviceAllocator), InvalidArgumentError, "allocator must be an allocator"),  # type: ignore[arg-type] # the point
+        (lambda: Buffer(16, None, bytearray(16)), InvalidArgumentError, "which ptr came from"),
+        (lambda: Buffer(16).allocate(), InvalidArgumentError, "an allocator, to allocate with, got None"),
+        (lambda: Buffer(16, None, bytearray(15), use_external=True), BufferMismatchError, "it has 15 bytes, and 16"),
+        (lambda: Buffer(16, cpu_allocator(), bytes(16), use_external=True), BufferMismatchError, "read-only"),
+        (
+            lambda: Buffer(16, SimulatedDeviceAllocator(), bytearray(16), use_external=True),
+            BufferMismatchError,
+            "it is not memory of simulated:0",
+        ),
+        (lambda: Buffer(4).copy_from(b"1234"), InvalidArgumentError, "source must be a Buffer"),  # type: ignore[arg-type] # the point
+        (lambda: Buffer(4).copy_from(Buffer(5)), InvalidSizeError, "between 0 and 4 bytes, got 5"),
+        (lambda: Buffer(4).copy_from(Buffer(4)), InvalidArgumentError, "source must be a buffer with memory"),
+        (
+            lambda: Buffer(4).copy_from(Buffer(4, cpu_allocator())),
+            InvalidArgumentError,
+            "this buffer must be a buffer with memory, got <Buffer 4 bytes on unknown, no memory>",
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_the_value_in_it(
+    make: Callable[[], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_a_queued_copy_is_waited_for_before_memory_goes(device: SimulatedDeviceAllocator) -> None:
+    """On either side of it; and buffers that are read again and again do not pile up what is over."""
+    stream, source = device.stream(), holding(4, cpu_allocator())
+    target = Buffer(SIZE, device)
+    for _ in range(3):
+        target.copy_from(source, stream=stream)
+        stream.synchronize()
+    target.copy_from(source, stream=stream)
+    pending = (stream.done, len(source._flights), len(target._flights))  # pyright: ignore[reportPrivateUsage] -- the list itself
+    source.close()
+
+    assert ((False, 1, 1), True, [4] * SIZE) == (pending, stream.done, shown(target))
+    target.copy_from(holding(5, cpu_allocator()), stream=stream, need_sync=True)
+    assert stream.done
+    target.close()
+    device.check()
+    assert device.live_blocks == 0
+
+
+def test_between_host_buffers_a_stream_has_no_meaning() -> None:
+    source, target = holding(8, cpu_allocator()), holding(0, cpu_allocator())
+    target.copy_from(source, stream=object())
+
+    assert [8] * SIZE == shown(target)
+
+
+def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
+    """What is no stream of the device is refused; a copy that fails is reported, and forgotten."""
+    source, target, stream = holding(1, cpu_allocator()), Buffer(SIZE, device), device.stream()
+    with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
+        target.copy_from(source, stream=3)
+    device.fail_at(1, "memcpy")
+    with pytest.raises(Exception, match="told to fail"):
+        target.copy_from(source, stream=stream)
+
+    assert ([], []) == (target._flights, source._flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
+
+
+def test_a_copy_that_failed_on_its_way_is_told_once(device: SimulatedDeviceAllocator) -> None:
+    """And is no reason to keep the memory."""
+    block = device.allocate(SIZE)
+    target = Buffer(SIZE, device, block, use_external=True)
+    source = holding(1, cpu_allocator())
+    target.copy_from(source, stream=device.stream())
+    device.release(block)
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        source.close()
+    source.close()
+    target.close()
+
+    assert (None, None) == (source.ptr, target.ptr)
+
+
+def test_two_threads_may_copy_back_and_forth(device: SimulatedDeviceAllocator) -> None:
+    """Neither waits for the other for ever."""
+    one, other = holding(1, device), holding(1, device)
+
+    def work(first: Buffer, second: Buffer) -> None:
+        for _ in range(200):
+            first.copy_from(second)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert not any(thread.is_alive() for thread in threads)
+    assert [1] * SIZE == shown(one) == shown(other)
+
+
+def test_a_finaliser_that_fails_warns(device: SimulatedDeviceAllocator) -> None:
+    buffer = Buffer(SIZE, device)
+    device.fail_at(1, "release")
+
+    with pytest.warns(ResourceWarning, match="48 bytes of a Buffer leaked: release failed on simulated:0"):
+        del buffer
+        gc.collect()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copying_the_object_is_refused(device: SimulatedDeviceAllocator, duplicate: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        duplicate(Buffer(SIZE, device))
+
+
+def test_repr_says_where_and_whose(device: SimulatedDeviceAllocator) -> None:
+    external = Buffer(4, None, bytearray(4), use_external=True)
+
+    assert "<Buffer 4 bytes on cpu, external>" == repr(external)
+    assert "<Buffer 48 bytes on simulated:0, owned>" == repr(Buffer(SIZE, device))
+    assert "<Buffer 0 bytes on unknown, no memory>" == repr(Buffer())
