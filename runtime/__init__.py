@@ -4,7 +4,9 @@
 actions do to real memory, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
 ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
-finds them by name.  ``buffer`` is memory of one allocator with an owner.  CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
+finds them by name.  ``buffer`` is memory of one allocator with an owner.
+
+CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """
 
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
