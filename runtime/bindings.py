@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Sides"]
 
 
-# A plain integer: an IntFlag takes ten times as long to test.
+# Looked up once: a plain integer, because an IntFlag takes ten times as long to test, and members of an enum,
+# because getting at them takes as long as a call.
 _PINNED = int(Fact.CPU_MALLOC_USE_CUDA)
+_UP, _DOWN = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
 
 
 class Sides:
@@ -155,7 +157,7 @@ def _zero_cpu(change: Change) -> None:
 
 
 def _copy_to_cpu(change: Change) -> None:
-    change.sides.device.memcpy(change.gpu, change.cpu, change.size, MemcpyKind.CUDA2CPU)
+    change.sides.device.memcpy(change.gpu, change.cpu, change.size, _DOWN)
 
 
 def _adopt_cpu(change: Change) -> None:
@@ -175,7 +177,7 @@ def _zero_gpu(change: Change) -> None:
 
 
 def _copy_to_gpu(change: Change) -> None:
-    change.sides.device.memcpy(change.cpu, change.gpu, change.size, MemcpyKind.CPU2CUDA)
+    change.sides.device.memcpy(change.cpu, change.gpu, change.size, _UP)
 
 
 def _copy_to_gpu_async(change: Change) -> None:
@@ -183,7 +185,7 @@ def _copy_to_gpu_async(change: Change) -> None:
         change.push = push
 
     ends = change.cpu, change.gpu
-    queue_copy(change.sides.device, ends, change.size, MemcpyKind.CPU2CUDA, change.argument, keep)
+    queue_copy(change.sides.device, ends, change.size, _UP, change.argument, keep)
 
 
 def _adopt_gpu(change: Change) -> None:

@@ -160,7 +160,8 @@ class Performer:
                 return work(*arguments)
             finally:
                 self._busy = False
-                self._make_ready()
+                if not (self._check_device or self._closed):
+                    self._make_ready()
 
     def _access(self, accessor: int) -> Any:
         """Perform an accessor that may have something to do, and make its view."""
@@ -354,15 +355,17 @@ class Performer:
         return read_cpu, write_cpu, read_gpu, write_gpu
 
     def _make_ready(self) -> None:
-        """Give each accessor that has nothing left to do its maker."""
-        if self._check_device or self._closed:
-            return
+        """Give each accessor that has nothing left to do its maker; so far none has one."""
         read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
         makers, landed = self._makers, self._push is None
-        self._read_cpu = makers[0] if read_cpu else None
-        self._write_cpu = makers[1] if write_cpu else None
-        self._read_gpu = makers[2] if read_gpu and landed else None
-        self._write_gpu = makers[3] if write_gpu and landed else None
+        if read_cpu:
+            self._read_cpu = makers[0]
+        if write_cpu:
+            self._write_cpu = makers[1]
+        if read_gpu and landed:
+            self._read_gpu = makers[2]
+        if write_gpu and landed:
+            self._write_gpu = makers[3]
 
 
 def _frozen(array: HostArray) -> HostArray:

@@ -215,6 +215,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
         return ptr.as_read_only()
 
+    def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
+        return ptr.viewer()
+
     def using(self) -> AbstractContextManager[None]:
         return using_device(self.ordinal)
 

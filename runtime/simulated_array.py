@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .pointers import HostArray
     from .simulated_block import Block
     from .simulation import SimulatedStream, Space
@@ -96,7 +99,12 @@ class SimulatedArray:
 
     def view(self) -> Self:
         """A new array object over the same bytes."""
-        return type(self)(self._space, self._block, self._offset, self._size, read_only=self._read_only)
+        return self.viewer()()
+
+    def viewer(self) -> Callable[[], Self]:
+        """What `view` does, ready to be done often."""
+        kind, read_only = type(self), self._read_only
+        return partial(kind, self._space, self._block, self._offset, self._size, read_only=read_only)
 
     def as_read_only(self) -> Self:
         """A new array object over the same bytes that cannot be written through."""
