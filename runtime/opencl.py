@@ -246,9 +246,9 @@ class _QueueEvent:
         self._after()
 
 
-def _again(kind: type, attributes: dict[str, Any]) -> Any:
+def _again(kind: Any, attributes: dict[str, Any]) -> Any:
     """An array like one that is there: a shallow copy, as Array.with_queue() makes one, in a fifth of the time."""
-    array: Any = object.__new__(kind)
+    array = kind.__new__(kind)
     vars(array).update(attributes)
     return array
 
