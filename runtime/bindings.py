@@ -6,7 +6,6 @@ action has succeeded, so a failed call has nothing to restore, only fresh alloca
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import (
@@ -20,7 +19,7 @@ from syncedmem.model import (
 )
 
 from .allocator import DeviceAllocator, MemcpyKind
-from .failures import where_of
+from .failures import attempt, warn_of_leak, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
 
@@ -115,37 +114,25 @@ class Change:
         self.argument = self.push = None
         self._new = ()
 
-    def undo(self) -> None:
-        """Give back what this call allocated; what cannot be given back is reported as leaked.
+    def undo(self, error: BaseException) -> None:
+        """Give back what this call allocated, because it ends with `error`; what cannot be given back is reported.
 
         A queued copy is waited for first, because it uses that memory.  If that fails the memory is left
         to the copy, and `push` says that it is still on its way.
         """
         stuck = self._land()
-        for allocator, ptr in self._new:
-            problem = stuck or _attempt(allocator.release, ptr)
-            if problem is not None:
-                message = f"{self.size} bytes leaked on {where_of(allocator)}: {problem}"
-                warnings.warn(message, ResourceWarning, stacklevel=5)
+        problems = [(where_of(it), stuck or attempt(it.release, ptr)) for it, ptr in self._new]
+        for where, problem in problems:
+            if problem:
+                warn_of_leak(f"{self.size} bytes leaked on {where}: {problem}", error)
 
-    def _land(self) -> Exception | None:
+    def _land(self) -> str:
         """Wait for a queued copy; why it may still be on its way, if it may."""
-        if self.push is None:
-            return None
-        stuck = _attempt(self.push.wait)
-        if stuck is not None and not self.push.failed:
+        stuck = "" if self.push is None else attempt(self.push.wait)
+        if self.push is not None and stuck and not self.push.failed:
             return stuck
         self.push = None
-        return None
-
-
-def _attempt(act: Callable[..., object], *arguments: object) -> Exception | None:
-    """Do something on the way out of a call that is failing already; the error it ended with, if any."""
-    try:
-        act(*arguments)
-    except Exception as error:  # noqa: BLE001 -- reported by the caller
-        return error
-    return None
+        return ""
 
 
 def _allocate_cpu(change: Change) -> None:
@@ -206,7 +193,7 @@ def _release(change: Change, allocator: DeviceAllocator, ptr: Pointer) -> None:
         change.freed = False
         raise ReleaseError("release", where_of(allocator), error) from error
     except BaseException:
-        _attempt(allocator.release, ptr)  # given back or not?  now it is
+        attempt(allocator.release, ptr)  # given back or not?  now it is
         raise
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import threading
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
     ReleaseError,
     SyncedMemoryError,
 )
+from syncedmem.model.errors import said
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_byte_size
-from .failures import reporting, where_of
+from .failures import attempt, reporting, warn_of_leak, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
 
@@ -70,6 +73,8 @@ class Buffer:
         *,
         use_external: bool = False,
     ) -> None:
+        if hasattr(self, "_ptr"):
+            raise TypeError("a Buffer is initialised once; make another one")
         self._ptr: Pointer = None  # before anything can fail, for the finaliser
         if allocator is not None and (isinstance(allocator, type) or not hasattr(allocator, "allocate")):
             raise InvalidArgumentError("allocator", allocator, "an allocator, or None")
@@ -89,8 +94,12 @@ class Buffer:
         try:
             # Looking at it checks it: the size, the kind, the device.
             view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
+        except SyncedMemoryError:
+            raise
         except ValueError as error:
             raise BufferMismatchError("Buffer", ptr, str(error)) from None
+        except Exception as error:
+            raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # What is to be released must be the very array that was allocated, and not a view of it.
         self._ptr, self._external = (view, True) if use_external else (ptr, False)
 
@@ -117,19 +126,28 @@ class Buffer:
             fresh = self._allocated(self._allocator)
             try:
                 self._release()
-            except BaseException:
-                self._allocator.release(fresh)
+            except Exception as error:
+                if problem := attempt(self._allocator.release, fresh):
+                    message = f"{self._byte_size} bytes leaked on {where_of(self._allocator)}: {problem}"
+                    warn_of_leak(message, error)
                 raise
-            self._ptr, self._external = fresh, False
+            except BaseException:
+                self._ptr = fresh  # an interrupt: what was there is gone, so the rest is done first
+                raise
+            self._ptr = fresh
             return fresh is not None
 
     def _allocated(self, allocator: DeviceAllocator) -> Pointer:
         try:
-            return allocator.allocate(self._byte_size)
-        except SyncedMemoryError:
+            with reporting("allocate", allocator):
+                fresh = allocator.allocate(self._byte_size)
+        except DeviceError as error:
+            if isinstance(error.__cause__, MemoryError):
+                raise AllocationError(where_of(allocator), self._byte_size, str(error.__cause__)) from error
             raise
-        except MemoryError as error:
-            raise AllocationError(where_of(allocator), self._byte_size, str(error)) from error
+        if fresh is None and self._byte_size:
+            raise AllocationError(where_of(allocator), self._byte_size, "the allocator returned None")
+        return fresh
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
         """Copy all bytes of another buffer to the beginning of this one, from whatever device it is on.
@@ -151,6 +169,8 @@ class Buffer:
             If `source` is no buffer, or one of the two has no memory.
         InvalidSizeError
             If `source` is longer than this buffer; KuiperLLama copies what fits and says nothing.
+        DeviceError
+            If the copy fails.  One that was queued and could not be recorded happens nevertheless.
         """
         if not isinstance(source, Buffer):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("source", source, "a Buffer")
@@ -160,15 +180,18 @@ class Buffer:
         for argument, buffer in (("source", source), ("this buffer", self)):
             if buffer.ptr is None and size:
                 raise InvalidArgumentError(argument, buffer, "a buffer with memory")
-        if size == 0:
-            return
         first, second = sorted((self, source), key=id)  # so that two threads that copy back and forth cannot deadlock
         with first._lock, second._lock:  # noqa: SLF001 -- of this class
             self._copy(source, size, stream, need_sync)
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
-        down, up = source.device_type is not DeviceType.CPU, self.device_type is not DeviceType.CPU
+        host_side = (DeviceType.CPU, DeviceType.UNKNOWN)
+        down, up = source.device_type not in host_side, self.device_type not in host_side
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
+        if size == 0:
+            with reporting("copy_from", there):
+                there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
+            return
         if up and down and not self._reaches(source):
             # No copy between these two: by way of the host, which both can reach.
             host = cpu_allocator().empty(size)
@@ -190,12 +213,11 @@ class Buffer:
                     buffer._flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
 
             queue_copy(there, (source.ptr, self._ptr), size, kind, stream, keep)
-            if need_sync:
-                self._flights[-1].wait()
+            there.memcpy(None, None, 0, kind, stream, need_sync)
 
     def _pending(self) -> list[Push]:
         """The copies that may still be on their way."""
-        return [flight for flight in self._flights if not flight.over]
+        return [flight for flight in self._flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
         """Whether this buffer's device can copy from the other one's memory."""
@@ -217,16 +239,24 @@ class Buffer:
         with self._lock:
             self._release()
 
-    def _release(self) -> None:
+    def _land(self) -> None:
+        """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
         for flight in self._flights:
-            if not flight.failed:  # that is told once, and is no reason to keep the memory
+            if not flight.failed:
                 flight.wait()
         self._flights = []
+
+    def _release(self) -> None:
+        self._land()
         if self._ptr is not None and not self._external and self._allocator is not None:
             try:
                 self._allocator.release(self._ptr)
             except Exception as error:
                 raise ReleaseError("release", where_of(self._allocator), error) from error
+            except BaseException:
+                attempt(self._allocator.release, self._ptr)  # given back or not?  now it is
+                self._ptr = None
+                raise
         self._ptr = None
         self._external = False
 
@@ -242,6 +272,8 @@ class Buffer:
         if getattr(self, "_ptr", None) is None:
             return
         try:
+            with suppress(SyncedMemoryError):
+                self._land()
             self._release()
         except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
             warnings.warn(f"{self._byte_size} bytes of a Buffer leaked: {error}", ResourceWarning, stacklevel=2)

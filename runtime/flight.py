@@ -41,6 +41,15 @@ class Push:
         self.failed = False
 
     @property
+    def landed(self) -> bool:
+        """Whether the copy has happened, as far as can be told without waiting."""
+        with suppress(Exception):
+            if self._event.done:
+                self._event.synchronize()
+                return True
+        return False
+
+    @property
     def over(self) -> bool:
         """Whether there is nothing to wait for, as far as the device can tell."""
         with suppress(Exception):
@@ -70,7 +79,7 @@ class Push:
         DeviceError
         """
         with reporting("ordering after the push", self._device):
-            if self._event.done:
+            if self._event.done or isinstance(self._event, Drain):  # which is nothing that a device can wait for
                 return False
             self._device.order_after(self._event)
             return True

@@ -12,7 +12,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import Call, ClosedMemoryError, DeviceError, Fact, SyncedHead
+from syncedmem.model import EFFECTS, Action, Call, ClosedMemoryError, Fact, SyncedHead, SyncedMemoryError
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size
@@ -228,11 +228,15 @@ class SyncedMemory(Performer):
         self._busy = True  # an allocator that calls back from here must not get in
         self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
         try:
-            with suppress(DeviceError):
+            with suppress(SyncedMemoryError):
                 self._land()  # a push that failed is no reason to keep its memory
             self._release()
         except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
             message = f"{self._size} bytes of a SyncedMemory leaked: {error}"
+            # The host side is left behind, and the device side tried, which may be the other one.
+            self._state &= ~int(EFFECTS[Action.FREE_CPU].clears)
+            with suppress(Exception):
+                self._release()
             warnings.warn(message, ResourceWarning, stacklevel=2)
         finally:
             self._busy = False

@@ -214,6 +214,8 @@ class Performer:
         if not cell.actions and accessor is not None:
             with reporting(_VIEWING, self._where):
                 view = self._makers[accessor]()
+            if accessor == WRITE_CPU:
+                self._push = None  # it has landed, or failed, which no longer matters
             self._state = after
             return view
         change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, after, argument)
@@ -225,14 +227,17 @@ class Performer:
                 view = None if accessor is None else makers[accessor]()
         except BaseException as error:
             if not change.freed:
-                change.undo()
-                self._push = change.push or self._push
+                try:
+                    change.undo(error)
+                finally:
+                    self._push = change.push or self._push
                 raise
             # What is freed cannot be undone.  A call that frees comes with its views made, and nothing follows
             # a declared free that could fail: this is an interrupt, and it waits until the call has taken effect.
             self._actions[cell.actions[-1]](change)
             interrupt = error
-        push = change.push or self._push
+        # An accessor may have come after a push without waiting; for other calls it is over, failed or not.
+        push = change.push or (None if accessor is None else self._push)
         # Nothing can fail or be interrupted among these: there is no call in them.
         self._cpu, self._gpu, self._makers, self._last = change.cpu, change.gpu, cast("Makers", makers), change
         self._push, self._state = push, after
@@ -265,7 +270,7 @@ class Performer:
                     self._state &= ~int(EFFECTS[action].clears)
         self._closed = True
         self._makers = _NO_MAKERS
-        self._cpu = self._gpu = self._last = None
+        self._cpu = self._gpu = self._last = self._push = None
         self._state = FRESH
 
     # --- what is refused
@@ -335,11 +340,10 @@ class Performer:
     def _land(self) -> None:
         """Wait until a push is over, before its bytes are freed, overwritten or copied again.
 
-        That it failed is told once; its bytes are not needed here.
+        That it failed is told once; its bytes are not needed here.  It is forgotten when the call takes effect.
         """
-        if self._push is not None:
-            if not self._push.failed:
-                self._push.wait()
+        if self._push is not None and not self._push.failed:
+            self._push.wait()
             self._push = None
 
     # --- views
@@ -360,7 +364,7 @@ class Performer:
         makers, landed = self._makers, self._push is None
         if read_cpu:
             self._read_cpu = makers[0]
-        if write_cpu:
+        if write_cpu and landed:
             self._write_cpu = makers[1]
         if read_gpu and landed:
             self._read_gpu = makers[2]

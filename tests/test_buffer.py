@@ -15,6 +15,7 @@ from benches import SIZE, devices
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
     ReleaseError,
@@ -263,3 +264,121 @@ def test_repr_says_where_and_whose(device: SimulatedDeviceAllocator) -> None:
     assert "<Buffer 4 bytes on cpu, external>" == repr(external)
     assert "<Buffer 48 bytes on simulated:0, owned>" == repr(Buffer(SIZE, device))
     assert "<Buffer 0 bytes on unknown, no memory>" == repr(Buffer())
+
+
+class Odd(CPUDeviceAllocator):
+    """A host allocator that answers what it is told to."""
+
+    answer: Any = None
+
+    def allocate(self, byte_size: int) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        del byte_size
+
+    def adopt(self, buffer: object, byte_size: int) -> Any:
+        del buffer, byte_size
+        raise self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (RuntimeError("bus"), DeviceError, "allocate failed on cpu:0: RuntimeError: bus"),
+        (None, AllocationError, "cannot allocate 48 bytes on cpu:0: the allocator returned None"),
+    ],
+)
+def test_whatever_an_allocator_raises_is_of_the_family(answer: Any, error: type[Exception], text: str) -> None:
+    odd = Odd()
+    odd.answer = answer
+
+    with pytest.raises(error, match=text):
+        Buffer(SIZE, odd)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(OSError("no"), BufferMismatchError), (AllocationError("here", 1), AllocationError)]
+)
+def test_whatever_looking_at_memory_raises_is_of_the_family(answer: Exception, error: type[Exception]) -> None:
+    odd = Odd()
+    odd.answer = answer
+
+    with pytest.raises(error):
+        Buffer(SIZE, odd, bytearray(SIZE), use_external=True)
+
+
+def test_a_buffer_is_initialised_once(device: SimulatedDeviceAllocator) -> None:
+    buffer = Buffer(SIZE, device)
+
+    with pytest.raises(TypeError, match="initialised once"):
+        buffer.__init__(SIZE, device)  # type: ignore[misc] # the point of the test
+    buffer.close()
+    assert device.live_blocks == 0
+
+
+@pytest.mark.parametrize("name", ["close", "allocate"])
+def test_an_interrupt_while_memory_goes_back_waits_until_it_has_gone(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Then the buffer holds what it would have held."""
+    buffer, release = Buffer(SIZE, device), device.release
+
+    def release_and_interrupt(ptr: Any) -> None:
+        release(ptr)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "release", release_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(buffer, name)()
+
+    assert ((buffer.ptr is not None), device.live_blocks) == (name == "allocate", name == "allocate")
+    buffer.close()
+    assert device.live_blocks == 0
+
+
+def test_what_can_neither_be_released_nor_given_back_is_reported(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer = Buffer(SIZE, device)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("dead")
+
+    with monkeypatch.context() as patch, pytest.warns(ResourceWarning, match="48 bytes leaked on simulated:0: Runtime"):
+        patch.setattr(device, "release", fail)
+        with pytest.raises(ReleaseError):
+            buffer.allocate()
+
+    buffer.close()
+    assert (buffer.ptr, device.live_blocks) == (None, 1)
+
+
+def test_a_finaliser_frees_what_a_lost_copy_used(device: SimulatedDeviceAllocator) -> None:
+    """And a copy that was lost is told even if another was queued behind it."""
+    block, stream = device.allocate(SIZE), device.stream()
+    target, source = Buffer(SIZE, device, block, use_external=True), Buffer(SIZE, device)
+    source.copy_from(holding(1, cpu_allocator()))
+    target.copy_from(source, stream=stream)
+    device.release(block)
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        stream.synchronize()
+    target.copy_from(source, stream=stream)
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        target.close()
+    del source, target
+
+    assert device.live_blocks == 0
+
+
+def test_waiting_for_the_device_is_done_whatever_the_size(device: SimulatedDeviceAllocator) -> None:
+    stream, other = device.stream(), device.stream()
+    holding(1, device).copy_from(Buffer(0), need_sync=True)
+    target, source = Buffer(SIZE, device), holding(2, cpu_allocator())
+    target.copy_from(source, stream=stream)
+    Buffer(0, device).copy_from(Buffer(0, device), need_sync=True)
+    done = stream.done
+    target.copy_from(source, stream=stream)
+    target.copy_from(source, stream=other, need_sync=True)
+
+    assert (True, True, True) == (done, stream.done, other.done)

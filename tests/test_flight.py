@@ -12,7 +12,9 @@ from syncedmem.model import (
     DeviceError,
     IllegalCallError,
     InvalidArgumentError,
+    ReleaseError,
     SyncedHead,
+    SyncedMemoryError,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
@@ -335,3 +337,62 @@ def test_a_push_that_can_neither_be_undone_nor_waited_for_stays_in_flight(
     monkeypatch.undo()
     memory.set_cpu_data(bytearray(SIZE))
     assert stream.done
+
+
+def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bytes are still lost after a close() that could not free the host side."""
+    device: Any = lost.device
+
+    def fail(_: object) -> None:
+        raise RuntimeError("dead")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device.pinned_host(), "release", fail)
+        for error, call in ((DeviceError, lost.close), (ReleaseError, lost.close), (DeviceError, lost.gpu_data)):
+            with pytest.raises(error):
+                call()
+
+    assert lost.head is SyncedHead.SYNCED
+    lost.close()
+
+
+def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by an accessor that has nothing else to do; and a reader of the device side copies anew behind it."""
+    filled(memory)
+    stream, memcpy = device.stream(), device.memcpy
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("dead")
+
+    def copy_then_die(*arguments: Any, **options: Any) -> None:
+        memcpy(*arguments, **options)
+        monkeypatch.setattr(device, "memcpy", fail)
+
+    monkeypatch.setattr(device, "memcpy", copy_then_die)
+    monkeypatch.setattr(device, "record", fail)
+    with pytest.warns(ResourceWarning, match="leaked"), pytest.raises(DeviceError, match="dead"):
+        memory.async_gpu_push(stream=stream)
+    monkeypatch.undo()
+    pending = stream.done
+    memory.mutable_cpu_data()[:] = 8
+
+    assert (pending, stream.done) == (False, True)
+    assert memory.gpu_data().get().tolist() == [8] * SIZE
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_finaliser_frees_what_a_push_into_lost_memory_used(device: SimulatedDeviceAllocator, stuck: bool) -> None:
+    """Whatever kind of error the device has for it."""
+    block, memory = device.allocate(SIZE), SyncedMemory(SIZE, device=device)
+    memory.set_gpu_data(block)
+    filled(memory)
+    memory.async_gpu_push(stream=device.stream())
+    device.release(block)
+    if stuck:
+        with pytest.raises(SyncedMemoryError, match="after it was freed"):
+            memory.close()
+    del memory
+
+    assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
