@@ -97,6 +97,14 @@ def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
     assert not check_conformance(device_bench(unsafe), suites=["cells"]).passed
 
 
+@pytest.mark.parametrize("fault", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
+def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(fault: str) -> None:
+    """As it is in Caffe, whose only caller waits; so a memory that does not is as good there."""
+    careless = FAULTS[fault].make
+
+    check_conformance(replace(device_bench(careless), profile="caffe"), steps=300).require()
+
+
 def test_every_requirement_can_be_checked_on_some_bench() -> None:
     """And each bench leaves out exactly what it has no use for."""
     device, host = set(requirements_for(device_bench())), set(requirements_for(host_bench()))
