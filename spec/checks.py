@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input, using_mode
+from syncedmem.model import Call, Input
 from syncedmem.model.suites import access_words
 
 from .subject import Bench, Violation
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-__all__ = ["SIZE", "Refusable", "everywhere", "raw", "refused", "require", "started", "write_raw"]
+    from .script import Script
+
+__all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "require", "started"]
 
 SIZE = 48
-_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 _UNCHANGED = "R32-strong-guarantee"
 _ATTRIBUTES = ("head", "size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 
-Refusable = tuple[str, str, "Callable[[], object]"]
-"""A requirement, the line that reports show, and a call that has to raise."""
+Contract = Callable[[Bench], Iterable[Trial]]
+"""A check: it gives the memories it was made with, so that their calls are counted."""
+
+
+class Refusable(NamedTuple):
+    """A call that has to raise.
+
+    Attributes
+    ----------
+    requirement : str
+        What it breaks if it does not.
+    call : str
+        As the script has it.
+    buffer : str
+        What the call's ``buffer`` is to be.
+    within : str
+        A context manager to make it in.
+    """
+
+    requirement: str
+    call: str
+    buffer: str = ""
+    within: str = ""
 
 
 def require(trial: Trial, holds: bool, requirement: str, message: str) -> None:
@@ -33,31 +56,34 @@ def require(trial: Trial, holds: bool, requirement: str, message: str) -> None:
     Violation
     """
     if not holds:
-        raise Violation(requirement, message, tuple(trial.script))
+        raise trial.violation(requirement, message)
 
 
-def started(bench: Bench, *word: Input, size: int = SIZE) -> Trial:
+def started(
+    bench: Bench, *word: Input, size: int = SIZE, script: Script | None = None, check_device: bool = False
+) -> Trial:
     """A memory that was brought to a state."""
-    trial = Trial(bench, size)
+    trial = Trial(bench, size, script=script, check_device=check_device)
     for entry in word:
         trial.perform(entry)
     return trial
 
 
-def everywhere(check: Callable[[Trial], None]) -> Callable[[Bench], None]:
+def everywhere(check: Callable[[Trial], None], *, check_device: bool = False) -> Contract:
     """A contract of a check: made in every state there is, and then the memory must work as if nothing had been."""
 
     @wraps(check)
-    def contract(bench: Bench) -> None:
+    def contract(bench: Bench) -> Iterator[Trial]:
         for word in access_words(bench.edition).values():
-            trial = started(bench, *word)
+            trial = started(bench, *word, check_device=check_device)
             check(trial)
             try:
                 _use(trial)
             except Violation as found:
                 _use(started(bench, *word))  # what is wrong anyway was not done by the refused calls
-                message = f"after calls that were refused: {found}"
+                message = f"after calls that were refused: {found.requirement}: {found.message}"
                 raise Violation(_UNCHANGED, message, found.script) from found
+            yield trial
 
     return contract
 
@@ -76,27 +102,20 @@ def refused(trial: Trial, *calls: Refusable) -> None:
     ------
     Violation
     """
-    for requirement, line, call in calls:
-        trial.script.append(line)
+    for requirement, call, buffer, within in calls:
+        if buffer:
+            trial.script.run(f"buffer = {buffer}")
         before, called = _seen(trial), _called(trial)
-        _raises(trial, requirement, call)
+        raised = trial.script.call(call, trial.mode, within=within).raised
+        if raised is None:
+            raise trial.violation(requirement, "it was not refused")
         require(trial, _called(trial) == called, requirement, "it was refused, but not without allocator calls")
         require(trial, _seen(trial) == before, _UNCHANGED, "it was refused, and yet it changed something")
         try:
             trial.compare_untouched()
         except Violation as found:
             raise Violation(_UNCHANGED, f"it was refused, and yet {found.message}", found.script) from found
-        # A script that went through a refusal would end there.
-        trial.script[-1] = f"# refused: {line}"
-
-
-def _raises(trial: Trial, requirement: str, call: Callable[[], object]) -> None:
-    try:
-        with using_mode(trial.mode):
-            call()
-    except Exception:  # noqa: BLE001 -- a subject refuses with whatever it likes
-        return
-    require(trial, False, requirement, "it was not refused")
+        trial.script.expect(raised)
 
 
 def _called(trial: Trial) -> tuple[object, ...]:
@@ -108,21 +127,3 @@ def _called(trial: Trial) -> tuple[object, ...]:
 def _seen(trial: Trial) -> list[object]:
     """What a memory says of itself."""
     return [] if trial.oracle.released else [getattr(trial.subject, name, None) for name in _ATTRIBUTES]
-
-
-def raw(bench: Bench, array: Any, size: int) -> bytes:
-    """The first bytes of a device array, fetched by the bench."""
-    scratch, device = bench.host.empty(size), _device(bench)
-    device.memcpy(array, scratch, size, _DEVICE_TO_HOST)
-    return bytes(memoryview(scratch))
-
-
-def write_raw(bench: Bench, array: Any, content: bytes) -> None:
-    """Overwrite the first bytes of a device array."""
-    scratch, device = bench.host.empty(len(content)), _device(bench)
-    memoryview(scratch)[:] = content
-    device.memcpy(scratch, array, len(content), _HOST_TO_DEVICE)
-
-
-def _device(bench: Bench) -> Any:
-    return bench.device

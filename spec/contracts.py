@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
 from syncedmem.model.suites import tour
 
 from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS
-from .checks import SIZE, Refusable, everywhere, refused, started
-from .ledger import RecordingAllocator
+from .checks import SIZE, Contract, Refusable, everywhere, refused, started
 from .lifetimes import LIFETIMES
+from .script import Script
+from .subject import Violation
 from .suites import SUITES, Case, Fail, Move, run_case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator, Iterable, Iterator
 
     from .subject import Bench
     from .trial import Trial
@@ -33,17 +33,14 @@ _SHORT = 3
 """Failures are looked at after words up to this length; every allocator call of every kind of call is among them."""
 
 
-def bad_sizes(bench: Bench) -> Trial:
+def bad_sizes(bench: Bench) -> Iterator[Trial]:
     """Sizes no memory can have are refused when it is made (R45)."""
-    trial = started(bench)
-    host = RecordingAllocator(bench.host, trial.ledger, "cpu")
-    device = None if bench.device is None else RecordingAllocator(bench.device, trial.ledger, "gpu")
-    beyond = sys.maxsize + 1
-    bad: tuple[Any, ...] = (-1, -beyond, -(1 << 70), beyond, 2 * beyond, 1.5, 5.0, "5", b"5", None, True, [5])
-    make: Any = bench.make
+    trial, beyond = started(bench), sys.maxsize + 1
+    bad: tuple[object, ...] = (-1, -beyond, -(1 << 70), beyond, 2 * beyond, 1.5, 5.0, "5", b"5", None, True, [5])
     for size in bad:
-        refused(trial, ("R45-bad-size-refused", f"make({size!r})", partial(make, size, host=host, device=device)))
-    return trial
+        refused(trial, Refusable("R45-bad-size-refused", f"bench.make({size!r}, host=host, device=device)"))
+    trial.finish()
+    yield trial
 
 
 @everywhere
@@ -51,23 +48,26 @@ def bad_streams(trial: Trial) -> None:
     """What is no stream of the device is not pushed on, wherever a push is legal (R52)."""
     if trial.oracle.head is not SyncedHead.HEAD_AT_CPU:
         return
-    streams: list[tuple[str, object]] = [(repr(stream), stream) for stream in (None, 0, "stream")]
-    streams.append(("object()", object()))
+    streams = ["None", "0", "'stream'", "object()"]
     if trial.bench.elsewhere is not None:
-        streams.append(("other_device.stream()", trial.bench.elsewhere.stream()))
-    for text, stream in streams:
-        push = partial(trial.subject.async_gpu_push, stream=stream)
-        refused(trial, ("R52-bad-stream-refused", f"memory.async_gpu_push(stream={text})", push))
+        streams.append("bench.elsewhere.stream()")
+    push = "memory.async_gpu_push(stream=buffer)"
+    refused(trial, *(Refusable("R52-bad-stream-refused", push, stream) for stream in streams))
 
 
-def elsewhere(bench: Bench) -> None:
+def elsewhere(bench: Bench) -> Iterator[Trial]:
     """While another device is current the memory works on its own, and leaves that current, failing or not (R50)."""
     if bench.elsewhere is None:
         return
     failing = [case for case in SUITES["failures"](bench) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
-    with bench.elsewhere.using():
-        for case in (*(Case(word, SIZE) for word in tour(bench.edition)), *failing):
-            run_case(bench, case)
+    for case in (*(Case(word, SIZE) for word in tour(bench.edition)), *failing):
+        try:
+            with bench.elsewhere.using():
+                trial = run_case(bench, case)
+        except Violation as found:
+            script = ("with bench.elsewhere.using():", *(f"    {line}" for line in found.script))
+            raise Violation(found.requirement, found.message, script) from found
+        yield trial
 
 
 def _plain(move: Move) -> bool:
@@ -75,39 +75,34 @@ def _plain(move: Move) -> bool:
     return isinstance(move, Fail) and move == Fail(move.entry, move.k)
 
 
-def device_check(bench: Bench) -> None:
+def device_check(bench: Bench) -> Iterable[Trial]:
     """With the check on, every call is refused while another device is current, and works again after (R51)."""
-    if bench.check_device and bench.elsewhere is not None:
-        make: Any = bench.make
-        _checks_device(replace(bench, make=partial(make, check_device=True)))
+    return _checks_device(bench) if bench.check_device and bench.elsewhere is not None else ()
 
 
-@everywhere
+@partial(everywhere, check_device=True)
 def _checks_device(trial: Trial) -> None:
     """Make every call that would be legal here while another device is current."""
-    subject, device, other = trial.subject, cast("Any", trial.bench.device), cast("Any", trial.bench.elsewhere)
-    calls: list[tuple[str, Callable[[], object]]] = [
-        ("cpu_data()", subject.cpu_data),
-        ("mutable_cpu_data()", subject.mutable_cpu_data),
-        ("gpu_data()", subject.gpu_data),
-        ("mutable_gpu_data()", subject.mutable_gpu_data),
-        ("set_cpu_data(host_buffer)", partial(subject.set_cpu_data, bytearray(SIZE))),
-        ("set_gpu_data(device_buffer)", partial(subject.set_gpu_data, device.empty(SIZE))),
-        ("close()", subject.close),
+    calls = [
+        ("cpu_data()", ""),
+        ("mutable_cpu_data()", ""),
+        ("gpu_data()", ""),
+        ("mutable_gpu_data()", ""),
+        ("set_cpu_data(buffer)", f"bytearray({SIZE})"),
+        ("set_gpu_data(buffer)", f"bench.device.empty({SIZE})"),
+        ("close()", ""),
     ]
     if trial.oracle.head is SyncedHead.HEAD_AT_CPU:
-        calls.append(("async_gpu_push(stream=stream)", partial(subject.async_gpu_push, stream=device.stream())))
-    found: list[Refusable] = [
-        ("R51-device-check", f"memory.{text}  # another device is current", call) for text, call in calls
-    ]
-    with other.using():
-        refused(trial, *found)
+        calls.append(("async_gpu_push(stream=buffer)", "bench.device.stream()"))
+    other = "bench.elsewhere.using()"
+    refused(trial, *(Refusable("R51-device-check", f"memory.{call}", buffer, other) for call, buffer in calls))
 
 
-def several_at_once(bench: Bench) -> None:
+def several_at_once(bench: Bench) -> Iterable[Trial]:
     """What is done to one memory leaves its neighbours alone (R53)."""
     word = (_WRITE, _GPU_READ, _ADOPT, _GPU_WRITE, _READ) if bench.device is not None else (_WRITE, _ADOPT, _READ)
-    trials = [started(bench, *word[:length]) for length in range(len(word))]
+    script = Script(bench)
+    trials = [started(bench, *word[:length], script=script) for length in range(len(word))]
     for entry in word:
         for trial in trials:
             trial.perform(entry)
@@ -117,6 +112,7 @@ def several_at_once(bench: Bench) -> None:
         trial.finish()
         for other in trials:
             other.compare_untouched()
+    return trials
 
 
 @contextmanager
@@ -126,19 +122,19 @@ def _in_mode(trial: Trial, mode: Mode) -> Generator[None]:
     trial.mode = before
 
 
-def mode_between(bench: Bench) -> Trial:
+def mode_between(bench: Bench) -> Iterator[Trial]:
     """Memory is freed as it was allocated although the mode has changed in between (R25)."""
-    trial = started(bench)
     for mode in Mode:
         trial = started(bench)
         with _in_mode(trial, mode):
             trial.perform(_WRITE)
         with _in_mode(trial, Mode.CPU if mode is Mode.GPU else Mode.GPU):
             trial.perform(_ADOPT)
-    return trial
+        trial.finish()
+        yield trial
 
 
-CONTRACTS: tuple[Callable[[Bench], Trial | None], ...] = (
+CONTRACTS: tuple[Contract, ...] = (
     *ADOPTIONS,
     *LIFETIMES,
     bad_sizes,
@@ -147,7 +143,7 @@ CONTRACTS: tuple[Callable[[Bench], Trial | None], ...] = (
 )
 """The checks that every bench can be put to."""
 
-DEVICE_CONTRACTS: tuple[Callable[[Bench], Trial | None], ...] = (
+DEVICE_CONTRACTS: tuple[Contract, ...] = (
     *DEVICE_ADOPTIONS,
     bad_streams,
     elsewhere,

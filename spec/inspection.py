@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Input, Mode, SyncedHead, using_mode
+from syncedmem.model import Call, Input, Mode, SyncedHead
 
-from .ledger import Ledger, RecordingAllocator
+from .contents import fetch
 from .oracle import Copy, Oracle, Side
-from .subject import Bench, Subject, Violation
+from .script import Script
+from .subject import Violation
 from .verdict import READS, SIDES, WRITES, difference, head_requirement, refusal_requirement, success_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .ledger import Entry
+    from .ledger import Entry, Ledger
     from .oracle import Expected
+    from .subject import Bench, Subject
 
 __all__ = ["Inspection"]
 
 _SHOWN = 16
-_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 
 
 class Inspection:
@@ -37,41 +38,50 @@ class Inspection:
         In bytes.
     mode : Mode
         The mode in which the subject is made.
+    script : Script, optional
+        The script to go on with, where several memories live at once.
+    check_device : bool
+        Make the subject with ``check_device=True``.
 
     Attributes
     ----------
     ledger : Ledger
     oracle : Oracle
         What must be the case now.
-    script : list of str
-        What was done, as Python.
-    subject : Subject
+    name : str
+        What the script calls the memory.
     """
 
-    def __init__(self, bench: Bench, size: int, mode: Mode) -> None:
+    def __init__(
+        self, bench: Bench, size: int, mode: Mode, *, script: Script | None = None, check_device: bool = False
+    ) -> None:
         self.bench = bench
-        self.ledger = Ledger()
         self.mode = mode
         self.oracle = Oracle(size, bench.device is not None)
-        self.script: list[str] = [f"memory = {bench.made_by.format(size=size)}"]
+        self.script = script or Script(bench)
         self._external: dict[Side, Any] = {}
         self._views: dict[Call, list[Any]] = {}
         self._lasting: dict[Side, Any] = {}  # a view to read of each side, over the memory that is there now
-        host = RecordingAllocator(bench.host, self.ledger, "cpu")
-        device = None if bench.device is None else RecordingAllocator(bench.device, self.ledger, "gpu")
-        with using_mode(mode):
-            self.subject: Subject = self._make(host, device)
+        self.name, self.ledger_name, host, device = map(self.script.fresh, ("memory", "ledger", "host", "device"))
+        self.script.run(f"{self.ledger_name}, {host}, {device} = recorded(bench)")
+        self.ledger: Ledger = self.script.names[self.ledger_name]
+        options = ", check_device=True" if check_device else ""
+        self._make(f"bench.make({size}, host={host}, device={device}{options})")
         self._require(not self.ledger.entries, "R01-lazy", "making a memory called its allocators")
         self._compare_head("R02-uninitialized")
         self._compare_flags()
 
-    def _make(self, host: Any, device: Any) -> Subject:
-        try:
-            return self.bench.make(self.size, host=host, device=device)
-        except Exception as error:
+    def _make(self, expression: str) -> None:
+        error = self.script.call(expression, self.mode, keep=self.name).raised
+        if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
-            requirement = "R01-lazy" if self.size else "R44-size-zero"
-            raise Violation(requirement, message, tuple(self.script)) from error
+            raise self.violation("R01-lazy" if self.size else "R44-size-zero", message) from error
+
+    @property
+    def subject(self) -> Subject:
+        """The memory itself."""
+        subject: Subject = self.script.names[self.name]
+        return subject
 
     @property
     def size(self) -> int:
@@ -87,9 +97,13 @@ class Inspection:
         """Whether more is asked than Caffe promises."""
         return self.bench.profile == "safe"
 
+    def violation(self, requirement: str, message: str) -> Violation:
+        """A violation with the script that led to it."""
+        return Violation(requirement, message, self.script.complete())
+
     def _require(self, holds: bool, requirement: str, message: str) -> None:
         if not holds:
-            raise Violation(requirement, message, tuple(self.script))
+            raise self.violation(requirement, message)
 
     # --- what a call did
 
@@ -235,17 +249,7 @@ class Inspection:
         return any(self.ledger.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
 
     def _get(self, side: Side, pointer: Any) -> bytes:
-        if side == "cpu" or not self.size:
-            return bytes(memoryview(pointer).cast("B")) if side == "cpu" else b""
-        scratch = self.bench.host.empty(self.size)
-        self._device.memcpy(pointer, scratch, self.size, _DEVICE_TO_HOST)
-        return bytes(memoryview(scratch))
-
-    def _put(self, array: Any, content: bytes) -> None:
-        if content:
-            scratch = self.bench.host.empty(len(content))
-            memoryview(scratch)[:] = content
-            self._device.memcpy(scratch, array, len(content), _HOST_TO_DEVICE)
+        return bytes(memoryview(pointer).cast("B")) if side == "cpu" else fetch(self.bench, pointer, self.size)
 
 
 def _shown(side: Side, view: Any) -> bytes:

@@ -8,13 +8,15 @@ making a view).  They are how the kit sees what a memory does without asking it.
 from __future__ import annotations
 
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from .oracle import Side
+    from .subject import Bench
 
 __all__ = [
     "Allocator",
@@ -25,6 +27,7 @@ __all__ = [
     "Ledger",
     "RecordingAllocator",
     "StrayFree",
+    "recorded",
 ]
 
 _TO_DEVICE, _TO_HOST = 1, 2  # MemcpyKind.CPU2CUDA and MemcpyKind.CUDA2CPU of every allocator
@@ -108,9 +111,14 @@ class Fuse:
         self._left = 0
         self._error: type[BaseException] = InjectedFailure
 
-    def arm(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> None:
-        """Make the k-th call from now fail, counting from 1; 0 disarms."""
+    @contextmanager
+    def armed(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> Generator[None]:
+        """Inside the block the k-th call fails, counting from 1."""
         self._left, self._error, self.partial, self.blown = k, error, partial, ""
+        try:
+            yield
+        finally:
+            self._left = 0
 
     def count(self, call: str, half: Callable[[], object] | None = None) -> None:
         """Count a call, and fail if it is the one; `half` does it halfway."""
@@ -297,3 +305,10 @@ class RecordedEvent:
         """Block until it has."""
         self._steps.count("waiting")
         self.inner.synchronize()
+
+
+def recorded(bench: Bench) -> tuple[Ledger, RecordingAllocator, RecordingAllocator | None]:
+    """A new ledger, and the allocators of a bench that write into it: for the host, and for the device if any."""
+    ledger = Ledger()
+    device = None if bench.device is None else RecordingAllocator(bench.device, ledger, "gpu")
+    return ledger, RecordingAllocator(bench.host, ledger, "cpu"), device

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["REQUIREMENTS", "Profile", "Requirement"]
 
 Profile = Literal["caffe", "safe"]
-Needs = Literal["anything", "device", "no device", "device check"]
+Needs = Literal["anything", "device", "no device", "another device", "device check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Requirement:
     text : str
     source : str
         Where it comes from.
-    needs : {"anything", "device", "no device", "device check"}
+    needs : {"anything", "device", "no device", "another device", "device check"}
         What a bench must offer for the requirement to be testable.
     """
 
@@ -126,7 +126,7 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
 _PROFILES: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (("caffe", _CAFFE), ("safe", _SAFE))
 
 _NEEDS_DEVICE = (
-    "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R50 R52".split()  # noqa: SIM905 -- a list of numbers reads best so
+    "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split()  # noqa: SIM905 -- a list of numbers reads best so
 )
 
 
@@ -134,6 +134,8 @@ def _needs(identifier: str) -> Needs:
     number = identifier.partition("-")[0]
     if number == "R30":
         return "no device"
+    if number == "R50":
+        return "another device"
     if number == "R51":
         return "device check"
     return "device" if number in _NEEDS_DEVICE else "anything"

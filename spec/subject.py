@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .requirements import REQUIREMENTS
@@ -62,8 +63,8 @@ class Bench:
         The same kind of device under another ordinal, to be current while the subject works on its own.
     check_device : bool
         The maker takes ``check_device=True``.
-    made_by : str
-        How a reproducer makes one; ``{size}`` is replaced.
+    source : str
+        Statements that define ``bench`` where a reproducer is run; without any, whoever runs it has to.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Bench:
     profile: Profile = "safe"
     elsewhere: Allocator | None = None
     check_device: bool = False
-    made_by: str = "make({size})"
+    source: str = ""
 
     @property
     def defers(self) -> bool:
@@ -97,12 +98,26 @@ class Violation(AssertionError):
     requirement : str
     message : str
     script : tuple of str
-        The calls that show it, as Python.
+        The statements that show it: a Python program, given a ``bench``.
     """
 
     def __init__(self, requirement: str, message: str, script: tuple[str, ...] = ()) -> None:
-        required = f" (required: {REQUIREMENTS[requirement].text})" if requirement in REQUIREMENTS else ""
-        super().__init__(f"{requirement}: {message}{required}")
+        super().__init__(requirement, message, script)
         self.requirement = requirement
         self.message = message
         self.script = script
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what is required."""
+        known = REQUIREMENTS.get(self.requirement)
+        return f"{self.requirement}: {self.message}{f' (required: {known.text})' if known else ''}"
+
+    @property
+    def reproducer(self) -> str:
+        """The script as a program; its last line says what is wrong then."""
+        wrong = " ".join(f"{self.requirement}: {self.message}".splitlines())
+        return "\n".join((*self.script, f"# {wrong}"))
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.script else self.sentence

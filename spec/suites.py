@@ -35,14 +35,18 @@ class Fail(NamedTuple):
 
 
 class Stumble(NamedTuple):
-    """An input of which each other step fails once; see `Trial.perform_stumbling`."""
+    """An input of which each other step fails once, from the first on; see `Trial.perform_stumbling`."""
 
     entry: Input
+    first: int = 1
 
 
 class Synchronize(NamedTuple):
     """Wait for every push."""
 
+
+_MANY_STEPS = 16
+"""No call of a memory takes as many other steps."""
 
 _LONG = 2
 """Words from this length on are not run at several megabytes."""
@@ -89,7 +93,7 @@ def make_move(trial: Trial, move: Move) -> None:
     if isinstance(move, Synchronize):
         trial.synchronize()
     elif isinstance(move, Stumble):
-        trial.perform_stumbling(move.entry)
+        trial.perform_stumbling(*move)
     elif isinstance(move, Fail) and len(trial.predict(move.entry).calls) >= move.k:
         entry, k, *how = move
         trial.perform_failing(entry, k, **dict(zip(Fail._fields[2:], how, strict=True)))
@@ -98,19 +102,42 @@ def make_move(trial: Trial, move: Move) -> None:
 
 
 def shrink(bench: Bench, case: Case, violation: Violation) -> Violation:
-    """A shorter word that breaks the same requirement: moves are left out one by one while it still does."""
+    """A shorter word that breaks the same requirement: what can be left out is, piece by piece, while it still does."""
     moves = case.moves
-    position = 0
-    while position < len(moves):
-        shorter = moves[:position] + moves[position + 1 :]
-        try:
-            run_case(bench, Case(shorter, case.size))
-        except Violation as found:
-            if found.requirement == violation.requirement:
-                moves, violation = shorter, found
-                continue
-        position += 1
+    for shorten in (_without, _plainer):
+        position = 0
+        while position < len(moves):
+            for shorter in shorten(moves, position):
+                found = _violation(bench, Case(shorter, case.size))
+                if found is not None and found.requirement == violation.requirement:
+                    moves, violation = shorter, found
+                    break
+            else:
+                position += 1
     return violation
+
+
+def _violation(bench: Bench, case: Case) -> Violation | None:
+    try:
+        run_case(bench, case)
+    except Violation as found:
+        return found
+    return None
+
+
+def _without(moves: tuple[Move, ...], position: int) -> Iterator[tuple[Move, ...]]:
+    """Without one move."""
+    yield moves[:position] + moves[position + 1 :]
+
+
+def _plainer(moves: tuple[Move, ...], position: int) -> Iterator[tuple[Move, ...]]:
+    """With one move made plainly, or with only the later steps of it failing, the last ones first."""
+    move = moves[position]
+    plainer: list[Move] = [] if isinstance(move, Input | Synchronize) else [move.entry]
+    if isinstance(move, Stumble):
+        plainer += [Stumble(move.entry, first) for first in range(_MANY_STEPS, move.first, -1)]
+    for other in plainer:
+        yield (*moves[:position], other, *moves[position + 1 :])
 
 
 def _words(words: tuple[tuple[Input, ...], ...], size: int = 5) -> Iterator[Case]:

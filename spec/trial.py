@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import wraps
+from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
-from syncedmem.model import Call, Input, Mode, SyncedHead, using_mode
+from syncedmem.model import Call, Input, Mode, SyncedHead
 
+from .contents import pattern
 from .inspection import Inspection
-from .ledger import InjectedFailure, InjectedInterrupt
 from .oracle import Copy, Expected, Side
-from .subject import Bench, Violation
+from .subject import Violation
 from .verdict import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["State", "Trial", "pattern"]
+    from .script import Outcome, Script
+    from .subject import Bench
+
+__all__ = ["State", "Trial"]
 
 P = ParamSpec("P")
 
@@ -30,15 +34,6 @@ State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode: what coverage is counted in."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
-
-# 251 is prime, so that no shift by a power of two maps the pattern onto itself.
-_WHEEL = bytes(range(251)) * 2
-
-
-def pattern(number: int, size: int) -> bytes:
-    """Bytes that differ from those of every other number, everywhere they can."""
-    start = number * 7 % 251
-    return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
 
 
 def _blaming(act: Callable[Concatenate[Trial, P], None], /) -> Callable[Concatenate[Trial, P], None]:
@@ -52,8 +47,9 @@ def _blaming(act: Callable[Concatenate[Trial, P], None], /) -> Callable[Concaten
             raise
         except Exception as error:
             requirement = "R10-same-bytes" if trial.size else "R44-size-zero"
-            message = f"looking at the memory raised {type(error).__name__}: {error}"
-            raise Violation(requirement, message, tuple(trial.script)) from error
+            raise trial.violation(
+                requirement, f"looking at the memory raised {type(error).__name__}: {error}"
+            ) from error
 
     return blamed
 
@@ -63,7 +59,7 @@ class _Attempt(NamedTuple):
 
     expected: Expected
     start: int
-    argument: Any
+    argument: str
     raised: BaseException | None
     view: Any
 
@@ -78,6 +74,10 @@ class Trial(Inspection):
         In bytes.
     mode : Mode
         The mode the trial starts in.
+    script : Script, optional
+        The script to go on with, where several memories live at once.
+    check_device : bool
+        Make the subject with ``check_device=True``.
 
     Attributes
     ----------
@@ -85,11 +85,19 @@ class Trial(Inspection):
         What was taken, for counting coverage.
     """
 
-    def __init__(self, bench: Bench, size: int, mode: Mode = Mode.GPU) -> None:
-        super().__init__(bench, size, mode)
+    def __init__(
+        self,
+        bench: Bench,
+        size: int,
+        mode: Mode = Mode.GPU,
+        *,
+        script: Script | None = None,
+        check_device: bool = False,
+    ) -> None:
+        super().__init__(bench, size, mode, script=script, check_device=check_device)
         self.visited: list[tuple[State, Input]] = []
         self._number = 0
-        self._streams: list[Any] = []
+        self._streams: list[str] = []
 
     @property
     def state(self) -> State:
@@ -111,7 +119,6 @@ class Trial(Inspection):
         self._number += 1
         if entry.call is None:
             self.mode = entry.mode or self.mode
-            self.script.append(f"set_mode(Mode.{self.mode.name})")
             return
         self._judge(entry, self._attempt(entry))
 
@@ -138,11 +145,9 @@ class Trial(Inspection):
         Violation
         """
         before, live = self.oracle, dict(self.ledger.live)
-        self.ledger.moves.arm(k, InjectedInterrupt if interrupt else InjectedFailure, partial=partial)
-        raised = self._attempt(entry).raised
-        self.ledger.moves.arm(0)
-        how = "is interrupted" if interrupt else "fails halfway" if partial else "fails"
-        self.script[-1] += f"  # allocator call {k} {how}"
+        how = f"{k}{', InjectedInterrupt' if interrupt else ''}{', partial=True' if partial else ''}"
+        raised = self._attempt(entry, f"{self.ledger_name}.moves.armed({how})").raised
+        self._expect(raised)
         self._require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
         if entry.call is Call.RELEASE and k > 1:
             # What is freed cannot be unfreed: here the host side is gone and the device side is left to free.
@@ -153,11 +158,17 @@ class Trial(Inspection):
             self._perform_again(entry)
 
     @_blaming
-    def perform_stumbling(self, entry: Input) -> None:
+    def perform_stumbling(self, entry: Input, first: int = 1) -> None:
         """Do one thing again and again, while each other step of it fails once.
 
         Those are adopting, looking for overlaps, recording an event, waiting for it, making a view: what a
         memory asks of its allocators besides moving memory.  A call that raises must have changed nothing.
+
+        Parameters
+        ----------
+        entry : Input
+        first : int
+            The step to begin with, from 1.
 
         Raises
         ------
@@ -168,25 +179,20 @@ class Trial(Inspection):
             return
         self.visited.append((self.state, entry))
         self._number += 1
-        k = 0
-        while True:
-            k += 1
+        for k in count(first):
             live = set(self.ledger.live)
-            self.ledger.steps.arm(k)
-            attempt = self._attempt(entry)
-            stumbled = self.ledger.steps.blown
-            self.ledger.steps.arm(0)
-            if not stumbled or attempt.raised is None:
+            attempt = self._attempt(entry, f"{self.ledger_name}.steps.armed({k})")
+            if attempt.raised is None or not self.ledger.steps.blown:
                 self._judge(entry, attempt)
                 return
-            self.script[-1] += f"  # {stumbled} fails"
+            self._expect(attempt.raised)
             self._compare_unchanged(live)
 
     def _perform_again(self, entry: Input) -> None:
         try:
             self.perform(entry)
         except Violation as violation:
-            self._require(False, "R34-works-after-failure", f"afterwards: {violation}")
+            self._require(False, "R34-works-after-failure", f"afterwards: {violation.requirement}: {violation.message}")
 
     @_blaming
     def synchronize(self) -> None:
@@ -195,11 +201,10 @@ class Trial(Inspection):
         self._compare_bytes()
 
     def _land(self) -> None:
-        if self._in_flight():
-            self.script.append("# wait for every stream")
-        for stream in self._streams:
+        streams, self._streams = self._streams, []
+        for stream in streams:
             try:
-                self._device.record(stream).synchronize()
+                self.script.run(f"bench.device.record({stream}).synchronize()")
             except Exception as error:  # noqa: BLE001 -- whatever a device says of memory it lost
                 self._require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
 
@@ -242,20 +247,21 @@ class Trial(Inspection):
 
     # --- making a call, and judging it
 
-    def _attempt(self, entry: Input) -> _Attempt:
+    def _attempt(self, entry: Input, within: str = "") -> _Attempt:
         if not self._safe:
             self._land()  # Caffe leaves waiting to its caller
         expected, start, argument = self.predict(entry), len(self.ledger.entries), self._argument(entry)
-        return _Attempt(expected, start, argument, *self._invoke(entry, argument))
+        return _Attempt(expected, start, argument, *self._invoke(entry, argument, within))
 
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
         before, side = self.oracle.head, SIDES.get(entry.call or Call.RELEASE)
         self._compare_calls(entry, expected, self.ledger.entries[start:], raised)
         self._compare_refusal(entry, expected, raised)
-        adopted = side if raised is None and argument is not None and entry.call in ADOPTIONS else None
+        self._expect(raised)
+        adopted = side if raised is None and entry.data and entry.call in ADOPTIONS else None
         if adopted:
-            self._external[adopted] = argument
+            self._external[adopted] = self.script.names[argument]
             self._lasting.pop(adopted, None)
         self.oracle = expected.after
         if raised is None:
@@ -264,86 +270,82 @@ class Trial(Inspection):
         if adopted:
             self._write_as_caller(adopted, argument)
         if side and raised is None and entry.call in WRITES:
-            self._write(side, view)
+            self._write(side, "view")
+            self._compare_lasting(side)
 
-    def _argument(self, entry: Input) -> Any:
-        """The buffer or the stream a call takes."""
+    def _expect(self, raised: BaseException | None) -> None:
+        if raised is not None:
+            self.script.expect(raised)
+
+    def _argument(self, entry: Input) -> str:
+        """What a call takes, by its name in the script."""
         if entry.call is Call.ASYNC_GPU_PUSH:
-            if self.bench.device is None:
-                return object()
-            self._streams.append(self._device.stream())
-            return self._streams[-1]
-        if entry.call not in ADOPTIONS or not entry.data:
-            return None
-        return self.buffer(SIDES[entry.call], pattern(self._number, self.size))
+            return self._stream()
+        if entry.call not in ADOPTIONS:
+            return ""
+        return self.hand_in(SIDES[entry.call], self._number) if entry.data else "None"
 
-    def buffer(self, side: Side, content: bytes) -> Any:
-        """Memory of the caller's own; every third one is longer than it needs to be."""
-        longer = len(content) + (5 if self._number % 3 == 0 else 0)
-        if side == "cpu":
-            return bytearray(content.ljust(longer, b"\0"))
+    def _stream(self) -> str:
         if self.bench.device is None:
-            return object()
-        array = self.bench.device.empty(longer)
-        self._put(array, content)
-        return array
+            return "object()"
+        self._streams.append(self.script.fresh("stream"))
+        self.script.run(f"{self._streams[-1]} = bench.device.stream()")
+        return self._streams[-1]
 
-    def _invoke(self, entry: Input, argument: Any) -> tuple[BaseException | None, Any]:
+    def hand_in(self, side: Side, number: int) -> str:
+        """Memory of the caller's own with a pattern in it, by its name; every third one is longer than needed."""
+        longer = 5 if number % 3 == 0 else 0
+        name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
+        if side == "cpu":
+            rest = f" + bytes({longer})" if longer else ""
+            self.script.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
+        elif self.bench.device is None:
+            self.script.run(f"{name} = object()")
+        else:
+            self.script.run(f"{name} = bench.device.empty({self.size + longer})")
+            self._put(name, number)
+        return name
+
+    def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
         method = "close" if entry.call is Call.RELEASE else entry.call.value if entry.call else ""
-        self.script.append(f"memory.{method}({self._shown_argument(entry)})")
-        arguments = (argument,) if entry.call in ADOPTIONS else ()
-        keywords = {"stream": argument} if entry.call is Call.ASYNC_GPU_PUSH else {}
+        keyword = "stream=" if entry.call is Call.ASYNC_GPU_PUSH else ""
         current = None if self.bench.device is None else self.bench.device.current_ordinal()
-        try:
-            with using_mode(self.mode):
-                outcome: tuple[BaseException | None, Any] = None, getattr(self.subject, method)(*arguments, **keywords)
-        except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
-            outcome = error, None
+        call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""
+        outcome = self.script.call(call, self.mode, keep=keep, within=within)
         if self.bench.device is not None:
             now = self.bench.device.current_ordinal()
             self._require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
         return outcome
 
-    def _shown_argument(self, entry: Input) -> str:
-        if entry.call is Call.ASYNC_GPU_PUSH:
-            return "stream=memory.device.stream()"
-        if entry.call not in ADOPTIONS:
-            return ""
-        buffer = f"bytearray({self.size})" if entry.call is Call.SET_CPU_DATA else f"memory.device.empty({self.size})"
-        return buffer if entry.data else "None"
+    def _put(self, array: str, number: int) -> None:
+        """Write a pattern into a device array that the script knows."""
+        self.script.run(f"put(bench, {array}, pattern({number}, {self.size}))")
 
-    def _write(self, side: Side, view: Any) -> None:
-        content = pattern(self._number, self.size)
-        value = content[0] if content else 0
-        written = f"[:] = {value}" if side == "cpu" else f".set(numpy.full({self.size}, {value}, 'uint8'))"
-        self.script[-1] += written
+    def _write(self, side: Side, name: str) -> None:
+        """Write this step's pattern into a view, or into a buffer that may be longer."""
         if side == "cpu":
-            memoryview(view).cast("B")[: self.size] = content
+            content = f"pattern({self._number}, {self.size})"
+            self.script.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:
-            self._put(view, content)
-        self.oracle = self.oracle.written(side, content)
-        self._compare_lasting(side)
+            self._put(name, self._number)
+        self.oracle = self.oracle.written(side, pattern(self._number, self.size))
 
-    def _write_as_caller(self, side: Side, buffer: Any) -> None:
+    def _write_as_caller(self, side: Side, buffer: str) -> None:
         """Write into a buffer that was just adopted: the memory must hold the buffer, not a copy of it.
 
         Looking at a fresh side does nothing, so these looks leave the state as it is.
         """
         self._look(side)
         self._number += 1
-        content = pattern(self._number, self.size)
-        self.script[-1] += "  # and write into that buffer"
-        if side == "cpu":
-            memoryview(buffer).cast("B")[: self.size] = content
-        else:
-            self._put(buffer, content)
-        self.oracle = self.oracle.written(side, content)
+        self._write(side, buffer)
         self._look(side)
 
     def _look(self, side: Side) -> None:
-        lasting = self._lasting.get(side)
-        with using_mode(self.mode):
-            self._compare_view(_VIEWS[side], getattr(self.subject, _VIEWS[side].value)())
+        lasting, view = self._lasting.get(side), _VIEWS[side]
+        raised, shown = self.script.call(f"{self.name}.{view.value}()", self.mode)
+        if raised is not None:
+            raise raised
+        self._compare_view(view, shown)
         if lasting is not None:
             self._lasting[side] = lasting
             self._compare_lasting(side)

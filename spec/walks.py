@@ -7,8 +7,7 @@ starts in a state drawn from all 62, reached by its access word, and takes 10 to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -16,12 +15,13 @@ from hypothesis import strategies as st
 from syncedmem.model import Call, Input, inputs
 from syncedmem.model.suites import access_words
 
+from .script import Script
 from .subject import Violation
 from .suites import Fail, Move, Stumble, Synchronize, make_move
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .subject import Bench
 
@@ -96,45 +96,28 @@ def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
     Violation
         With the script of all memories, in the order things happened.
     """
-    script: list[str] = []
+    script = Script(bench)
     trials: list[Trial] = []
     smallest = 0 if bench.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
-    for number, (word, wanted) in enumerate(zip(walk.starts, walk.sizes, strict=True)):
-        size = max(wanted, smallest)
-        trials.append(_noted(script, number, None, partial(Trial, bench, size)))
+    for word, size in zip(walk.starts, walk.sizes, strict=True):
+        trials.append(Trial(bench, max(size, smallest), script=script))
         for entry in word:
-            _step(script, trials, number, entry)
+            _step(trials, trials[-1], entry)
     for number, move in walk.moves:
         # Caffe says nothing about a destroyed object.
         if not trials[number].oracle.released or bench.profile == "safe":
-            _step(script, trials, number, move)
-    for number, trial in enumerate(trials):
-        _noted(script, number, trial, trial.finish)
+            _step(trials, trials[number], move)
+    for trial in trials:
+        trial.finish()
     return trials
 
 
-def _step(script: list[str], trials: list[Trial], number: int, move: Move) -> None:
+def _step(trials: list[Trial], moved: Trial, move: Move) -> None:
     """Move one memory, and look at the others."""
-    _noted(script, number, trials[number], partial(make_move, trials[number], move))
-    for other, trial in enumerate(trials):
-        if other != number:
-            _noted(script, number, None, trial.compare_untouched)
-
-
-def _noted(script: list[str], number: int, trial: Trial | None, act: Callable[[], Any]) -> Any:
-    """Do something and add what it wrote to the common script, with the memory's number."""
-    known = len(trial.script) if trial is not None else 0
-    try:
-        result = act()
-    except Violation as violation:
-        lines = violation.script[known:] if trial is not None else violation.script[-1:]
-        raise Violation(violation.requirement, violation.message, (*script, *_numbered(lines, number))) from violation
-    script.extend(_numbered(trial.script[known:] if trial is not None else getattr(result, "script", []), number))
-    return result
-
-
-def _numbered(lines: Iterable[str], number: int) -> list[str]:
-    return [line.replace("memory", f"memory{number}") if number else line for line in lines]
+    make_move(moved, move)
+    for trial in trials:
+        if trial is not moved:
+            trial.compare_untouched()
 
 
 def search(bench: Bench, steps: int, start: int, on_walk: Callable[[list[Trial]], None]) -> Violation | None:

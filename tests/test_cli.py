@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -111,15 +112,12 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
     bench = device_bench(FAULTS["CopiesUpOnlyOnce"].make)
-    use(
-        monkeypatch,
-        Bench("x", bench.make, bench.host, bench.device, made_by='SyncedMemory({size}, device="simulated")'),
-    )
-    result, _ = verified(tmp_path, "--device", "simulated", code=1)
-    lines = result.output.partition("import numpy")[2].splitlines()
-    program = "\n".join(["import numpy", *lines[1 : next(k for k, line in enumerate(lines) if "Report:" in line)]])
+    use(monkeypatch, replace(bench, source=verification.make_bench("simulated", 0).source))
+    result, report = verified(tmp_path, "--device", "simulated", code=1)
+    program = result.output.partition("The shortest way to see it:")[2].partition("\nfailed.")[0]
 
     assert "memory.gpu_data()" in program
+    assert program.strip() == report["devices"][0]["violations"][0]["script"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
@@ -307,4 +305,4 @@ def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
     bench = verification.make_bench("simulated-seeded", 7)
 
     assert isinstance(bench.device, SimulatedDeviceAllocator)
-    assert "SimulatedDeviceAllocator(seed=7)" in bench.made_by
+    assert "make_bench('simulated-seeded', 7)" in bench.source

@@ -244,10 +244,9 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
     for violation in device.conformance.violations[:1]:
-        console.print(f"\n{device.name} breaks {violation}", style="red", markup=False)
+        console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
         console.print("The shortest way to see it:\n", markup=False)
-        header = "import numpy\nfrom syncedmem import Mode, SimulatedDeviceAllocator, SyncedMemory, set_mode\n"
-        console.print("\n".join((header, *violation.script)), markup=False, highlight=False, soft_wrap=True)
+        console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
     if device.conformance.coverage.missing:
         missing = device.conformance.coverage.missing
         console.print(f"{device.name}: {missing} transitions were never taken", style="red", markup=False)

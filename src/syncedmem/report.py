@@ -114,7 +114,7 @@ def _violations(device: DeviceVerdict) -> str:
     if device.conformance is None or not device.conformance.violations:
         return ""
     shown = "".join(
-        f'<p class="failed">{escape(str(found))}</p><pre>{escape(chr(10).join(found.script))}</pre>'
+        f'<p class="failed">{escape(found.sentence)}</p><pre>{escape(found.reproducer)}</pre>'
         for found in device.conformance.violations
     )
     return f"<h2>What {escape(device.name)} does wrong</h2>{shown}"

@@ -146,17 +146,11 @@ def make_bench(name: str, seed: int) -> Bench:
     NoDeviceError
         If it is not available; the message says why.
     """
-    made_by = f'SyncedMemory({{size}}, device="{name}")'
+    source = f"from syncedmem.verification import make_bench\nbench = make_bench({name!r}, {seed})"
     if name == "cpu":
-        return Bench(name, SyncedMemory, cpu_allocator(), None, made_by="SyncedMemory({size}, device=None)")
-    if name == SEEDED:
-        made_by = f"SyncedMemory({{size}}, device=SimulatedDeviceAllocator(seed={seed}))"
-        device: Any = SimulatedDeviceAllocator(seed=seed)
-    else:
-        device = named_device(name)
-    return Bench(
-        name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, made_by=made_by
-    )
+        return Bench(name, SyncedMemory, cpu_allocator(), None, source=source)
+    device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
+    return Bench(name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source)
 
 
 def verify_device(
@@ -224,7 +218,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
             {"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites
         ],
         "violations": [
-            {"requirement": v.requirement, "message": v.message, "script": list(v.script)} for v in found.violations
+            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in found.violations
         ],
         "requirements": {it: found.status(it) for it in REQUIREMENTS},
     }
