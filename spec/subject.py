@@ -111,7 +111,8 @@ class Violation(AssertionError):
     def sentence(self) -> str:
         """What is wrong, and what is required."""
         known = REQUIREMENTS.get(self.requirement)
-        return f"{self.requirement}: {self.message}{f' (required: {known.text})' if known else ''}"
+        required = f"\n(required: {known.text})" if known else ""
+        return f"{self.requirement}: {self.message}{required}"
 
     @property
     def reproducer(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -175,3 +177,13 @@ def test_a_violation_is_printed_with_its_program() -> None:
     assert "\n    memory = bench.make(5, host=host, device=device)\n" in str(caught.value)
     assert "x()\n# R10: two lines" == Violation("R10", "two\nlines", ("x()",)).reproducer
     assert "none: a" == str(Violation("none", "a"))
+
+
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/conformance.md was not written from memory."""
+    page = (Path(__file__).parent.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)  # noqa: S102 -- as its reader does
+
+    assert f"```text\n{capsys.readouterr().out}```" in page
