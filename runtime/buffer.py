@@ -23,7 +23,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.errors import said
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_byte_size
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator, check_byte_size
 from .failures import attempt, reporting, warn_of_leak, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
@@ -76,8 +76,8 @@ class Buffer:
         if hasattr(self, "_ptr"):
             raise TypeError("a Buffer is initialised once; make another one")
         self._ptr: Pointer = None  # before anything can fail, for the finaliser
-        if allocator is not None and (isinstance(allocator, type) or not hasattr(allocator, "allocate")):
-            raise InvalidArgumentError("allocator", allocator, "an allocator, or None")
+        if allocator is not None:
+            check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         self._allocator = allocator
         self._external = False
