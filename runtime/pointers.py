@@ -144,7 +144,7 @@ class LiveBlocks:
 
     def all_behind(self) -> list[Any]:
         """What lies behind each block."""
-        return [behind for _, behind in self.items()]
+        return [behind for _, behind in self.entries()]
 
     def behind(self, ptr: Pointer) -> Any:
         """What lies behind a block.
@@ -159,7 +159,7 @@ class LiveBlocks:
         except KeyError:
             raise self._unknown(ptr) from None
 
-    def items(self) -> list[tuple[Pointer, Any]]:
+    def entries(self) -> list[tuple[Pointer, Any]]:
         """Each block with what lies behind it, in the order in which they were allocated."""
         return list(self._blocks.values())
 

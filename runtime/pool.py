@@ -1,8 +1,8 @@
 """`PoolAllocator`: keeps what is released for the next one who asks.
 
 The rules of who gets what are KuiperLLama's (kuiper/source/base/alloc_cu.cpp), over any allocator and without the
-errata of that file: see docs/allocators.md.  They are in ``idle_blocks``; here it is about when a block may be handed out
-at all, and when it goes back.
+errata of that file: see docs/allocators.md.  They are in ``idle_blocks``; here it is about when a block may be
+handed out at all, and when it goes back.
 
 A block is *lent* while somebody has it, and *idle* from its release on.  An idle block may still be in use by work
 that its last owner queued on a stream.  The pool knows of that work, because copies and fills go through it, and of
@@ -262,7 +262,7 @@ class PoolAllocator(Adaptor):
         if ptr in self._live:
             return [self._live.behind(ptr)]
         try:
-            return [block for lent, block in self._live.items() if self._upstream.overlaps(lent, ptr)]
+            return [block for lent, block in self._live.entries() if self._upstream.overlaps(lent, ptr)]
         except (AttributeError, TypeError):  # no memory of this device
             return []
 

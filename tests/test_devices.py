@@ -129,7 +129,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocato
     """Have a device under a name."""
     allocator = SimulatedDeviceAllocator(1)
     makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
-    monkeypatch.setitem(makers, name, lambda: (allocator, "planted"))
+    monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
     return allocator
 
 
@@ -176,7 +176,7 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
     found: list[Any] = []
     other = threading.Thread(target=lambda: found.append(named_device("cuda")))
 
-    def make() -> tuple[SimulatedDeviceAllocator, str]:
+    def make(_: int) -> tuple[SimulatedDeviceAllocator, str]:
         if not other.ident:
             other.start()
             other.join(0.2)  # it waits for us, so this runs out
