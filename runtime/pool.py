@@ -240,18 +240,19 @@ class PoolAllocator(Adaptor):
     ) -> None:
         if stream is not None:
             direction = check_kind(kind)
-            self._note(stream, src if direction.from_device else None, dest if direction.to_device else None)
+            ends = (src,) * direction.from_device + (dest,) * direction.to_device
+            self._note(stream, ends)
         self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         if stream is not None and self.device_type is not DeviceType.CPU:  # where nothing is queued
-            self._note(stream, ptr)
+            self._note(stream, (ptr,))
         self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
 
-    def _note(self, stream: Any, *ends: Pointer) -> None:
+    def _note(self, stream: Any, ends: tuple[Pointer, ...]) -> None:
         """Remember that work on a stream uses some of our blocks.  Before it is queued: an interrupt may follow."""
-        self._upstream.check_stream(stream)
-        for block in (block for end in ends for block in self._blocks_under(end)):
+        for block in [block for end in ends for block in self._blocks_under(end)]:
+            self._upstream.check_stream(stream)
             if not any(stream is known for known in block.streams):
                 block.streams.append(stream)
 

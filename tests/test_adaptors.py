@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-LIMIT = 1 << 20
+LIMIT = 1 << 26
 
 
 def limiting(upstream: DeviceAllocator) -> LimitingAllocator:
@@ -181,12 +182,10 @@ def test_an_adaptor_over_no_allocator_is_refused(maker: str, other: Any) -> None
         MAKERS[maker](other)
 
 
-@pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
+@pytest.mark.parametrize(("upstream", "alignment"), [(CPUDeviceAllocator(), 64), (SimulatedDeviceAllocator(), 256)])
 @pytest.mark.parametrize("maker", MAKERS)
-def test_blocks_start_where_the_upstream_aligns_them(maker: str, upstream: Any) -> None:
-    """At a multiple of 64 bytes, on the host; wherever the device likes, elsewhere."""
+def test_blocks_start_where_the_upstream_aligns_them(maker: str, upstream: Any, alignment: int) -> None:
     adaptor = MAKERS[maker](upstream)
-    alignment = 64 if upstream.device_type is not DeviceType.SIMULATED else 256
     blocks = [adaptor.allocate(size) for size in (1, 63, 65, 4096)]
 
     assert [0] * 4 == [address_of(block) % alignment for block in blocks]
@@ -225,7 +224,7 @@ def test_double_and_foreign_releases_are_refused_and_not_counted(maker: str) -> 
     adaptor.release(gone)
     before = (counts(adaptor), upstream.live_blocks)
     for wrong in (gone, np.zeros(SIZE, np.uint8), bytearray(4), None if kept is None else kept[:]):
-        with pytest.raises(InvalidPointerError, match="cpu:0 cannot use .*: it is not a live block of this allocator"):
+        with pytest.raises(InvalidPointerError, match=r"cpu:0 cannot use .*: it is not a live block of this allocator"):
             adaptor.release(wrong)
 
     assert before == (counts(adaptor), upstream.live_blocks)
@@ -363,7 +362,7 @@ def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
         check_device=True,
     )
 
-    check_conformance(bench, walks=10)
+    check_conformance(bench, steps=300).require()
 
 
 @pytest.mark.parametrize("maker", ["limiting", "statistics", "tracking", "pool", "guarding", "thread-safe"])
@@ -439,7 +438,7 @@ def test_tracking_with_stacks_says_who_allocated() -> None:
     (block,) = tracking.outstanding_allocations
     assert block.stack is not None
     assert ("forgetful", "test_tracking_with_stacks_says_who_allocated") == (block.stack[-1].name, block.stack[-2].name)
-    assert tracking.leak_report().splitlines()[-1] == "      return tracking.allocate(5)"
+    assert tracking.leak_report().splitlines()[-1] == "        return tracking.allocate(5)"
     tracking.release(kept)
 
 
@@ -514,7 +513,7 @@ def test_scopes_count_from_zero_and_are_taken_over() -> None:
 def test_a_scope_is_a_with_block_and_keeps_its_figures() -> None:
     counting = StatisticsAllocator(CPUDeviceAllocator())
     with counting.scope() as outside:
-        with counting.scope() as inside, pytest.raises(AllocationError):
+        with suppress(AllocationError), counting.scope() as inside:
             counting.release(counting.allocate(3))
             raise AllocationError("here", 1)
         kept = counting.allocate(4)
@@ -573,6 +572,7 @@ class Full(io.StringIO):
     error: BaseException = OSError("no space left")
 
     def write(self, text: str) -> int:
+        del text
         raise self.error
 
 
@@ -724,7 +724,7 @@ def test_a_write_around_a_block_is_found(where: int, found_by: str) -> None:
 @pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
 def test_a_write_into_a_released_block_is_found(upstream: Any) -> None:
     """On every device, through an array that somebody kept."""
-    guarding = GuardingAllocator(upstream)
+    guarding, before = GuardingAllocator(upstream), upstream.live_blocks
     block = guarding.allocate(SIZE)
     guarding.release(block)
     guarding.check()
@@ -736,7 +736,7 @@ def test_a_write_into_a_released_block_is_found(upstream: Any) -> None:
     with pytest.raises(MemoryCorruptionError):
         guarding.clear()
     guarding.clear()
-    assert 0 == upstream.live_blocks
+    assert before == upstream.live_blocks
 
 
 def test_memory_is_poisoned_when_it_is_new_and_when_it_is_released() -> None:
