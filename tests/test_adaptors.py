@@ -9,6 +9,7 @@ import json
 import threading
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -608,6 +609,11 @@ def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
 # --- failing
 
 
+def is_even(size: int) -> bool:
+    """A reason for a call to fail."""
+    return size % 2 == 0
+
+
 def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
     """For each allocation whether it failed."""
     failed: list[bool] = []
@@ -628,7 +634,7 @@ def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
         ({}, [False] * 5),
         ({"at": 3}, [False, False, True, False, False]),
         ({"from_size": 4}, [False, False, False, True, True]),
-        ({"when": lambda size: size % 2 == 0}, [False, True, False, True, False]),
+        ({"when": is_even}, [False, True, False, True, False]),
         ({"probability": 1}, [True] * 5),
         ({"at": 1, "from_size": 5}, [True, False, False, False, True]),
     ],
@@ -812,11 +818,12 @@ def test_one_thread_at_a_time_is_let_in() -> None:
 
     safe, upstream = ThreadSafeAllocator(Fragile()), Fragile()
 
-    def work(allocator: Any) -> Callable[[], None]:
-        return lambda: [allocator.release(allocator.allocate(8)) for _ in range(5)] and None
+    def work(allocator: Any) -> None:
+        for _ in range(5):
+            allocator.release(allocator.allocate(8))
 
-    run_in_threads(work(safe), work(safe))
+    run_in_threads(partial(work, safe), partial(work, safe))
     alone, most[0] = most[0], 0
-    run_in_threads(work(upstream), work(upstream))
+    run_in_threads(partial(work, upstream), partial(work, upstream))
 
     assert (1, 2) == (alone, most[0])
