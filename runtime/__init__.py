@@ -3,10 +3,9 @@
 ``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
 actions do to real memory, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
 ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
-``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, and ``devices``
-finds them by name.  ``factories`` by their class.  ``buffer`` is memory of one allocator
-with an owner.  ``adaptor`` is the base of allocators over another one: those in ``adaptors``, and ``pool`` (with its
-``idle_blocks``).
+``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
+them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
+``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
 
 CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """

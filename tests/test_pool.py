@@ -500,11 +500,12 @@ def test_holding_what_was_not_lent_is_refused() -> None:
     device = SimulatedDeviceAllocator()
     pool = PoolAllocator(device)
     event: Any = SimpleNamespace(done=True)
-    block = pool.allocate(4)
+    block, lent = pool.allocate(4), pool.allocate(4)
     pool.release(block)
     for wrong in (block, None, np.zeros(4, np.uint8), device.empty(4)):
         with pytest.raises(InvalidPointerError, match="it is not in a live block of this pool"):
             pool.hold(wrong, event)
+    pool.release(lent)
 
 
 def no_events(stream: object) -> Any:
