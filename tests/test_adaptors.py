@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import sys
 import threading
 import warnings
 from contextlib import suppress
@@ -48,7 +49,7 @@ from syncedmem.runtime.pointers import address_of
 from syncedmem.spec import Bench, check_conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 LIMIT = 1 << 26
@@ -366,8 +367,19 @@ def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
     check_conformance(bench, steps=300).require()
 
 
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns all the time."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("maker", ["limiting", "statistics", "tracking", "pool", "guarding", "thread-safe"])
-def test_threads_leave_the_counts_right(maker: str) -> None:
+def test_threads_leave_the_counts_right(maker: str, hasty: None) -> None:
+    """Although they take turns as often as they can."""
+    del hasty
     upstream = CPUDeviceAllocator()
     adaptor: Any = MAKERS[maker](upstream)
 

