@@ -89,6 +89,16 @@ def compared(first: Callable[[], float], second: Callable[[], float]) -> tuple[f
     )
 
 
+def _take(libc: Any, size: int, stream: object) -> int:
+    del stream
+    return int(libc.malloc(size))
+
+
+def _give(libc: Any, ptr: int, size: int, stream: object) -> None:
+    del size, stream
+    libc.free(ptr)
+
+
 class RmmPool:
     """RMM's pool over memory of the C library, with the two methods that are measured.
 
@@ -104,10 +114,10 @@ class RmmPool:
         libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
         libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
         # Kept, because RMM calls them until it is gone, and what they use with them.
-        self._callbacks = (lambda size, _, c=libc: c.malloc(size), lambda ptr, _, __, c=libc: c.free(ptr))
+        self._callbacks = (partial(_take, libc), partial(_give, libc))
         upstream = rmm.CallbackMemoryResource(*self._callbacks)
         self._pool = rmm.PoolMemoryResource(upstream, initial_pool_size=64 << 20, maximum_pool_size=64 << 20)
-        self.allocate = partial(self._pool.allocate)
+        self.allocate = self._pool.allocate
 
     def release(self, ptr: int) -> None:
         """Give an address back; RMM wants to know its size."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import itertools
 import json
 import sys
 import threading
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -795,6 +796,25 @@ def test_the_quarantine_makes_room_when_the_upstream_is_full() -> None:
         guarding.allocate(1500)
 
     guarding.release(block)
+
+
+def test_a_guard_that_nobody_uses_any_more_gives_back_what_it_kept() -> None:
+    """And tells what it finds; what does not go is no reason to try for ever."""
+    device = SimulatedDeviceAllocator()
+    for spoil, stuck in ((False, False), (True, False), (False, True)):
+        guarding = GuardingAllocator(device)
+        blocks: list[Any] = [guarding.allocate(SIZE), guarding.allocate(SIZE)]
+        for block in blocks:
+            guarding.release(block)
+        if spoil:
+            guarding.memcpy(np.zeros(1, np.uint8), blocks[0], 1, MemcpyKind.CPU2CUDA)
+        if stuck:
+            device.fail_at(1, "release")
+        said = "after its release|told to fail"
+        with pytest.warns(ResourceWarning, match=said) if spoil or stuck else nullcontext():
+            del guarding
+            gc.collect()
+        assert 0 == device.live_blocks
 
 
 def test_a_guard_that_cannot_be_set_up_gives_the_block_back() -> None:

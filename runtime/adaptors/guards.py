@@ -6,6 +6,7 @@ It needs nothing of the device but copies, so it works on every device as it doe
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -163,6 +164,13 @@ class GuardingAllocator(Adaptor):
         """
         with self._lock:
             self._let_out(self._most + 1)
+
+    def __del__(self) -> None:
+        problem = ""
+        for _ in range(len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+            problem = attempt(self.clear) or problem
+        if problem:
+            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
 
     def _check_zones(self, block: _Block) -> None:
         for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):
