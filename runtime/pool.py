@@ -55,7 +55,8 @@ class PoolAllocator(Adaptor):
     very array: one that was released stays unknown, also when its memory has been lent again.  A late reader may
     see what the next owner writes, which is the one promise of `DeviceAllocator` that a pool cannot keep.
 
-    All methods may be called from several threads, and by finalisers at any time.
+    All methods may be called from several threads; `release` waits for none of them, so that finalisers can call it
+    at any time.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class PoolAllocator(Adaptor):
         self._idle = IdleBlocks(
             check_byte_size(small_limit, "small_limit"), check_byte_size(waste_limit, "waste_limit")
         )
-        # Blocks on their way there.  Adding one takes no lock, so that a finaliser may come at any time.
+        # Blocks on their way there.  Adding one takes no lock, so that a finaliser can do it at any time.
         self._returned: deque[PooledBlock] = deque()
         self._lock = threading.RLock()
         self._busy = False
@@ -110,18 +111,22 @@ class PoolAllocator(Adaptor):
         size = byte_size if type(byte_size) is int and byte_size > 0 else check_byte_size(byte_size)
         if size == 0:
             return None
-        with self._lock:
-            if self._closed:
-                raise ClosedAllocatorError("allocate", self.name)
-            if self._busy:  # a finaliser, or the upstream, inside another call: what is idle is in its hands
-                return self._lend(self._new(size), size)
-            self._busy = True
-            try:
-                if self._returned:
-                    self._sort_in()
-                return self._lend(self._idle.take(size) or self._made(size), size)
-            finally:
-                self._busy = False
+        try:
+            with self._lock:
+                if self._closed:
+                    raise ClosedAllocatorError("allocate", self.name)
+                if self._busy:  # a finaliser, or the upstream, inside another call: what is idle is in its hands
+                    return self._lend(self._new(size), size)
+                self._busy = True
+                try:
+                    if self._returned:
+                        self._sort_in()
+                    return self._lend(self._idle.take(size) or self._made(size), size)
+                finally:
+                    self._busy = False
+        finally:
+            if self._returned:
+                self._settle()
 
     def _made(self, size: int) -> PooledBlock:
         """A new block; when the upstream is full, for what is idle."""
@@ -175,18 +180,29 @@ class PoolAllocator(Adaptor):
             block.events += events
             block.streams.clear()
         self._returned.append(block)
-        with self._lock:
-            if self._busy:  # inside another call, which goes on with what it was doing
-                return
-            self._busy = True
+        self._settle()
+
+    def _settle(self) -> None:
+        """Put what was returned among what is idle, and keep to the limit.
+
+        Whoever is inside does it on the way out.  Nobody waits here for that: a finaliser may come while its thread
+        has a lock that the one inside waits for.
+        """
+        while self._returned and self._lock.acquire(blocking=False):
             try:
-                self._sort_in()
-                if self._closed:
-                    self._give_back(self._idle.largest_first(), 0, wait=True)
-                elif self._idle.small_bytes > self._idle_limit:
-                    self._give_back(self._idle.small(), 0, wait=False)
+                if self._busy:  # inside another call of this thread
+                    return
+                self._busy = True
+                try:
+                    self._sort_in()
+                    if self._closed:
+                        self._give_back(self._idle.largest_first(), 0, wait=True)
+                    elif self._idle.small_bytes > self._idle_limit:
+                        self._give_back(self._idle.small(), 0, wait=False)
+                finally:
+                    self._busy = False
             finally:
-                self._busy = False
+                self._lock.release()
 
     def _sort_in(self) -> None:
         """Put what was returned among what is idle."""
@@ -210,7 +226,9 @@ class PoolAllocator(Adaptor):
             for block in blocks:
                 if idle - freed <= keep:
                     break
-                if not (block.over or (wait and block.wait())):
+                if not block.over and not (wait and block.wait()):
+                    if wait:
+                        failure = failure or RuntimeError("work on a block cannot be waited for")
                     continue
                 try:
                     self._upstream.release(block.whole)
@@ -302,6 +320,7 @@ class PoolAllocator(Adaptor):
                 yield
             finally:
                 self._busy = False
+        self._settle()
 
     def trim(self, keep_bytes: int = 0) -> int:
         """Give idle memory back to the upstream, the largest blocks first; waits for work on it.
@@ -321,7 +340,8 @@ class PoolAllocator(Adaptor):
         InvalidSizeError, InvalidArgumentError
             If `keep_bytes` is no size.
         ReleaseError
-            If the upstream does not take a block.  It stays idle; the others are given back.
+            If the upstream does not take a block, or work on it cannot be waited for.  It stays idle; the others are
+            given back.
         """
         keep = check_byte_size(keep_bytes, "keep_bytes")
         with self._alone("trim"):
@@ -338,7 +358,7 @@ class PoolAllocator(Adaptor):
         Raises
         ------
         ReleaseError
-            If the upstream does not take a block.  The pool is closed; calling again tries that block again.
+            As for `trim`.  The pool is closed; calling again tries what is left.
         """
         with self._alone("close"):
             self._closed = True

@@ -492,8 +492,14 @@ def test_what_cannot_be_asked_is_not_known_to_be_over() -> None:
     pool.release(block)
     other = pool.allocate(8)
 
-    assert ([8, 8], 0, 1) == (paper.allocated, pool.trim(), pool.idle_blocks)
+    assert ([8, 8], 1) == (paper.allocated, pool.idle_blocks)
+    with pytest.raises(ReleaseError, match="trim failed on paper:0: RuntimeError: work on a block cannot be waited"):
+        pool.trim()
     pool.release(other)
+    with pytest.warns(ResourceWarning, match="cannot be waited for"):
+        del pool
+        gc.collect()
+    assert [8] == paper.released
 
 
 def test_holding_what_was_not_lent_is_refused() -> None:
@@ -708,6 +714,32 @@ def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
     pool.release(second)
     pool.release(seen[1])
     assert 4 == pool.trim()
+
+
+def test_a_release_waits_for_nobody() -> None:
+    """It may be a finaliser's, in a thread with a lock that the one inside waits for; who does the rest, then."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Slow(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            if byte_size == 3:
+                inside.set()
+                go_on.wait(30)
+            return super().allocate(byte_size)
+
+    upstream = Slow()
+    pool = PoolAllocator(upstream, idle_limit=1)
+    block, lent = pool.allocate(2), list[Any]()
+    other = threading.Thread(target=lambda: lent.append(pool.allocate(3)))
+    other.start()
+    inside.wait(30)
+    pool.release(block)
+    before = upstream.live_blocks
+    go_on.set()
+    other.join(30)
+
+    assert (1, 1, 0) == (before, upstream.live_blocks, pool.live_blocks - 1)
+    pool.release(lent[0])
 
 
 def test_a_tracked_pool_and_a_pool_of_tracked_memory() -> None:

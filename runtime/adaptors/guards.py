@@ -5,7 +5,6 @@ It needs nothing of the device but copies, so it works on every device as it doe
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
@@ -68,7 +67,6 @@ class GuardingAllocator(Adaptor):
         if not self._zone or self._zone % _ALIGNMENT:
             raise InvalidArgumentError("red_zone", red_zone, f"a multiple of {_ALIGNMENT} bytes")
         self._most = check_byte_size(quarantine, "quarantine")
-        self._lock = threading.RLock()
         self._kept: deque[_Block] = deque()
         self._kept_bytes = 0
         self._live = LiveBlocks(self.name)
@@ -98,8 +96,7 @@ class GuardingAllocator(Adaptor):
         except MemoryError:
             if not self._kept:
                 raise
-        with self._lock:
-            self._let_out(self._most + 1)
+        self._let_out(self._most + 1)
         return self._upstream.allocate(size)
 
     def release(self, ptr: Pointer | None) -> None:
@@ -113,28 +110,34 @@ class GuardingAllocator(Adaptor):
         """
         if ptr is None:
             return
-        with self._lock:
-            block: _Block = self._live.behind(ptr)
+        # Whoever has taken a block out of where it was is alone with it, so no lock is held while the device works.
+        block: _Block = self._live.remove(ptr)
+        try:
             self._check_zones(block)
             if block.size > self._most:
                 self._upstream.release(block.whole)
-                self._live.remove(ptr)
                 return
             self._let_out(block.size)
             poison = np.full(block.size, FREED, np.uint8)
             self._upstream.memcpy(poison, ptr, block.size, self._up)
-            self._live.remove(ptr)
-            self._kept.append(block)
-            self._kept_bytes += block.size
+        except BaseException:
+            self._live.add(ptr, block)
+            raise
+        self._kept.append(block)
+        self._kept_bytes += block.size
 
     def _let_out(self, size: int) -> None:
         """Let blocks out of quarantine, the oldest first, until that many bytes more fit in."""
         while self._kept and self._kept_bytes + size > self._most:
-            oldest = self._kept[0]
-            spoilt = self._is_spoilt(oldest)
-            self._upstream.release(oldest.whole)
-            self._kept.popleft()
+            oldest = self._kept.popleft()
             self._kept_bytes -= oldest.size
+            try:
+                spoilt = self._is_spoilt(oldest)
+                self._upstream.release(oldest.whole)
+            except BaseException:
+                self._kept.appendleft(oldest)
+                self._kept_bytes += oldest.size
+                raise
             if spoilt:
                 raise self._corruption(oldest, _AFTER)
 
@@ -146,13 +149,12 @@ class GuardingAllocator(Adaptor):
         MemoryCorruptionError
             For the first that somebody wrote around, or into after its release.
         """
-        with self._lock:
-            for _, block in self._live.entries():
-                self._check_zones(block)
-            for block in list(self._kept):  # a finaliser that runs meanwhile may add to them
-                self._check_zones(block)
-                if self._is_spoilt(block):
-                    raise self._corruption(block, _AFTER)
+        for _, block in self._live.entries():
+            self._check_zones(block)
+        for block in list(self._kept):
+            self._check_zones(block)
+            if self._is_spoilt(block):
+                raise self._corruption(block, _AFTER)
 
     def clear(self) -> None:
         """Let everything out of quarantine.
@@ -162,8 +164,7 @@ class GuardingAllocator(Adaptor):
         MemoryCorruptionError
             If somebody wrote into a block after its release.  That block is let out, younger ones are not yet.
         """
-        with self._lock:
-            self._let_out(self._most + 1)
+        self._let_out(self._most + 1)
 
     def __del__(self) -> None:
         problem = ""

@@ -19,8 +19,8 @@ class ThreadSafeAllocator(Adaptor):
     """Lets one thread at a time into the upstream; RMM's ``thread_safe_resource_adaptor``.
 
     The allocators of this package need none; it is for somebody else's.  Waiting for an event and for a stream needs
-    no turn, so that nobody who waits keeps the others from going on.  A finaliser may come in while the thread that
-    runs it is inside.
+    no turn, so that nobody who waits keeps the others from going on.  A finaliser that
+    releases memory needs a turn too, and may have one while the thread that runs it is inside.
     """
 
     def __init__(self, upstream: DeviceAllocator) -> None:
