@@ -31,6 +31,7 @@ __all__ = [
     "check_host",
     "check_ordinal",
     "no_room",
+    "size_of",
 ]
 
 HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -185,14 +186,19 @@ class LiveBlocks:
 
 
 def address_of(ptr: Pointer) -> int:
-    """Where an array lies, as its device counts.  For reports: nobody may use it to reach the memory."""
+    """Where an array lies, as its device counts; 0 for what is no array.  For reports, not to reach the memory."""
     if isinstance(ptr, np.ndarray):
         return cast("HostArray", ptr).ctypes.data
     if hasattr(ptr, "base_data"):  # PyOpenCL's
         return int(ptr.base_data.int_ptr) + int(ptr.offset)
     if hasattr(ptr, "__cuda_array_interface__"):
         return int(ptr.__cuda_array_interface__["data"][0])
-    return int(ptr.ptr)
+    return int(getattr(ptr, "ptr", 0))
+
+
+def size_of(ptr: Pointer) -> int:
+    """How many bytes an array has; 0 for what is no array.  For reports."""
+    return len(ptr) if hasattr(ptr, "__len__") else 0
 
 
 def adopt_host(buffer: Any, byte_size: int) -> HostArray:

@@ -226,7 +226,7 @@ def test_double_and_foreign_releases_are_refused_and_not_counted(maker: str) -> 
     kept, gone = adaptor.allocate(SIZE), adaptor.allocate(SIZE)
     adaptor.release(gone)
     before = (counts(adaptor), upstream.live_blocks)
-    for wrong in (gone, np.zeros(SIZE, np.uint8), bytearray(4), None if kept is None else kept[:]):
+    for wrong in (gone, np.zeros(SIZE, np.uint8), bytearray(4), 7, None if kept is None else kept[:]):
         with pytest.raises(InvalidPointerError, match=r"cpu:0 cannot use .*: it is not a live block of this allocator"):
             adaptor.release(wrong)
 
@@ -563,6 +563,19 @@ def test_a_log_of_json_lines(tmp_path: Path) -> None:
     assert {threading.get_ident()} == {line["thread"] for line in lines}
     assert {"0x0"} == {line["stream"] for line in lines}
     assert all(line["time"][10] == "T" for line in lines)
+
+
+def test_a_release_that_fails_is_in_the_log() -> None:
+    """After the line of the attempt, which comes first so that no other thread has the address by then."""
+    file = io.StringIO()
+    log = LoggingAllocator(CPUDeviceAllocator(), file)
+    for foreign in (np.zeros(3, np.uint8), 7):
+        with pytest.raises(InvalidPointerError):
+            log.release(foreign)
+    lines: list[dict[str, Any]] = [json.loads(line) for line in file.getvalue().splitlines()]
+
+    assert ["free", "free failure"] * 2 == [line["action"] for line in lines]
+    assert ([3, 3, 0, 0], "0x0", None) == ([line["size"] for line in lines], lines[-1]["pointer"], log.failure)
 
 
 def test_a_log_in_the_columns_of_rmm() -> None:

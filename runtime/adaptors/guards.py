@@ -44,8 +44,8 @@ class _Block(NamedTuple):
 class GuardingAllocator(Adaptor):
     """Puts red zones around every block, poisons it when it is new and when it is released, and keeps it for a while.
 
-    Everything is looked at when a block is released, or leaves the quarantine, and by `check`.  Host code that
-    reaches beyond its array does it through addresses of its own: that is who is found here.
+    Red zones are looked at when their block is released, what was released when it leaves the quarantine, and all of
+    it by `check`.  Who is found writes by address: arrays themselves do not reach beyond their ends.
 
     Parameters
     ----------

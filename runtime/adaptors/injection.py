@@ -9,7 +9,7 @@ from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
 
 from ..adaptor import Adaptor
 from ..allocator import MemcpyKind
-from ..pointers import as_integer, check_byte_size
+from ..pointers import as_integer, check_byte_size, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class FailingAllocator(Adaptor):
         return self._upstream.allocate(size)
 
     def release(self, ptr: Pointer | None) -> None:
-        self._check("release", 0 if ptr is None else len(ptr))
+        self._check("release", size_of(ptr))
         self._upstream.release(ptr)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature

@@ -14,7 +14,7 @@ from syncedmem.model.errors import said, shown
 
 from ..adaptor import Adaptor
 from ..failures import attempt
-from ..pointers import address_of
+from ..pointers import address_of, size_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -32,9 +32,10 @@ COLUMNS = ("Thread", "Time", "Action", "Pointer", "Size", "Stream")
 class LoggingAllocator(Adaptor):
     """Writes down what is allocated and released; RMM's ``LoggingResourceAdaptor``.
 
-    A line says which thread, when, ``allocate``, ``allocate failure`` or ``free``, the address, the bytes, and the
-    stream, which is always 0: memory of ours is not allocated on a stream.  A log that cannot be written is no
-    reason to lose memory or to keep it: calls go on, `failure` says what is wrong, and so does one warning.
+    A line says which thread, when, what, the address, the bytes, and the stream, which is always 0: memory of ours is
+    not allocated on a stream.  What is ``allocate``, ``allocate failure``, ``free``, or ``free failure`` after a
+    ``free`` that did not happen.  A log that cannot be written is no reason to lose memory or to keep it: calls go on,
+    `failure` says what is wrong, and so does one warning.
 
     Parameters
     ----------
@@ -80,9 +81,13 @@ class LoggingAllocator(Adaptor):
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        self._upstream.release(ptr)
         if ptr is not None:
-            self._note("free", ptr, len(ptr))
+            self._note("free", ptr, size_of(ptr))  # before another thread can have its address, and write that down
+        try:
+            self._upstream.release(ptr)
+        except Exception:
+            self._note("free failure", ptr, size_of(ptr))
+            raise
 
     def _note(self, action: str, ptr: Pointer | None, size: object) -> None:
         if self._file is None:
