@@ -111,22 +111,34 @@ class PoolAllocator(Adaptor):
         size = byte_size if type(byte_size) is int and byte_size > 0 else check_byte_size(byte_size)
         if size == 0:
             return None
+        if self._closed:
+            raise ClosedAllocatorError("allocate", self.name)
+        block = None
         try:
             with self._lock:
-                if self._closed:
-                    raise ClosedAllocatorError("allocate", self.name)
                 if self._busy:  # a finaliser, or the upstream, inside another call: what is idle is in its hands
-                    return self._lend(self._new(size), size)
-                self._busy = True
-                try:
-                    if self._returned:
-                        self._sort_in()
-                    return self._lend(self._idle.take(size) or self._made(size), size)
-                finally:
-                    self._busy = False
+                    block = self._new(size)
+                else:
+                    self._busy = True
+                    try:
+                        if self._returned:
+                            self._sort_in()
+                        block = self._idle.take(size) or self._made(size)
+                    finally:
+                        self._busy = False
+            if block.lent != size:
+                part = block.whole if size == block.size else block.whole[:size]
+                block.make, block.lent = self._upstream.viewer(part), size
+            ptr = block.make()
+        except BaseException:
+            if block is not None:
+                self._returned.append(block)
+            raise
         finally:
             if self._returned:
                 self._settle()
+        self._live.add(ptr, block)
+        return ptr
 
     def _made(self, size: int) -> PooledBlock:
         """A new block; when the upstream is full, for what is idle."""
@@ -143,18 +155,6 @@ class PoolAllocator(Adaptor):
             raise AllocationError(self.name, size, "the upstream returned None")
         self._serial += 1
         return PooledBlock(whole, size, self._serial)
-
-    def _lend(self, block: PooledBlock, size: int) -> Pointer:
-        try:
-            if block.lent != size:
-                part = block.whole if size == block.size else block.whole[:size]
-                block.make, block.lent = self._upstream.viewer(part), size
-            ptr = block.make()
-        except BaseException:
-            self._returned.append(block)
-            raise
-        self._live.add(ptr, block)
-        return ptr
 
     # --- taking back
 
@@ -173,11 +173,13 @@ class PoolAllocator(Adaptor):
         """
         if ptr is None:
             return
-        block: PooledBlock = self._live.behind(ptr)
-        events = [self._upstream.record(stream) for stream in block.streams] if block.streams else None
-        self._live.remove(ptr)
-        if events:
-            block.events += events
+        block: PooledBlock = self._live.remove(ptr)
+        if block.streams:
+            try:
+                block.events += [self._upstream.record(stream) for stream in block.streams]
+            except BaseException:
+                self._live.add(ptr, block)
+                raise
             block.streams.clear()
         self._returned.append(block)
         self._settle()

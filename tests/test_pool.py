@@ -694,26 +694,25 @@ def test_a_block_that_cannot_be_lent_stays_idle() -> None:
 def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
     """As a finaliser may make one at any time: memory comes from the upstream, and what is released waits."""
     pool, paper = paper_pool()
-    first, idle = pool.allocate(1), lent_and_returned(pool, 2)
-    viewer, seen = paper.viewer, list[Any]()
+    first, allocate, inner = pool.allocate(1), paper.allocate, list[Any]()
+    lent_and_returned(pool, 2)
 
-    def view(ptr: Any) -> Any:
-        if not seen:
-            seen.append(None)
-            seen.append(pool.allocate(1))
+    def allocate_and_call_back(byte_size: int) -> Any:
+        if byte_size == 3:
+            inner.append(pool.allocate(1))
             pool.release(first)
             for call in (pool.trim, pool.close):
                 with pytest.raises(ReentrantCallError, match=r"trim|close"):
                     call()
-        return viewer(ptr)
+        return allocate(byte_size)
 
-    paper.viewer = view  # type: ignore[method-assign] # a wrapper
-    second: Any = pool.allocate(1)
+    paper.allocate = allocate_and_call_back  # type: ignore[method-assign] # a wrapper
+    outer = pool.allocate(3)
 
-    assert (idle[0], [1, 2, 1], 1) == (second.root, paper.allocated, pool.idle_blocks)
-    pool.release(second)
-    pool.release(seen[1])
-    assert 4 == pool.trim()
+    assert ([1, 2, 1, 3], 2, 2) == (paper.allocated, pool.idle_blocks, pool.live_blocks)
+    pool.release(outer)
+    pool.release(inner[0])
+    assert 7 == pool.trim()
 
 
 def test_a_release_waits_for_nobody() -> None:
