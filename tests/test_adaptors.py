@@ -524,6 +524,16 @@ def test_scopes_count_from_zero_and_are_taken_over() -> None:
         counting.pop_counters()
 
 
+def test_a_scope_with_less_than_the_peak_around_it_leaves_that() -> None:
+    counting = StatisticsAllocator(CPUDeviceAllocator())
+    for size in (5, 6):
+        counting.release(counting.allocate(size))
+    with counting.scope():
+        pass
+
+    assert Statistics(0, 0, 6, 1, 11, 2) == counting.statistics
+
+
 def test_a_scope_is_a_with_block_and_keeps_its_figures() -> None:
     counting = StatisticsAllocator(CPUDeviceAllocator())
     with counting.scope() as outside:
