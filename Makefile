@@ -82,8 +82,9 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/package  ## measure the hot path
+bench: $(STAMPS)/package  ## measure the hot path, the pool and the adaptors
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/allocators.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

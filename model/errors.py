@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocationError",
     "BufferMismatchError",
+    "ClosedAllocatorError",
     "ClosedMemoryError",
     "DeclarationError",
     "DeviceError",
@@ -24,7 +25,9 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidPointerError",
     "InvalidSizeError",
+    "MemoryCorruptionError",
     "NoDeviceError",
+    "NoScopeError",
     "ReentrantCallError",
     "ReleaseError",
     "SyncedMemoryError",
@@ -100,6 +103,15 @@ class ClosedMemoryError(SyncedMemoryError, ValueError):
         self.size = size
 
 
+class ClosedAllocatorError(SyncedMemoryError, ValueError):
+    """A call for memory on an allocator after its ``close()``."""
+
+    def __init__(self, call: str, where: str) -> None:
+        super().__init__(f"{call}: this allocator of memory on {where} is closed")
+        self.call = call
+        self.where = where
+
+
 class NoDeviceError(SyncedMemoryError, RuntimeError):
     """There is no such device here, or the memory was made without one: Caffe's ``NO_GPU``."""
 
@@ -148,6 +160,23 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
         super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
         self.where = where
         self.pointer = pointer
+
+
+class MemoryCorruptionError(SyncedMemoryError, RuntimeError):
+    """Somebody wrote where nothing is theirs: around a block, or into one that was released."""
+
+    def __init__(self, where: str, byte_size: int, reason: str) -> None:
+        super().__init__(f"{where}: {reason} a block of {byte_size} bytes")
+        self.where = where
+        self.byte_size = byte_size
+
+
+class NoScopeError(SyncedMemoryError, IndexError):
+    """The outermost scope of statistics was to be left, which nobody entered."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call}: there is no scope to leave")
+        self.call = call
 
 
 def shown(value: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from syncedmem.model import InvalidArgumentError
 
@@ -27,6 +27,7 @@ __all__ = [
     "HostArray",
     "MemcpyKind",
     "Pointer",
+    "check_allocator",
     "check_byte_size",
     "check_kind",
 ]
@@ -102,7 +103,7 @@ class DeviceAllocator(ABC):
         Which device of its type.
     """
 
-    device_type: ClassVar[DeviceType] = DeviceType.UNKNOWN
+    device_type: DeviceType = DeviceType.UNKNOWN
     ordinal: int = 0
 
     @property
@@ -249,6 +250,17 @@ class DeviceAllocator(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def check_allocator(argument: str, allocator: object, expected: str) -> None:
+    """Refuse what allocates nothing.  Structural, so that somebody else's allocator needs no base class of ours.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
+        raise InvalidArgumentError(argument, allocator, expected)
 
 
 def check_kind(kind: object) -> MemcpyKind:

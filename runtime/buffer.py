@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 from syncedmem.model import (
@@ -19,17 +19,19 @@ from syncedmem.model import (
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
+    ReentrantCallError,
     ReleaseError,
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_byte_size
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator, check_byte_size
 from .failures import attempt, reporting, warn_of_leak, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
 
     from .allocator import Pointer
@@ -64,7 +66,17 @@ class Buffer:
         If there is no room.
     """
 
-    __slots__ = ("__weakref__", "_allocator", "_byte_size", "_closed", "_external", "_flights", "_lock", "_ptr")
+    __slots__ = (
+        "__weakref__",
+        "_allocator",
+        "_busy",
+        "_byte_size",
+        "_closed",
+        "_external",
+        "_flights",
+        "_lock",
+        "_ptr",
+    )
 
     def __init__(
         self,
@@ -77,14 +89,15 @@ class Buffer:
         if hasattr(self, "_ptr"):
             raise TypeError("a Buffer is initialised once; make another one")
         self._ptr: Pointer = None  # before anything can fail, for the finaliser
-        if allocator is not None and (isinstance(allocator, type) or not hasattr(allocator, "allocate")):
-            raise InvalidArgumentError("allocator", allocator, "an allocator, or None")
+        if allocator is not None:
+            check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         self._allocator = allocator
         self._external = False
         self._closed = False
         self._flights: list[Push] = []
         self._lock = threading.RLock()
+        self._busy = False
         if ptr is not None:
             self._take(ptr, use_external)
         elif allocator is not None:
@@ -124,7 +137,7 @@ class Buffer:
         ReleaseError
             If what was there cannot be released.  After an error the buffer is as it was.
         """
-        with self._lock:
+        with self._alone("allocate"):
             if self._allocator is None:
                 raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
             fresh = self._allocated(self._allocator)
@@ -140,6 +153,18 @@ class Buffer:
                 raise
             self._ptr, self._closed = fresh, False
             return fresh is not None
+
+    @contextmanager
+    def _alone(self, call: str) -> Generator[None]:
+        """Inside, no other thread is in a call on this buffer, and a call from within this one is refused."""
+        with self._lock:
+            if self._busy:
+                raise ReentrantCallError(call)
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
 
     def _allocated(self, allocator: DeviceAllocator) -> Pointer:
         try:
@@ -162,8 +187,9 @@ class Buffer:
             At most as long as this one.
         stream : stream or None
             Of the device that one of the two is on.  With it the copy is queued, and both buffers wait for it
-            before they give their memory back; without, it is done on return.  Between two devices that cannot
-            reach each other bytes go by way of the host, and are there on return in any case.
+            before they give their memory back; what is queued on another stream does not wait for it.  Without, it
+            is done on return, after the copies that were queued into and out of both.  Between two devices that
+            cannot reach each other bytes go by way of the host, and are there on return in any case.
         need_sync : bool
             Wait for the whole device.
 
@@ -174,7 +200,10 @@ class Buffer:
         InvalidSizeError
             If `source` is longer than this buffer; KuiperLLama copies what fits and says nothing.
         DeviceError
-            If the copy fails.  One that was queued and could not be recorded happens nevertheless.
+            If the copy fails, or one that was queued and has to be over first did not happen, which is told once.  One
+            that was queued and could not be recorded happens nevertheless.
+        ReentrantCallError
+            If an allocator calls back into a buffer that is calling it; so do `allocate` and `close`.
         """
         if not isinstance(source, Buffer):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("source", source, "a Buffer")
@@ -184,8 +213,11 @@ class Buffer:
         for argument, buffer in (("source", source), ("this buffer", self)):
             if buffer.ptr is None and size:
                 raise InvalidArgumentError(argument, buffer, "a buffer with memory")
-        first, second = sorted((self, source), key=id)  # so that two threads that copy back and forth cannot deadlock
-        with first._lock, second._lock:  # noqa: SLF001 -- of this class
+        with ExitStack() as both:
+            for buffer in sorted(
+                {self, source}, key=id
+            ):  # so that two threads that copy back and forth cannot deadlock
+                both.enter_context(buffer._alone("copy_from"))  # noqa: SLF001 -- of this class
             self._copy(source, size, stream, need_sync)
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
@@ -196,7 +228,12 @@ class Buffer:
             with reporting("copy_from", there):
                 there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
             return
-        if up and down and not self._reaches(source):
+        indirect = up and down and not self._reaches(source)
+        queued = stream is not None and (up or down) and not indirect
+        if not queued:
+            for buffer in (self, source):
+                buffer._land()  # noqa: SLF001 -- of this class
+        if indirect:
             # No copy between these two: by way of the host, which both can reach.
             host = cpu_allocator().empty(size)
             with reporting("copy_from", source.allocator):
@@ -206,7 +243,7 @@ class Buffer:
             return
         kind = MemcpyKind(2 * down + up)  # its numbers are two bits: where from, and where to
         with reporting("copy_from", there):
-            if stream is None or not (up or down):
+            if not queued:
                 there.memcpy(source.ptr, self._ptr, size, kind, None, need_sync)
                 return
             there.check_stream(stream)
@@ -240,7 +277,7 @@ class Buffer:
         ReleaseError, DeviceError
             If memory cannot be released, or a copy cannot be waited for; it is still ours.
         """
-        with self._lock:
+        with self._alone("close"):
             self._release()
             self._closed = True
 

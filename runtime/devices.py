@@ -12,12 +12,22 @@ from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType
 from .host import cpu_allocator
+from .pointers import as_integer
 from .simulated import SimulatedDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DEVICE_NAMES", "DeviceReport", "named_device", "probe", "resolve_device", "resolve_host", "sibling"]
+__all__ = [
+    "DEVICE_NAMES",
+    "DeviceReport",
+    "named_device",
+    "probe",
+    "resolve_device",
+    "resolve_host",
+    "shared_device",
+    "sibling",
+]
 
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
 
@@ -46,25 +56,25 @@ class DeviceReport:
     detail: str
 
 
-def _simulated() -> tuple[DeviceAllocator, str]:
-    return SimulatedDeviceAllocator(), "a second memory space inside this process"
+def _simulated(ordinal: int) -> tuple[DeviceAllocator, str]:
+    return SimulatedDeviceAllocator(ordinal), "a second memory space inside this process"
 
 
-def _opencl() -> tuple[DeviceAllocator, str]:
+def _opencl(ordinal: int) -> tuple[DeviceAllocator, str]:
     from .opencl import OpenCLDeviceAllocator  # noqa: PLC0415 -- PyOpenCL is optional and slow to import
 
-    allocator = OpenCLDeviceAllocator()
+    allocator = OpenCLDeviceAllocator(ordinal)
     return allocator, allocator.description
 
 
-def _cuda() -> tuple[DeviceAllocator, str]:
+def _cuda(ordinal: int) -> tuple[DeviceAllocator, str]:
     from .cuda import CUDADeviceAllocator  # noqa: PLC0415 -- CuPy is optional and slow to import
 
-    allocator = CUDADeviceAllocator()
+    allocator = CUDADeviceAllocator(ordinal)
     return allocator, allocator.description
 
 
-_MAKERS: dict[str, Callable[[], tuple[DeviceAllocator, str]]] = {
+_MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
     "simulated": _simulated,
     "opencl": _opencl,
     "cuda": _cuda,
@@ -75,13 +85,32 @@ DEVICE_NAMES = tuple(_MAKERS)
 
 
 @cache
-def _made(name: str) -> tuple[DeviceAllocator, str]:
-    return _MAKERS[name]()
+def _made(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
+    return _MAKERS[name](ordinal)
 
 
-def _shared(name: str) -> tuple[DeviceAllocator, str]:
+def _shared(name: str, ordinal: int = 0) -> tuple[DeviceAllocator, str]:
     with _making:
-        return _made(name)
+        return _made(name, ordinal)
+
+
+def shared_device(name: str, ordinal: int) -> DeviceAllocator:
+    """The shared allocator of one device among those of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `DEVICE_NAMES`.
+    ordinal : int
+
+    Raises
+    ------
+    NoDeviceError
+        If the device is not here.
+    InvalidArgumentError
+        If `ordinal` is no integer.
+    """
+    return _shared(name, as_integer(ordinal, "ordinal", "the number of a device"))[0]
 
 
 def named_device(name: str) -> DeviceAllocator:
@@ -167,10 +196,9 @@ def _check_allocator(
 
 
 def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:
-    """An allocator of the same kind on the next ordinal, or None if there is no other device."""
-    make = cast("Callable[[int], DeviceAllocator]", type(allocator))  # every device takes its ordinal
+    """The shared allocator of the same kind on the next ordinal, or None if there is no other device."""
     try:
-        return make(allocator.ordinal + 1)
+        return shared_device(allocator.device_type.name.lower(), allocator.ordinal + 1)
     except NoDeviceError:
         return None
 

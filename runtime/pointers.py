@@ -25,6 +25,7 @@ __all__ = [
     "HostArray",
     "LiveBlocks",
     "Pointer",
+    "address_of",
     "adopt_host",
     "as_integer",
     "check_byte_size",
@@ -32,6 +33,7 @@ __all__ = [
     "check_host",
     "check_ordinal",
     "no_room",
+    "size_of",
 ]
 
 HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -67,6 +69,8 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
     InvalidSizeError
         If it is negative or above `limit`.
     """
+    if type(byte_size) is int and 0 <= byte_size <= limit:
+        return byte_size  # nearly always, and every allocator looks
     size = as_integer(byte_size, argument, "an integer number of bytes")
     if not 0 <= size <= limit:
         raise InvalidSizeError(size, limit)
@@ -178,7 +182,7 @@ class LiveBlocks:
 
     def all_behind(self) -> list[Any]:
         """What lies behind each block."""
-        return [behind for _, behind in list(self._blocks.values())]
+        return [behind for _, behind in self.entries()]
 
     def behind(self, ptr: Pointer) -> Any:
         """What lies behind a block.
@@ -193,18 +197,45 @@ class LiveBlocks:
         except KeyError:
             raise self._unknown(ptr) from None
 
-    def remove(self, ptr: Pointer) -> None:
+    def entries(self) -> list[tuple[Pointer, Any]]:
+        """Each block with what lies behind it, in the order in which they were allocated."""
+        return list(self._blocks.values())
+
+    def remove(self, ptr: Pointer) -> Any:
         """Forget a block, in one step, so that of two threads that release it only one succeeds.
+
+        Returns
+        -------
+        object
+            What lay behind it.
 
         Raises
         ------
         InvalidPointerError
         """
-        if self._blocks.pop(id(ptr), None) is None:
-            raise self._unknown(ptr)
+        try:
+            return self._blocks.pop(id(ptr))[1]
+        except KeyError:
+            raise self._unknown(ptr) from None
 
     def _unknown(self, ptr: Pointer) -> InvalidPointerError:
         return InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
+
+
+def address_of(ptr: Pointer) -> int:
+    """Where an array lies, as its device counts; 0 for what is no array.  For reports, not to reach the memory."""
+    if isinstance(ptr, np.ndarray):
+        return cast("HostArray", ptr).ctypes.data
+    if hasattr(ptr, "base_data"):  # PyOpenCL's
+        return int(ptr.base_data.int_ptr) + int(ptr.offset)
+    if hasattr(ptr, "__cuda_array_interface__"):
+        return int(ptr.__cuda_array_interface__["data"][0])
+    return int(getattr(ptr, "ptr", 0))
+
+
+def size_of(ptr: Pointer) -> int:
+    """How many bytes an array has; 0 for what is no array.  For reports."""
+    return len(ptr) if hasattr(ptr, "__len__") else 0
 
 
 def adopt_host(buffer: Any, byte_size: int) -> HostArray:

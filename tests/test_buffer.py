@@ -19,6 +19,7 @@ from syncedmem.model import (
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
+    ReentrantCallError,
     ReleaseError,
     SyncedMemoryError,
 )
@@ -401,3 +402,73 @@ def test_waiting_for_the_device_is_done_whatever_the_size(device: SimulatedDevic
     target.copy_from(source, stream=other, need_sync=True)
 
     assert (True, True, True) == (done, stream.done, other.done)
+
+
+@pytest.mark.parametrize("device", devices(), ids=name_of)
+def test_a_copy_without_a_stream_comes_after_those_that_were_queued(device: Any) -> None:
+    """Into a buffer and out of one: it is not overtaken, and overtakes none."""
+    stream = device.stream()
+    host, one, other = holding(1, cpu_allocator()), holding(2, device), holding(3, device)
+    other.copy_from(one, stream=stream)
+    one.copy_from(host, stream=stream)
+    host.copy_from(holding(9, cpu_allocator()))
+    first = shown(other)
+    other.copy_from(one, stream=stream)
+    other.copy_from(host)
+
+    assert ([2] * SIZE, [9] * SIZE, [1] * SIZE) == (first, shown(other), shown(one))
+    assert [] == [*host._flights, *one._flights, *other._flights]  # pyright: ignore[reportPrivateUsage] -- the lists
+
+
+def test_a_copy_by_way_of_the_host_comes_after_those_that_were_queued(device: SimulatedDeviceAllocator) -> None:
+    stream, far = device.stream(), Buffer(SIZE, SimulatedDeviceAllocator(1))
+    near = holding(1, device)
+    near.copy_from(holding(5, cpu_allocator()), stream=stream)
+    far.copy_from(near, stream=stream)
+
+    assert [5] * SIZE == shown(far)
+
+
+def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: SimulatedDeviceAllocator) -> None:
+    """Which has then done nothing, and works when it is asked for again."""
+    block, source = device.allocate(SIZE), holding(1, device)
+    target = Buffer(SIZE, device, block, use_external=True)
+    target.copy_from(source, stream=device.stream())
+    device.release(block)
+    fresh = holding(2, cpu_allocator())
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        source.copy_from(fresh)
+    before = shown(source)
+    source.copy_from(fresh)
+
+    assert ([1] * SIZE, [2] * SIZE, True) == (before, shown(source), target.is_external)
+
+
+@pytest.mark.parametrize("call", ["close", "allocate", "copy_from"])
+def test_a_release_that_calls_back_is_refused(call: str) -> None:
+    """Nothing is released twice: the buffer is as it was, and can be closed."""
+    back: list[Callable[[], object]] = []
+
+    class Chatty(CPUDeviceAllocator):
+        def release(self, ptr: Any) -> None:
+            while back:
+                back.pop()()
+            super().release(ptr)
+
+    chatty = Chatty()
+    buffer = Buffer(SIZE, chatty)
+    arguments = (Buffer(0),) if call == "copy_from" else ()
+    back.append(lambda: getattr(buffer, call)(*arguments))
+    with pytest.raises(ReleaseError, match=f"{call}: this memory is in the middle of another call") as caught:
+        buffer.close()
+
+    assert (True, 1) == (isinstance(caught.value.__cause__, ReentrantCallError), chatty.live_blocks)
+    buffer.close()
+    assert (None, 0) == (buffer.ptr, chatty.live_blocks)
+
+
+def test_a_buffer_may_be_copied_onto_itself(device: SimulatedDeviceAllocator) -> None:
+    buffer = holding(3, device)
+    buffer.copy_from(buffer)
+
+    assert [3] * SIZE == shown(buffer)

@@ -14,8 +14,12 @@ from syncedmem import runtime
 from syncedmem.model import DeviceError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
+    CPUDeviceAllocatorFactory,
+    CUDADeviceAllocatorFactory,
     DeviceType,
+    OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocator,
+    SimulatedDeviceAllocatorFactory,
     SyncedMemory,
     devices,
     named_device,
@@ -129,7 +133,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocato
     """Have a device under a name."""
     allocator = SimulatedDeviceAllocator(1)
     makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
-    monkeypatch.setitem(makers, name, lambda: (allocator, "planted"))
+    monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
     return allocator
 
 
@@ -198,7 +202,7 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
     found: list[Any] = []
     other = threading.Thread(target=lambda: found.append(named_device("cuda")))
 
-    def make() -> tuple[SimulatedDeviceAllocator, str]:
+    def make(_: int) -> tuple[SimulatedDeviceAllocator, str]:
         if not other.ident:
             other.start()
             other.join(0.2)  # it waits for us, so this runs out
@@ -286,3 +290,63 @@ def test_a_sibling_is_on_the_next_device_if_there_is_one() -> None:
     assert isinstance(found, SimulatedDeviceAllocator)
     assert found.ordinal == 3
     assert sibling(found) is None
+
+
+FACTORIES: dict[str, Any] = {
+    "cuda": CUDADeviceAllocatorFactory,
+    "opencl": OpenCLDeviceAllocatorFactory,
+    "simulated": SimulatedDeviceAllocatorFactory,
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """One for each device, whichever is asked first."""
+    made: list[int] = []
+
+    def make(ordinal: int) -> tuple[SimulatedDeviceAllocator, str]:
+        made.append(ordinal)
+        return SimulatedDeviceAllocator(ordinal), "planted"
+
+    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    monkeypatch.setitem(makers, name, make)
+    factory = FACTORIES[name]
+    found = [factory.get_instance(), factory.get_instance(0), named_device(name), SyncedMemory(4, device=name).device]
+    other = [factory.get_instance(1), factory.get_instance(ordinal=1), sibling(SimulatedDeviceAllocator())]
+
+    assert ({found[0]}, {other[0]}) == (set(found), set(other[:2]))
+    assert ([0, 1], name != "simulated" or other[2] is other[1]) == (made, True)
+
+
+def test_the_factory_of_host_memory_gives_what_everything_shares() -> None:
+    assert CPUDeviceAllocatorFactory.get_instance() is cpu_allocator() is resolve_host(None)
+
+
+@pytest.mark.parametrize(("ordinal", "error"), [(9, NoDeviceError), (-1, NoDeviceError), ("0", InvalidArgumentError)])
+def test_a_factory_makes_only_devices_that_are_here(ordinal: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"there is no simulated device|ordinal must be the number of a device"):
+        SimulatedDeviceAllocatorFactory.get_instance(ordinal)
+
+
+def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KuiperLLama's may make two."""
+    found: list[Any] = []
+    start = threading.Barrier(8)
+
+    def make(ordinal: int) -> tuple[SimulatedDeviceAllocator, str]:
+        threading.Event().wait(0.01)
+        return SimulatedDeviceAllocator(ordinal), "slow"
+
+    def ask() -> None:
+        start.wait(10)
+        found.append(SimulatedDeviceAllocatorFactory.get_instance(2))
+
+    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    monkeypatch.setitem(makers, "simulated", make)
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+    assert (8, 1) == (len(found), len(set(found)))

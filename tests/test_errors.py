@@ -11,6 +11,7 @@ import syncedmem.model
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedAllocatorError,
     ClosedMemoryError,
     DeclarationError,
     DeviceError,
@@ -18,7 +19,9 @@ from syncedmem.model import (
     InvalidArgumentError,
     InvalidPointerError,
     InvalidSizeError,
+    MemoryCorruptionError,
     NoDeviceError,
+    NoScopeError,
     ReentrantCallError,
     ReleaseError,
     SyncedHead,
@@ -57,6 +60,19 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         "cpu_data: this memory of 12 bytes is closed",
         {"call": "cpu_data", "size": 12},
     ),
+    (
+        ClosedAllocatorError("allocate", "cpu:0"),
+        ValueError,
+        "allocate: this allocator of memory on cpu:0 is closed",
+        {"call": "allocate", "where": "cpu:0"},
+    ),
+    (
+        MemoryCorruptionError("cpu:0", 8, "somebody wrote into"),
+        RuntimeError,
+        "cpu:0: somebody wrote into a block of 8 bytes",
+        {"where": "cpu:0", "byte_size": 8},
+    ),
+    (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (
         ReentrantCallError("close"),

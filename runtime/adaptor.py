@@ -1,0 +1,119 @@
+"""`Adaptor`: an allocator over another one, which does the work.
+
+What an adaptor does not change it passes on as it is, so a stack of them, in any order, is an allocator like the
+one at the bottom: of the same device, with its streams and its alignment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
+from .failures import where_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from .allocator import Event
+    from .pointers import Pointer
+
+__all__ = ["Adaptor"]
+
+
+class Adaptor(DeviceAllocator):
+    """Passes everything on to another allocator; subclasses say what they do besides.
+
+    What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through.  So
+    does `pinned_host`, as it is: page-locked memory is another allocator's, and takes adaptors of its own.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+        Or anything that behaves like one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `upstream` is no allocator.
+    """
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        check_allocator("upstream", upstream, "an allocator")
+        self._upstream = upstream
+        self.device_type = getattr(upstream, "device_type", DeviceType.UNKNOWN)
+        self.ordinal = getattr(upstream, "ordinal", 0)
+
+    @property
+    def upstream(self) -> DeviceAllocator:
+        """The allocator below this one."""
+        return self._upstream
+
+    @property
+    def name(self) -> str:
+        return where_of(self._upstream)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        return self._upstream.allocate(byte_size)
+
+    def release(self, ptr: Pointer | None) -> None:
+        self._upstream.release(ptr)
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Pointer,
+        dest: Pointer,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: Any = None,
+        need_sync: bool = False,
+    ) -> None:
+        self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
+
+    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
+
+    def empty(self, byte_size: int) -> Pointer:
+        return self._upstream.empty(byte_size)
+
+    def stream(self) -> Any:
+        return self._upstream.stream()
+
+    def check_stream(self, stream: object) -> None:
+        self._upstream.check_stream(stream)
+
+    def adopt(self, buffer: object, byte_size: int) -> Pointer:
+        return self._upstream.adopt(buffer, byte_size)
+
+    def overlaps(self, first: Pointer, second: Pointer) -> bool:
+        return self._upstream.overlaps(first, second)
+
+    def record(self, stream: Any) -> Event:
+        return self._upstream.record(stream)
+
+    def order_after(self, event: Event) -> None:
+        self._upstream.order_after(event)
+
+    def pinned_host(self) -> DeviceAllocator:
+        return self._upstream.pinned_host()
+
+    def read_only(self, ptr: Pointer) -> Pointer:
+        return self._upstream.read_only(ptr)
+
+    def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
+        return self._upstream.viewer(ptr)
+
+    def using(self) -> AbstractContextManager[object]:
+        return self._upstream.using()
+
+    def current_ordinal(self) -> int:
+        return self._upstream.current_ordinal()
+
+    def __getattr__(self, name: str) -> Any:
+        # Not what begins with an underscore: without an upstream there would be no end to it.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(cast("Any", self._upstream), name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {self._upstream!r}>"

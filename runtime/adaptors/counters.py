@@ -1,0 +1,135 @@
+"""`StatisticsAllocator`: how much is out, how much was at most, and how much in all."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from syncedmem.model import NoScopeError
+
+from ..adaptor import Adaptor
+from ..pointers import LiveBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..allocator import DeviceAllocator
+    from ..pointers import Pointer
+
+__all__ = ["Statistics", "StatisticsAllocator"]
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What was allocated since a scope was entered; blocks of zero bytes are none.
+
+    Attributes
+    ----------
+    current_bytes, current_count : int
+        What is out.  Negative where more was released than allocated, which a scope may see.
+    peak_bytes, peak_count : int
+        The most that was out at once.
+    total_bytes, total_count : int
+        What was allocated in all.
+    """
+
+    current_bytes: int = 0
+    current_count: int = 0
+    peak_bytes: int = 0
+    peak_count: int = 0
+    total_bytes: int = 0
+    total_count: int = 0
+
+
+class StatisticsAllocator(Adaptor):
+    """Counts blocks and bytes, in scopes one inside the other; RMM's ``StatisticsResourceAdaptor``.
+
+    A scope counts from zero, what all threads do.  When it is left, the one around it takes over what it counted.
+    """
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        super().__init__(upstream)
+        self._scopes: list[Statistics] = []  # those around the one that counts
+        self._counted = Statistics()
+        self._live = LiveBlocks(self.name)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        ptr = self._upstream.allocate(byte_size)
+        if ptr is None:
+            return None
+        size = len(ptr)
+        # There is no call in these lines, so CPython lets no other thread run among them; a lock would take longer
+        # than all the rest here, and max() than comparing.
+        counted = self._counted
+        counted.current_count += 1
+        counted.current_bytes += size
+        counted.total_count += 1
+        counted.total_bytes += size
+        if counted.current_count > counted.peak_count:  # noqa: PLR1730 -- as said above
+            counted.peak_count = counted.current_count
+        if counted.current_bytes > counted.peak_bytes:  # noqa: PLR1730 -- as said above
+            counted.peak_bytes = counted.current_bytes
+        self._live.add(ptr, size)
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        if ptr is None:
+            return
+        size = self._live.remove(ptr)
+        try:
+            self._upstream.release(ptr)
+        except BaseException:
+            self._live.add(ptr, size)
+            raise
+        counted = self._counted
+        counted.current_count -= 1
+        counted.current_bytes -= size
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the innermost scope has counted so far; a copy."""
+        return replace(self._counted)
+
+    def push_counters(self) -> Statistics:
+        """Enter a scope; returns what the one around it has counted, a copy."""
+        self._scopes.append(self._counted)
+        self._counted = Statistics()
+        return replace(self._scopes[-1])
+
+    def pop_counters(self) -> Statistics:
+        """Leave the innermost scope; returns what it counted.
+
+        Raises
+        ------
+        NoScopeError
+            If none was entered.
+        """
+        if not self._scopes:
+            raise NoScopeError("pop_counters")
+        inner, self._counted = self._counted, self._scopes.pop()
+        _enclose(self._counted, inner)
+        return inner
+
+    @contextmanager
+    def scope(self) -> Generator[Statistics]:
+        """A scope as a ``with`` block; what it binds counts inside the block, and keeps its figures after it."""
+        self.push_counters()
+        try:
+            yield self._counted
+        finally:
+            self.pop_counters()
+
+
+def _enclose(outer: Statistics, inner: Statistics) -> None:
+    """Have a scope take over what happened in one inside it; without calls, as above."""
+    peak_bytes = outer.current_bytes + inner.peak_bytes
+    if peak_bytes > outer.peak_bytes:  # noqa: PLR1730 -- as said above
+        outer.peak_bytes = peak_bytes
+    peak_count = outer.current_count + inner.peak_count
+    if peak_count > outer.peak_count:  # noqa: PLR1730 -- as said above
+        outer.peak_count = peak_count
+    outer.current_bytes += inner.current_bytes
+    outer.current_count += inner.current_count
+    outer.total_bytes += inner.total_bytes
+    outer.total_count += inner.total_count

@@ -1,0 +1,191 @@
+"""`GuardingAllocator`: finds writes beyond a block, and into a block that was released.
+
+It needs nothing of the device but copies, so it works on every device as it does on the host.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
+
+from ..adaptor import Adaptor
+from ..allocator import DeviceType, MemcpyKind
+from ..failures import attempt
+from ..pointers import LiveBlocks, check_byte_size
+
+if TYPE_CHECKING:
+    from ..allocator import DeviceAllocator
+    from ..pointers import HostArray, Pointer
+
+__all__ = ["GuardingAllocator"]
+
+FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
+"""The bytes of memory never written, of memory released, and of red zones; those of the simulated device."""
+
+_MIB = 1 << 20
+_ALIGNMENT = 64
+_WIDEST = 256
+_AFTER = "somebody wrote after its release into"
+_HOST = (DeviceType.CPU, DeviceType.UNKNOWN)
+
+
+class _Block(NamedTuple):
+    """A block of the upstream; between its red zones lie `size` bytes that somebody has, or had."""
+
+    whole: Pointer
+    size: int
+
+
+class GuardingAllocator(Adaptor):
+    """Puts red zones around every block, poisons it when it is new and when it is released, and keeps it for a while.
+
+    Red zones are looked at when their block is released, what was released when it leaves the quarantine, and all of
+    it by `check`.  Who is found writes by address: arrays themselves do not reach beyond their ends.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+    red_zone : int
+        In bytes, on either side; a multiple of 64.  The default keeps the alignment that devices give.
+    quarantine : int
+        In bytes: how much of what was released last is kept.  When the upstream is full, nothing is.
+
+    Raises
+    ------
+    InvalidSizeError, InvalidArgumentError
+        If `red_zone` or `quarantine` is no such size.
+    """
+
+    def __init__(self, upstream: DeviceAllocator, *, red_zone: int = _WIDEST, quarantine: int = 4 * _MIB) -> None:
+        super().__init__(upstream)
+        self._zone = check_byte_size(red_zone, "red_zone")
+        if not self._zone or self._zone % _ALIGNMENT:
+            raise InvalidArgumentError("red_zone", red_zone, f"a multiple of {_ALIGNMENT} bytes")
+        self._most = check_byte_size(quarantine, "quarantine")
+        self._kept: deque[_Block] = deque()
+        self._kept_bytes = 0
+        self._live = LiveBlocks(self.name)
+        there = self.device_type not in _HOST
+        self._up = MemcpyKind.CPU2CUDA if there else MemcpyKind.CPU2CPU
+        self._down = MemcpyKind.CUDA2CPU if there else MemcpyKind.CPU2CPU
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        whole = self._room(check_byte_size(size + 2 * self._zone))
+        try:
+            content = np.full(size + 2 * self._zone, GUARD, np.uint8)
+            content[self._zone : self._zone + size] = FRESH
+            self._upstream.memcpy(content, whole, content.size, self._up)
+            ptr = whole[self._zone : self._zone + size]
+        except BaseException:
+            attempt(self._upstream.release, whole)
+            raise
+        self._live.add(ptr, _Block(whole, size))
+        return ptr
+
+    def _room(self, size: int) -> Pointer:
+        try:
+            return self._upstream.allocate(size)
+        except MemoryError:
+            if not self._kept:
+                raise
+        self._let_out(self._most + 1)
+        return self._upstream.allocate(size)
+
+    def release(self, ptr: Pointer | None) -> None:
+        """Take a block into quarantine; None is ignored.  One that is too large for it is given back at once.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            If somebody wrote into a red zone of the block; it is not released.  Or into an old block, which leaves
+            the quarantine for this one: that is told once, and this one is not released yet.
+        """
+        if ptr is None:
+            return
+        # Whoever has taken a block out of where it was is alone with it, so no lock is held while the device works.
+        block: _Block = self._live.remove(ptr)
+        try:
+            self._check_zones(block)
+            if block.size > self._most:
+                self._upstream.release(block.whole)
+                return
+            self._let_out(block.size)
+            poison = np.full(block.size, FREED, np.uint8)
+            self._upstream.memcpy(poison, ptr, block.size, self._up)
+        except BaseException:
+            self._live.add(ptr, block)
+            raise
+        self._kept.append(block)
+        self._kept_bytes += block.size
+
+    def _let_out(self, size: int) -> None:
+        """Let blocks out of quarantine, the oldest first, until that many bytes more fit in."""
+        while self._kept and self._kept_bytes + size > self._most:
+            oldest = self._kept.popleft()
+            self._kept_bytes -= oldest.size
+            try:
+                spoilt = self._is_spoilt(oldest)
+                self._upstream.release(oldest.whole)
+            except BaseException:
+                self._kept.appendleft(oldest)
+                self._kept_bytes += oldest.size
+                raise
+            if spoilt:
+                raise self._corruption(oldest, _AFTER)
+
+    def check(self) -> None:
+        """Look at every block, those that are out and those in quarantine.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            For the first that somebody wrote around, or into after its release.
+        """
+        for _, block in self._live.entries():
+            self._check_zones(block)
+        for block in list(self._kept):
+            self._check_zones(block)
+            if self._is_spoilt(block):
+                raise self._corruption(block, _AFTER)
+
+    def clear(self) -> None:
+        """Let everything out of quarantine.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            If somebody wrote into a block after its release.  That block is let out, younger ones are not yet.
+        """
+        self._let_out(self._most + 1)
+
+    def __del__(self) -> None:
+        problem = ""
+        for _ in range(len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+            problem = attempt(self.clear) or problem
+        if problem:
+            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
+
+    def _check_zones(self, block: _Block) -> None:
+        for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):
+            if (self._read(zone) != GUARD).any():
+                raise self._corruption(block, "somebody wrote into the red zone of")
+
+    def _is_spoilt(self, block: _Block) -> bool:
+        """Whether somebody wrote into a block in quarantine."""
+        return bool((self._read(block.whole[self._zone : self._zone + block.size]) != FREED).any())
+
+    def _read(self, part: Pointer) -> HostArray:
+        host: HostArray = np.empty(len(part), np.uint8)
+        self._upstream.memcpy(part, host, host.size, self._down)
+        return host
+
+    def _corruption(self, block: _Block, words: str) -> MemoryCorruptionError:
+        return MemoryCorruptionError(self.name, block.size, words)

@@ -1,0 +1,104 @@
+"""`TrackingAllocator`: what is allocated and not released, and who allocated it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..adaptor import Adaptor
+from ..pointers import LiveBlocks, address_of
+
+if TYPE_CHECKING:
+    from ..allocator import DeviceAllocator
+    from ..pointers import Pointer
+
+__all__ = ["Allocation", "TrackingAllocator"]
+
+
+class Allocation(NamedTuple):
+    """A block that is out.
+
+    Attributes
+    ----------
+    number : int
+        In order of allocation, from 1.
+    address : int
+    byte_size : int
+    stack : traceback.StackSummary or None
+        Who allocated it, the innermost call last; None unless stacks are kept.
+    """
+
+    number: int
+    address: int
+    byte_size: int
+    stack: traceback.StackSummary | None
+
+
+class TrackingAllocator(Adaptor):
+    """Knows every block that is out; RMM's ``TrackingResourceAdaptor``.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+    stacks : bool
+        Keep the call stack of each allocation, which takes some microseconds.
+    """
+
+    def __init__(self, upstream: DeviceAllocator, *, stacks: bool = False) -> None:
+        super().__init__(upstream)
+        self._stacks = stacks
+        self._numbers = count(1)
+        self._live = LiveBlocks(self.name)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        ptr = self._upstream.allocate(byte_size)
+        if ptr is not None:
+            stack = _callers() if self._stacks else None
+            self._live.add(ptr, (next(self._numbers), len(ptr), stack))
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        if ptr is None:
+            return
+        noted = self._live.remove(ptr)
+        try:
+            self._upstream.release(ptr)
+        except BaseException:
+            self._live.add(ptr, noted)
+            raise
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are out."""
+        return len(self._live)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """How many bytes are out."""
+        return sum(byte_size for _, (_, byte_size, _) in self._live.entries())
+
+    @property
+    def outstanding_allocations(self) -> list[Allocation]:
+        """The blocks that are out, in order of allocation."""
+        noted = [Allocation(number, address_of(ptr), *rest) for ptr, (number, *rest) in self._live.entries()]
+        return sorted(noted)
+
+    def leak_report(self) -> str:
+        """The blocks that are out, as text: a line for all, one for each, and its stack if there is one."""
+        blocks = self.outstanding_allocations
+        lines = [f"{sum(block.byte_size for block in blocks)} bytes in {len(blocks)} blocks are out on {self.name}"]
+        for block in blocks:
+            lines.append(f"  #{block.number}: {block.byte_size} bytes at {block.address:#x}")
+            lines += [f"    {line}" for line in "".join(block.stack.format() if block.stack else ()).splitlines()]
+        return "\n".join(lines)
+
+
+def _callers() -> traceback.StackSummary:
+    """The stack of whoever called `allocate`; the source is read when the stack is shown."""
+    here = sys._getframe(2)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- the way to skip a frame
+    frames = traceback.walk_stack(here)
+    stack = traceback.StackSummary.extract(frames, lookup_lines=False)
+    stack.reverse()
+    return stack

@@ -1,0 +1,753 @@
+"""`PoolAllocator`: who gets which block and when, and when it goes back; and KuiperLLama's errata."""
+
+from __future__ import annotations
+
+import gc
+import random
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from benches import SIZE, devices
+
+from syncedmem.model import (
+    AllocationError,
+    ClosedAllocatorError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    ReentrantCallError,
+    ReleaseError,
+)
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    MemcpyKind,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    TrackingAllocator,
+    using_device,
+)
+from syncedmem.runtime.simulation import current_device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+class Paper:
+    """Memory that is only promised: its blocks know their length, and nothing is allocated for them."""
+
+    name = "paper:0"
+    ordinal = 0
+
+    def __init__(self, capacity: int = 1 << 60) -> None:
+        self.room = capacity
+        self.live: dict[int, Any] = {}
+        self.allocated: list[int] = []
+        self.released: list[int] = []
+        self.stubborn: set[int] = set()
+
+    def allocate(self, byte_size: int) -> Any:
+        if byte_size > self.room:
+            raise MemoryError(f"{self.room} bytes are left")
+        self.room -= byte_size
+        self.allocated.append(byte_size)
+        block = Sheet(byte_size)
+        self.live[id(block)] = block
+        return block
+
+    def release(self, ptr: Any) -> None:
+        if len(ptr) in self.stubborn:
+            raise RuntimeError("stuck")
+        del self.live[id(ptr)]
+        self.room += len(ptr)
+        self.released.append(len(ptr))
+
+    def viewer(self, ptr: Any) -> Callable[[], Any]:
+        return lambda: Sheet(len(ptr), ptr.root)
+
+
+class Sheet:
+    """A block of paper, or a view of one."""
+
+    def __init__(self, size: int, root: Any = None) -> None:
+        self.size = size
+        self.root = root or self
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, key: slice) -> Sheet:
+        return Sheet(key.stop, self.root)
+
+
+def paper_pool(**options: Any) -> tuple[PoolAllocator, Paper]:
+    """A pool over paper."""
+    paper: Any = Paper()
+    return PoolAllocator(paper, **options), paper
+
+
+def lent_and_returned(pool: PoolAllocator, *sizes: int) -> list[Any]:
+    """Have blocks of these sizes idle; returns their roots."""
+    blocks = [pool.allocate(size) for size in sizes]
+    for block in blocks:
+        pool.release(block)
+    return [block.root for block in blocks if block is not None]
+
+
+# --- who gets which block
+
+
+def test_a_small_request_gets_the_first_block_that_is_large_enough() -> None:
+    """In order of allocation, whatever the order of release, and however much it wastes."""
+    pool, paper = paper_pool()
+    blocks: Any = [pool.allocate(size) for size in (10, 100, MIB, 20)]
+    for block in (blocks[3], blocks[2], blocks[1], blocks[0]):
+        pool.release(block)
+    got: Any = [pool.allocate(size) for size in (15, 5, 6, 7)]
+
+    assert [blocks[1].root, blocks[0].root, blocks[2].root, blocks[3].root] == [block.root for block in got]
+    assert ([15, 5, 6, 7], 4) == ([len(block) for block in got], len(paper.allocated))
+    for block in got:
+        pool.release(block)
+
+
+def test_a_big_request_gets_the_smallest_block_that_wastes_less_than_a_mebibyte() -> None:
+    """Strictly less; of equal ones the first; small blocks are not for big requests, nor big for small."""
+    pool, paper = paper_pool()
+    roots = lent_and_returned(pool, 4 * MIB, 2 * MIB + 1, 2 * MIB, 2 * MIB, MIB)
+    got: Any = [pool.allocate(size) for size in (MIB + 1, MIB + 1, MIB + 1, 3 * MIB, 3 * MIB + 1, 1)]
+
+    assert [roots[2], roots[3]] == [block.root for block in got[:2]]
+    assert [MIB + 1, 3 * MIB] == paper.allocated[5:]  # 2 MiB + 1 and 4 MiB would waste exactly a mebibyte
+    assert (roots[0], roots[4]) == (got[4].root, got[5].root)
+    for block in got:
+        pool.release(block)
+
+
+def reference(steps: list[tuple[str, int]]) -> list[int]:
+    """KuiperLLama's choice of blocks, as plainly as it can be said: for each allocation the number of its block."""
+    blocks: list[list[Any]] = []  # size, busy
+    chosen: list[int] = []
+    for step, number in steps:
+        if step == "release":
+            blocks[chosen[number]][1] = False
+            continue
+        fitting = [at for at, (size, busy) in enumerate(blocks) if not busy and size >= number]
+        if number <= MIB:
+            fitting = [at for at in fitting if blocks[at][0] <= MIB]
+        else:
+            fitting = [at for at in fitting if blocks[at][0] > MIB and blocks[at][0] - number < MIB]
+            fitting.sort(key=lambda at: blocks[at][0])
+        if not fitting:
+            blocks.append([number, False])
+            fitting = [len(blocks) - 1]
+        chosen.append(fitting[0])
+        blocks[fitting[0]][1] = True
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_blocks_are_chosen_as_kuiperllama_chooses_them(seed: int) -> None:
+    """Over a few hundred random calls."""
+    chance = random.Random(seed)  # noqa: S311 -- replayable calls, not secrets
+    pool, paper = paper_pool()
+    steps: list[tuple[str, int]] = []
+    out: dict[int, Any] = {}
+    numbers: dict[int, int] = {}
+    mine: list[int] = []
+    for _ in range(300):
+        if out and chance.random() < 0.5:
+            number = chance.choice(list(out))
+            pool.release(out.pop(number))
+            steps.append(("release", number))
+            continue
+        size = chance.choice((chance.randrange(1, MIB + 2), chance.randrange(MIB, 5 * MIB), 1 << chance.randrange(23)))
+        block: Any = pool.allocate(size)
+        assert size == len(block) <= len(block.root)
+        out[len(mine)] = block
+        mine.append(numbers.setdefault(id(block.root), len(numbers)))
+        steps.append(("allocate", size))
+
+    assert reference(steps) == mine
+    assert len(paper.allocated) == len(numbers)
+    for block in out.values():
+        pool.release(block)
+
+
+@pytest.mark.parametrize("upstream", [CPUDeviceAllocator(), *devices()], ids=lambda upstream: upstream.name)
+def test_a_block_is_lent_in_the_size_that_was_asked_for(upstream: Any) -> None:
+    """As an array of its own each time, whose bytes are those of the block."""
+    before = upstream.live_blocks
+    with PoolAllocator(upstream) as pool:
+        first: Any = pool.allocate(SIZE)
+        pool.release(first)
+        second: Any = pool.allocate(SIZE - 8)
+        assert (SIZE - 8, True, True) == (len(second), second is not first, pool.overlaps(first, second))
+        pool.release(second)
+        third = pool.allocate(SIZE - 8)
+        assert (True, 1, upstream.live_blocks) == (third is not second, pool.live_blocks, before + 1)
+        pool.memset_zero(third, SIZE - 8)
+        pool.release(third)
+        assert (1, SIZE) == (pool.idle_blocks, pool.idle_bytes)
+    assert before == upstream.live_blocks
+
+
+def test_limits_can_be_chosen() -> None:
+    pool, paper = paper_pool(small_limit=10, waste_limit=5, idle_limit=12)
+    lent_and_returned(pool, 20)
+    kept: Any = [pool.allocate(15), pool.allocate(16)]
+    assert [20, 15] == paper.allocated
+    lent_and_returned(pool, 6)
+    assert [] == paper.released
+    pool.release(pool.allocate(10))
+    assert [6, 10] == paper.released
+    for block in kept:
+        pool.release(block)
+
+
+@pytest.mark.parametrize("name", ["small_limit", "waste_limit", "idle_limit"])
+@pytest.mark.parametrize(("limit", "error"), [(-1, InvalidSizeError), ("1", InvalidArgumentError)])
+def test_what_is_no_limit_is_refused(name: str, limit: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        PoolAllocator(CPUDeviceAllocator(), **{name: limit})
+
+
+# --- KuiperLLama's errata: what each of these does is not what it does there
+
+
+def test_a_release_counts_while_there_is_no_small_block() -> None:
+    """There it does nothing until the first small block was made, so big blocks are never used again."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 2 * MIB)
+    lent_and_returned(pool, 2 * MIB)
+
+    assert [2 * MIB] == paper.allocated
+
+
+def test_zero_bytes_take_no_block() -> None:
+    """There they take any idle small one, or make an entry that cannot be released."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 100)
+    nothing = pool.allocate(0)
+    pool.release(nothing)
+
+    assert (None, [100], 1, 0) == (nothing, paper.allocated, pool.idle_blocks, pool.live_blocks)
+
+
+def test_zero_bytes_need_no_memory_to_be_copied() -> None:
+    """There null is refused before anybody looks at the size; and waiting for the device still waits."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    block = pool.allocate(SIZE)
+    pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CUDA, stream)
+    pool.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, stream, need_sync=True)
+
+    assert stream.done
+    pool.release(block)
+
+
+def test_the_current_device_is_left_as_it_was() -> None:
+    """There a reclaim leaves the device of the last list current."""
+    pool = PoolAllocator(SimulatedDeviceAllocator(1), idle_limit=10)
+    with using_device(3):
+        lent_and_returned_device = pool.allocate(20)
+        pool.release(lent_and_returned_device)
+        pool.trim()
+        assert 3 == current_device()
+    assert 0 == pool.idle_bytes
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_block_is_released_once(again: bool) -> None:
+    """There it is counted as idle twice, and lent to two.  Also when its memory has been lent again."""
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(device)
+    block = pool.allocate(SIZE)
+    pool.release(block)
+    other = pool.allocate(SIZE) if again else None
+    with pytest.raises(InvalidPointerError, match=r"simulated:0 cannot use .*: it is not a live block"):
+        pool.release(block)
+
+    assert (int(not again), int(again)) == (pool.idle_blocks, pool.live_blocks)
+    pool.release(other)
+
+
+def test_what_the_pool_did_not_lend_is_refused() -> None:
+    """There it is freed, or ends the process."""
+    upstream = CPUDeviceAllocator()
+    pool, foreign = PoolAllocator(upstream), upstream.allocate(SIZE)
+    for wrong in (foreign, bytearray(4), 0):
+        with pytest.raises(InvalidPointerError):
+            pool.release(wrong)
+
+    upstream.release(foreign)
+
+
+def test_idle_memory_is_counted_before_it_is_looked_at() -> None:
+    """There the release that brings it above a gibibyte does not notice, but the next one does."""
+    pool, paper = paper_pool()
+    blocks = [pool.allocate(MIB) for _ in range(1025)]
+    for block in blocks[:1024]:
+        pool.release(block)
+    assert (GIB, []) == (pool.idle_bytes, paper.released)
+    pool.release(blocks[1024])
+
+    assert (0, 1025) == (pool.idle_bytes, len(paper.released))
+
+
+def test_big_blocks_go_back_too() -> None:
+    """There they are kept for ever; they do not count among the gibibyte, as there."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 2 * GIB, 3)
+    assert 2 * GIB + 3 == pool.idle_bytes
+
+    assert 2 * GIB + 3 == pool.trim()
+    assert [2 * GIB, 3] == paper.released
+
+
+def test_what_is_idle_is_given_back_when_the_upstream_is_full() -> None:
+    """There the caller gets null.  Only then, and once; and where that does not help there is no room."""
+    device = SimulatedDeviceAllocator(capacity=100)
+    pool = PoolAllocator(device)
+    small = [pool.allocate(40), pool.allocate(40)]
+    with pytest.raises(AllocationError, match="cannot allocate 50 bytes on simulated:0"):
+        pool.allocate(50)
+    for block in small:
+        pool.release(block)
+    large = pool.allocate(100)
+
+    assert (100, 1, 0) == (len(large or ()), device.live_blocks, pool.idle_blocks)
+    with pytest.raises(AllocationError):
+        pool.allocate(1)
+    pool.release(large)
+    with pytest.raises(AllocationError, match="cannot allocate 101"):
+        pool.allocate(101)
+    assert 0 == device.live_blocks
+
+
+def test_threads_may_share_a_pool() -> None:
+    """There nothing is locked.  No two of them have the same bytes."""
+    upstream = CPUDeviceAllocator()
+    pool = PoolAllocator(upstream, idle_limit=1 << 14)
+    wrong: list[Any] = []
+
+    def work(mark: int) -> None:
+        chance = random.Random(mark)  # noqa: S311 -- replayable calls, not secrets
+        for _ in range(300):
+            blocks: list[Any] = [pool.allocate(chance.randrange(1, 5000)) for _ in range(3)]
+            for block in blocks:
+                block[:] = mark
+            if not all((block == mark).all() for block in blocks):
+                wrong.append(mark)
+            for block in blocks:
+                pool.release(block)
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert ([], 0, pool.idle_blocks) == (wrong, pool.live_blocks, upstream.live_blocks)
+
+
+def test_everything_is_given_back_at_exit() -> None:
+    """There nothing is."""
+    program = """
+from syncedmem import CPUDeviceAllocator, PoolAllocator
+class Loud(CPUDeviceAllocator):
+    def release(self, ptr):
+        super().release(ptr)
+        print("released", len(ptr))
+pool = PoolAllocator(Loud())
+pool.release(pool.allocate(123))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+
+    assert ("released 123\n", "") == (done.stdout, done.stderr)
+
+
+# --- work in flight
+
+
+def pushed(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    """Queue a copy into a block."""
+    pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CUDA, stream)
+
+
+def queue_fill(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memset_zero(block, SIZE, stream)
+
+
+def queue_download(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memcpy(block, np.zeros(SIZE, np.uint8), SIZE, MemcpyKind.CUDA2CPU, stream)
+
+
+def queue_into_a_part(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memset_zero(block[8:16], 8, stream)
+
+
+def queue_and_say_so(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    """Work that does not go through the pool."""
+    pool.upstream.memset_zero(block, SIZE, stream)
+    pool.hold(block[:4], pool.record(stream))
+
+
+@pytest.mark.parametrize("size", [SIZE, MIB + SIZE])
+@pytest.mark.parametrize("queue", [pushed, queue_fill, queue_download, queue_into_a_part, queue_and_say_so])
+def test_a_block_with_work_in_flight_is_lent_to_nobody(queue: Callable[..., None], size: int) -> None:
+    """There it is, at once.  When the work is over it is lent again."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    block: Any = pool.allocate(size)
+    untouched = pool.allocate(size)
+    queue(pool, block, stream)
+    queue(pool, block, stream)
+    pool.release(block)
+    meanwhile = pool.allocate(size)
+    assert (False, 3) == (pool.overlaps(block, meanwhile), device.live_blocks)
+    stream.synchronize()
+    afterwards = pool.allocate(size)
+
+    assert (True, 3) == (pool.overlaps(block, afterwards), device.live_blocks)
+    for lent in (meanwhile, afterwards, untouched):
+        pool.release(lent)
+    device.check()
+
+
+@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+def test_work_in_flight_is_waited_for_before_memory_goes_back(device: Any) -> None:
+    """On every device; a trim and a close wait for what is not over."""
+    before = device.live_blocks
+    for finish in (PoolAllocator.trim, PoolAllocator.close):
+        pool, stream = PoolAllocator(device), device.stream()
+        block = pool.allocate(SIZE)
+        pushed(pool, block, stream)
+        pool.release(block)
+        finish(pool)
+        assert (0, before) == (pool.idle_blocks, device.live_blocks)
+        assert getattr(stream, "done", True)
+
+
+def test_a_reclaim_at_the_limit_waits_for_nobody() -> None:
+    """What is in flight stays, and is looked at again the next time."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device, idle_limit=10), device.stream()
+    block, other = pool.allocate(SIZE), pool.allocate(SIZE)
+    pushed(pool, block, stream)
+    pool.release(block)
+    assert (False, SIZE) == (stream.done, pool.idle_bytes)
+    stream.synchronize()
+    pool.release(other)
+
+    assert (0, 0) == (pool.idle_bytes, device.live_blocks)
+
+
+def test_a_full_upstream_is_worth_waiting_for_work_in_flight() -> None:
+    device = SimulatedDeviceAllocator(capacity=SIZE + 8)
+    pool, stream = PoolAllocator(device), device.stream()
+    block = pool.allocate(SIZE)
+    pushed(pool, block, stream)
+    pool.release(block)
+    other = pool.allocate(SIZE + 8)
+
+    assert (True, 1) == (stream.done, device.live_blocks)
+    pool.release(other)
+
+
+def test_work_that_fails_is_over_too() -> None:
+    """It is its owner's to hear of."""
+    device = SimulatedDeviceAllocator()
+    pool, stream, source = PoolAllocator(device), device.stream(), device.allocate(SIZE)
+    block = pool.allocate(SIZE)
+    pool.memcpy(source, block, SIZE, MemcpyKind.CUDA2CUDA, stream)
+    device.release(source)
+    pool.release(block)
+
+    assert (SIZE, 0) == (pool.trim(), device.live_blocks)
+
+
+class Never:
+    """An event of a device that is gone."""
+
+    @property
+    def done(self) -> bool:
+        raise RuntimeError("gone")
+
+    def synchronize(self) -> None:
+        raise RuntimeError("gone")
+
+
+def test_what_cannot_be_asked_is_not_known_to_be_over() -> None:
+    """Its block stays idle, and is neither lent nor given back."""
+    pool, paper = paper_pool()
+    block = pool.allocate(8)
+    pool.hold(block, Never())
+    pool.release(block)
+    other = pool.allocate(8)
+
+    assert ([8, 8], 1) == (paper.allocated, pool.idle_blocks)
+    with pytest.raises(ReleaseError, match="trim failed on paper:0: RuntimeError: work on a block cannot be waited"):
+        pool.trim()
+    pool.release(other)
+    with pytest.warns(ResourceWarning, match="cannot be waited for"):
+        del pool
+        gc.collect()
+    assert [8] == paper.released
+
+
+def test_holding_what_was_not_lent_is_refused() -> None:
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(device)
+    event: Any = SimpleNamespace(done=True)
+    block, lent = pool.allocate(4), pool.allocate(4)
+    pool.release(block)
+    for wrong in (block, None, np.zeros(4, np.uint8), device.empty(4)):
+        with pytest.raises(InvalidPointerError, match="it is not in a live block of this pool"):
+            pool.hold(wrong, event)
+    pool.release(lent)
+
+
+def no_events(stream: object) -> Any:
+    """A device that cannot record one."""
+    raise RuntimeError(f"no events left for {stream}")
+
+
+def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the block could not be released; neither could it if its work cannot be recorded, and then it is not."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    block = pool.allocate(SIZE)
+    for queue in (pushed, queue_fill):
+        with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
+            queue(pool, block, 7)
+    with pytest.raises(InvalidArgumentError, match="kind must be a MemcpyKind"):
+        pool.memcpy(block, block, 1, 9, stream)  # type: ignore[arg-type] # the point of the test
+    pool.release(block)
+    assert 1 == pool.idle_blocks
+    again = pool.allocate(SIZE)
+    pushed(pool, again, stream)
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "record", no_events)
+        with pytest.raises(RuntimeError, match="no events left"):
+            pool.release(again)
+    assert 1 == pool.live_blocks
+    pool.release(again)
+
+
+def test_on_the_host_nothing_is_ever_in_flight() -> None:
+    """Streams mean nothing there."""
+    pool = PoolAllocator(CPUDeviceAllocator())
+    block: Any = pool.allocate(SIZE)
+    pool.memset_zero(block, SIZE, object())
+    pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CPU, object())
+    pool.release(block)
+    again = pool.allocate(SIZE)
+
+    assert (True, 0) == (pool.overlaps(block, again), pool.idle_blocks)
+    pool.release(again)
+
+
+# --- the pool as a whole
+
+
+def test_a_trim_keeps_what_it_is_told_to() -> None:
+    """The largest blocks go first, so that few calls give much back."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 100, 3 * MIB, 200, 2 * MIB)
+
+    assert (3 * MIB, 2 * MIB + 300) == (pool.trim(2 * MIB + 300), pool.idle_bytes)
+    assert (0, 2 * MIB + 200) == (pool.trim(2 * MIB + 300), pool.trim(100))
+    assert [3 * MIB, 2 * MIB, 200] == paper.released
+    with pytest.raises(InvalidArgumentError, match="keep_bytes must be an integer"):
+        pool.trim("1")  # type: ignore[arg-type] # the point of the test
+
+
+@pytest.mark.parametrize("finish", [PoolAllocator.trim, PoolAllocator.close])
+def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None:
+    """The others go, the first problem is told, and it can be tried again."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 1, 2, 3)
+    paper.stubborn = {2, 3}
+    with pytest.raises(ReleaseError, match="failed on paper:0: RuntimeError: stuck"):
+        finish(pool)
+    assert ([1], 5) == (paper.released, pool.idle_bytes)
+    paper.stubborn.clear()
+    finish(pool)
+    assert ([1, 3, 2], 0) == (paper.released, pool.idle_bytes)
+
+
+def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
+    """The block is released all the same, and is idle."""
+    pool, paper = paper_pool(idle_limit=5)
+    paper.stubborn = {10}
+    lent_and_returned(pool, 10)
+
+    assert (10, 0) == (pool.idle_bytes, pool.live_blocks)
+    paper.stubborn.clear()
+
+
+def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
+    """The block is given back, and idle no more."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 10, 20)
+    release, interrupts = paper.release, [KeyboardInterrupt]
+
+    def release_or_be_interrupted(ptr: Any) -> None:
+        release(ptr)
+        if interrupts:
+            raise interrupts.pop()
+
+    paper.release = release_or_be_interrupted  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(KeyboardInterrupt):
+        pool.trim()
+
+    assert ([20], 10) == (paper.released, pool.idle_bytes)
+    assert 10 == pool.trim()
+
+
+def test_a_closed_pool_lends_nothing_and_takes_back_what_it_lent() -> None:
+    """What comes back goes to the upstream at once, after work on it."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
+    pool.release(gone)
+    pushed(pool, kept, stream)
+    pool.close()
+    pool.close()
+    with pytest.raises(ClosedAllocatorError, match="allocate: this allocator of memory on simulated:0 is closed"):
+        pool.allocate(SIZE)
+    assert (1, 1, None) == (pool.live_blocks, device.live_blocks, pool.allocate(0))
+    pool.release(kept)
+
+    assert (0, 0, 0, True) == (pool.live_blocks, device.live_blocks, pool.idle_blocks, stream.done)
+
+
+def test_a_pool_that_nobody_uses_any_more_gives_back_what_is_idle() -> None:
+    """And warns of what was never released, which stays allocated: a leak rather than a dangling pointer."""
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(device)
+    kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
+    pool.release(gone)
+    with pytest.warns(ResourceWarning, match="memory leaked: 1 blocks of a pool on simulated:0 were never released"):
+        del pool
+        gc.collect()
+
+    assert (1, [0xA5] * SIZE) == (device.live_blocks, kept.get().tolist() if kept is not None else None)
+
+
+def test_a_finaliser_that_fails_warns() -> None:
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 2)
+    paper.stubborn = {2}
+    with pytest.warns(ResourceWarning, match="memory leaked: close failed on paper:0: RuntimeError: stuck"):
+        del pool
+        gc.collect()
+
+
+def test_a_pool_that_was_never_made_needs_no_finaliser() -> None:
+    """Nothing is reported but the error itself."""
+    with pytest.raises(InvalidArgumentError):
+        PoolAllocator(None)  # type: ignore[arg-type] # the point of the test
+    gc.collect()
+
+
+@pytest.mark.parametrize("answer", [None, "raise"])
+def test_an_upstream_that_gives_nothing_is_an_error(answer: Any) -> None:
+    """And one that fails for another reason than room is not asked again."""
+    asked: list[int] = []
+
+    class Empty(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            asked.append(byte_size)
+            if answer == "raise":
+                raise OSError("bus")
+
+    with pytest.raises((AllocationError, OSError), match=r"the upstream returned None|bus"):
+        PoolAllocator(Empty()).allocate(SIZE)
+    assert [SIZE] == asked
+
+
+def test_a_block_that_cannot_be_lent_stays_idle() -> None:
+    pool, paper = paper_pool()
+    viewer, broken = paper.viewer, [MemoryError]
+
+    def view(ptr: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return viewer(ptr)
+
+    paper.viewer = view  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(MemoryError):
+        pool.allocate(10)
+    assert (10, 0, 1) == (pool.idle_bytes, pool.live_blocks, pool.idle_blocks)
+    lent_and_returned(pool, 10)
+    assert [10] == paper.allocated
+
+
+def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
+    """As a finaliser may make one at any time: memory comes from the upstream, and what is released waits."""
+    pool, paper = paper_pool()
+    first, allocate, inner = pool.allocate(1), paper.allocate, list[Any]()
+    lent_and_returned(pool, 2)
+
+    def allocate_and_call_back(byte_size: int) -> Any:
+        if byte_size == 3:
+            inner.append(pool.allocate(1))
+            pool.release(first)
+            for call in (pool.trim, pool.close):
+                with pytest.raises(ReentrantCallError, match=r"trim|close"):
+                    call()
+        return allocate(byte_size)
+
+    paper.allocate = allocate_and_call_back  # type: ignore[method-assign] # a wrapper
+    outer = pool.allocate(3)
+
+    assert ([1, 2, 1, 3], 2, 2) == (paper.allocated, pool.idle_blocks, pool.live_blocks)
+    pool.release(outer)
+    pool.release(inner[0])
+    assert 7 == pool.trim()
+
+
+def test_a_release_waits_for_nobody() -> None:
+    """It may be a finaliser's, in a thread with a lock that the one inside waits for; who does the rest, then."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Slow(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            if byte_size == 3:
+                inside.set()
+                go_on.wait(30)
+            return super().allocate(byte_size)
+
+    upstream = Slow()
+    pool = PoolAllocator(upstream, idle_limit=1)
+    block, lent = pool.allocate(2), list[Any]()
+    other = threading.Thread(target=lambda: lent.append(pool.allocate(3)))
+    other.start()
+    inside.wait(30)
+    pool.release(block)
+    before = upstream.live_blocks
+    go_on.set()
+    other.join(30)
+
+    assert (1, 1, 0) == (before, upstream.live_blocks, pool.live_blocks - 1)
+    pool.release(lent[0])
+
+
+def test_a_tracked_pool_and_a_pool_of_tracked_memory() -> None:
+    """Above the pool an adaptor sees what is lent, below it what is there."""
+    below = TrackingAllocator(CPUDeviceAllocator())
+    pool = PoolAllocator(below)
+    above = TrackingAllocator(pool)
+    above.release(above.allocate(SIZE))
+
+    assert (0, 1) == (above.live_blocks, below.live_blocks)
+    pool.close()
+    assert 0 == below.live_blocks
