@@ -1,0 +1,120 @@
+"""What goes wrong: a finding, and the steps that lead to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from syncedmem.model import SyncedMemoryError
+
+from .properties import PROPERTIES
+
+__all__ = ["OPERATIONS", "Finding", "Step", "TargetError", "Wrong"]
+
+OPERATIONS = {
+    "allocate": ("block", "size", "alignment", "stream"),
+    "free": ("block", "stream"),
+    "check": ("block",),
+    "calloc": ("block", "size"),
+    "resize": ("block", "size"),
+    "copy": ("block", "source"),
+    "copy_nothing": (),
+    "free_again": ("block",),
+    "free_foreign": (),
+    "free_wrong_size": ("block", "size"),
+    "request_too_much": ("size",),
+    "compare": (),
+    "cycle": ("size", "count"),
+    "fill": ("size",),
+    "work": ("block", "stream"),
+    "finish": ("stream",),
+}
+"""What can be done to an allocator, and the names of the numbers that each operation takes."""
+
+
+class Step(NamedTuple):
+    """One operation with its numbers."""
+
+    operation: str
+    numbers: tuple[int, ...]
+
+    def as_json(self) -> list[Any]:
+        """``["allocate", 0, 16]``: zeros at the end are left out."""
+        numbers = list(self.numbers)
+        while numbers and not numbers[-1]:
+            numbers.pop()
+        return [self.operation, *numbers]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """A step again.
+
+        Raises
+        ------
+        TargetError
+            If it is none.
+        """
+        if not isinstance(data, list) or not data or data[0] not in OPERATIONS:
+            raise TargetError(f"not a step: {data!r}; a step is a list like ['allocate', 0, 16]")
+        operation, *numbers = data
+        names = OPERATIONS[operation]
+        if len(numbers) > len(names) or not all(isinstance(it, int) and it >= 0 for it in numbers):
+            raise TargetError(f"not a step: {data!r}; {operation} takes {', '.join(names) or 'nothing'}")
+        return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
+
+    def __str__(self) -> str:
+        _, *numbers = self.as_json()
+        return f"{self.operation}({', '.join(map(str, numbers))})"
+
+
+class TargetError(SyncedMemoryError, ValueError):
+    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory."""
+
+
+class Wrong(AssertionError):  # noqa: N818 -- named for what happened, as Violation
+    """An allocator broke a property; raised by the oracle at the step that showed it."""
+
+    def __init__(self, property_: str, message: str) -> None:
+        super().__init__(f"{property_}: {message}")
+        self.property = property_
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken property with the steps that show it.
+
+    Attributes
+    ----------
+    property : str
+    message : str
+    program : tuple of Step
+        From a fresh target on; the last step shows it.  Empty where a seed replays it instead.
+    engine : str
+        Which engine found it.
+    operations : int
+        How many operations it took to find.
+    shrunk : bool
+        Whether the program was made as short as it gets.
+    """
+
+    property: str
+    message: str
+    program: tuple[Step, ...] = field(repr=False)
+    engine: str = "fast"
+    operations: int = 0
+    shrunk: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as data."""
+        return {**vars(self), "program": [step.as_json() for step in self.program]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The finding again."""
+        return cls(**{**data, "program": tuple(map(Step.from_json, data["program"]))})
+
+    @property
+    def text(self) -> str:
+        """The sentence that is broken."""
+        return PROPERTIES[self.property].text
