@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Journal"]
 
 _HEADER = struct.Struct("<Q")
-_RECORD = struct.Struct("<IIQII")
+_RECORD = struct.Struct("<IQQII")
 _CAPACITY = 1 << 20
 _NAMES = tuple(OPERATIONS)
 _CODES = {name: code for code, name in enumerate(_NAMES, 1)}
@@ -67,6 +67,11 @@ class Journal:
     def length(self) -> int:
         """How many steps this process has written down of the present program."""
         return (self._position - _HEADER.size) // _RECORD.size
+
+    @property
+    def full(self) -> bool:
+        """Whether no further step can be kept."""
+        return self._position >= self._last
 
     def steps(self) -> tuple[Step, ...]:
         """The present program, whoever writes it."""

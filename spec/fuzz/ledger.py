@@ -7,12 +7,13 @@ of a new block are one bisection away, and they are the only ones it can overlap
 from __future__ import annotations
 
 import random
+import threading
 from bisect import bisect_left, bisect_right
 from typing import Any
 
 from .finding import Wrong
 
-__all__ = ["Block", "Intervals", "Pattern"]
+__all__ = ["Block", "Intervals", "Pattern", "SharedIntervals"]
 
 
 class Block:
@@ -84,6 +85,14 @@ class Intervals:
         del self._starts[bisect_left(self._starts, start)]
         del self._blocks[start]
 
+    def overlapped(self, block: Block) -> bool:
+        """Whether a range is in use, or a part of it."""
+        index = bisect_left(self._starts, block.address + block.size)
+        if not index or not block.address:
+            return False
+        last = self._blocks[self._starts[index - 1]]
+        return last.address + last.size > block.address
+
     def at(self, address: int) -> Block | None:
         """The block with a byte at an address, if there is one."""
         index = bisect_right(self._starts, address)
@@ -91,6 +100,24 @@ class Intervals:
             return None
         block = self._blocks[self._starts[index - 1]]
         return block if block.address + block.size > address else None
+
+
+class SharedIntervals(Intervals):
+    """Intervals of several threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def add(self, block: Block) -> None:
+        """Note a block, alone."""
+        with self._lock:
+            super().add(block)
+
+    def remove(self, block: Block) -> None:
+        """Forget a block, alone."""
+        with self._lock:
+            super().remove(block)
 
 
 def _conflict(block: Block, other: Block) -> Wrong:

@@ -44,8 +44,6 @@ class Target:
         allocator has them.
     read, write : callable or None
         ``read(handle, size)`` and ``write(handle, data)``, where the allocator has its own.
-    foreign : callable or None
-        Makes a handle that the allocator never gave out.
     owned : bool
         Made for this run alone, so it may be closed.
     """
@@ -63,8 +61,12 @@ class Target:
     copy: Callable[[Any, Any, int], Any] | None = None
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
-    foreign: Callable[[], Any] | None = None
     owned: bool = False
+
+
+def is_null(handle: Any) -> bool:
+    """Whether what was returned is no memory."""
+    return handle is None or (isinstance(handle, int) and not handle)
 
 
 def address_of(handle: Any) -> int:
@@ -109,7 +111,6 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
         copy=_copying(subject),
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
-        foreign=_Foreign(),
     )
 
 
@@ -137,16 +138,6 @@ def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
     return lambda source, target, size: copy(
         source, target, size, _DEVICE_TO_DEVICE if kind is None else kind, need_sync=True
     )
-
-
-class _Foreign:
-    """Makes a handle of no allocator's: an address in a buffer that is kept."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray(4096)
-
-    def __call__(self) -> Any:
-        return id(self._kept)
 
 
 class _Call:
@@ -212,7 +203,6 @@ def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
         capabilities=Capabilities(sized_free=sized),
         take=(lambda size: take(size, *extra_take)) if extra_take else take,
         give=give if sized and not extra_give else give_back,
-        foreign=_Foreign(),
     )
 
 

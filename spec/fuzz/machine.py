@@ -1,0 +1,235 @@
+"""The second engine: a Hypothesis state machine over the same oracle, which shrinks what it finds."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from .campaign import TOO_MUCH, Outcome
+from .finding import Step, Wrong
+from .recognition import Source
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .capabilities import Capabilities
+    from .journal import Journal
+
+__all__ = ["AllocatorMachine", "allocator_machine", "search"]
+
+_STEPS = 30
+_SIZES = st.one_of(
+    st.integers(1, 64), st.sampled_from([(1 << k) + d for k in range(7, 22) for d in (-1, 0, 1)]), st.integers(0, 5000)
+)
+_ANY = st.integers(0, 15)
+_STREAM = st.integers(1, 3)
+
+
+class AllocatorMachine(RuleBasedStateMachine):
+    """Every operation as a rule; `allocator_machine` makes one for a target.
+
+    Attributes
+    ----------
+    open : callable
+        Makes the trial of one example.
+    """
+
+    open: ClassVar[Callable[[], Trial]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trial = type(self).open()
+        self._next = 0
+        self._gone: list[int] = []
+
+    def _live(self, pick: int) -> int:
+        blocks = list(self.trial.blocks)
+        return blocks[pick % len(blocks)]
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _has_blocks(self) -> bool:
+        return bool(self.trial.blocks)
+
+    @rule(size=_SIZES)
+    def allocate(self, size: int) -> None:
+        """Ask for memory."""
+        self.trial.allocate(self._new(), size)
+
+    @precondition(_has_blocks)
+    @rule(pick=_ANY)
+    def free(self, pick: int) -> None:
+        """Give a block back."""
+        self._gone.append(number := self._live(pick))
+        self.trial.free(number)
+
+    @precondition(_has_blocks)
+    @rule(pick=_ANY)
+    def check(self, pick: int) -> None:
+        """Look at a block."""
+        self.trial.check(self._live(pick))
+
+    @rule()
+    def compare(self) -> None:
+        """Compare with the ledger."""
+        self.trial.compare()
+
+    @rule(size=st.sampled_from(TOO_MUCH))
+    def request_too_much(self, size: int) -> None:
+        """Ask for more than there can be."""
+        self.trial.request_too_much(size)
+
+    @precondition(lambda self: self.trial.target.take_aligned is not None)
+    @rule(size=_SIZES, power=st.integers(4, 12))
+    def aligned(self, size: int, power: int) -> None:
+        """Ask for memory with an alignment."""
+        self.trial.allocate(self._new(), size, 1 << power)
+
+    @precondition(lambda self: self.trial.target.take_zeroed is not None)
+    @rule(size=_SIZES)
+    def calloc(self, size: int) -> None:
+        """Ask for memory that is zero."""
+        self.trial.calloc(self._new(), size)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.target.resize is not None)
+    @rule(pick=_ANY, size=_SIZES)
+    def resize(self, pick: int, size: int) -> None:
+        """Ask for a block to be larger or smaller."""
+        self.trial.resize(self._live(pick), size)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.target.copy is not None)
+    @rule(pick=_ANY, other=_ANY)
+    def copy(self, pick: int, other: int) -> None:
+        """Copy from one block to another."""
+        self.trial.copy(self._live(pick), self._live(other))
+
+    @precondition(lambda self: bool(self._gone) and self.trial.capabilities.double_free != "undefined")
+    @rule(pick=_ANY)
+    def free_again(self, pick: int) -> None:
+        """Give back what was given back."""
+        self.trial.free_again(self._gone[pick % len(self._gone)])
+
+    @precondition(lambda self: self.trial.capabilities.foreign_free != "undefined")
+    @rule()
+    def free_foreign(self) -> None:
+        """Give back what was never had."""
+        self.trial.free_foreign()
+
+    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.wrong_size != "undefined")
+    @rule(pick=_ANY, size=_SIZES)
+    def free_wrong_size(self, pick: int, size: int) -> None:
+        """Give a block back and say another size."""
+        self.trial.free_wrong_size(self._live(pick), size)
+
+    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @rule(size=_SIZES, stream=_STREAM)
+    def allocate_on(self, size: int, stream: int) -> None:
+        """Ask for memory on a stream."""
+        self.trial.allocate(self._new(), size, 0, stream)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.stream_ordered)
+    @rule(pick=_ANY, stream=_STREAM)
+    def work_and_free(self, pick: int, stream: int) -> None:
+        """Queue work on a block and give it back before the work is done."""
+        number = self._live(pick)
+        self.trial.work(number, stream)
+        self.trial.free(number, stream)
+
+    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @rule(stream=_STREAM)
+    def finish(self, stream: int) -> None:
+        """Let the work of a stream happen."""
+        self.trial.finish(stream)
+
+    def teardown(self) -> None:
+        """Give everything back."""
+        self.trial.end()
+
+
+def allocator_machine(
+    target: object, promises: Mapping[str, str] | None = None, journal: Journal | None = None
+) -> type[AllocatorMachine]:
+    """A state machine for a target; its ``TestCase`` is a test for unittest and pytest.
+
+    Parameters
+    ----------
+    target : object or str
+        As `Source` takes it; a class or a factory, so that every example begins with a fresh one.
+    promises : mapping of str to str or None
+        What the capability record should say otherwise.
+    journal : Journal or None
+        Where the steps are written down.
+
+    Raises
+    ------
+    TargetError
+        If the target or the record cannot be used.
+    """
+    source = target if isinstance(target, Source) else Source(target)
+    first = source.open()
+    record = first.capabilities.with_promises(promises or {})
+
+    def open_() -> Trial:
+        if journal is not None:
+            journal.begin()
+        return Trial(source.open() if source.makes_fresh else first, record, journal)
+
+    return type("AllocatorMachine", (AllocatorMachine,), {"open": staticmethod(open_)})
+
+
+def search(
+    source: Source, capabilities: Capabilities, journal: Journal, *, number: int, examples: int
+) -> tuple[Outcome, tuple[Step, ...]]:
+    """Take examples; the outcome, and the shrunk steps of what was wrong.
+
+    Parameters
+    ----------
+    source : Source
+    capabilities : Capabilities
+    journal : Journal
+    number : int
+        The seed.
+    examples : int
+    """
+    outcome, wrongs = Outcome(), list[tuple[Wrong, tuple[Step, ...]]]()
+    base = allocator_machine(source, _all(capabilities), journal)
+
+    class Watched(base):  # type: ignore[valid-type, misc]  # a class made just above
+        def teardown(self) -> None:
+            outcome.add(self.trial, 0.0)
+            super().teardown()
+
+    start = time.perf_counter()
+    try:
+        run_state_machine_as_test(seed(number)(Watched), settings=_settings(examples))
+    except Wrong as wrong:
+        wrongs.append((wrong, journal.steps()))
+    outcome.seconds = time.perf_counter() - start
+    if not wrongs:
+        return outcome, ()
+    outcome.wrong, steps = wrongs[0]
+    return outcome, steps
+
+
+def _all(capabilities: Capabilities) -> dict[str, Any]:
+    return capabilities.as_json()
+
+
+def _settings(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=_STEPS,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )

@@ -1,0 +1,576 @@
+"""The oracle: takes steps on one target, and knows after each what must be true.
+
+What it expects comes from its own ledger and from the capability record alone.  A step that has nothing to act on
+(a free of a block that was never had) does nothing, so that any part of a program is a program too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model.errors import said
+
+from .access import HandleAccess, HostAccess, NoAccess, host_can_write, through_handle
+from .finding import Wrong
+from .journal import Journal, code
+from .ledger import Block, Intervals, Pattern
+from .misuse import Misuses
+from .statistics import Gauge, device_of, gauges, limit_of
+from .streams import Stream
+from .targets import address_of, is_null, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .access import Access
+    from .capabilities import Capabilities
+    from .finding import Step
+    from .targets import Target
+
+__all__ = ["Trial"]
+
+_ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
+_KEYS = 40503
+"""Odd, so that as many blocks as a tile has bytes get as many different keys."""
+
+_PATTERN = Pattern()
+_MOST_BLOCKS = 4096
+"""As many as a `fill` takes."""
+
+
+class Trial:
+    """One run against one target.
+
+    Parameters
+    ----------
+    target : Target
+    capabilities : Capabilities
+        What it promises.
+    journal : Journal or None
+        Where each step is written down before it is taken.
+    intervals : Intervals or None
+        Shared ones, where several trials have one target.
+
+    Attributes
+    ----------
+    blocks : dict of int to Block
+        What is in use, by number.
+    operations : int
+        Steps taken so far.
+    checked : Counter
+        How often each property was looked at.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        capabilities: Capabilities,
+        journal: Journal | None = None,
+        intervals: Intervals | None = None,
+    ) -> None:
+        self.target = target
+        self.capabilities = capabilities
+        self.journal = journal if journal is not None else Journal(capacity=1 << 16)
+        self.blocks: dict[int, Block] = {}
+        self.checked: Counter[str] = Counter()
+        self.limit = capabilities.limit or limit_of(target.subject)
+        self.misuses = Misuses(self)
+        self._alone = intervals is None
+        self._intervals = Intervals() if intervals is None else intervals
+        self._access: Access | None = None
+        self._take = target.take
+        self._give = target.give
+        self._mask = capabilities.alignment - 1
+        self._note = self.journal.note
+        self._bytes = self._peak_bytes = self._peak_count = self._largest = self._served = self._given = self._placed = 0
+        self._streams: dict[int, Stream] = {}
+        self._pending: list[tuple[int, int, Stream, int]] = []
+        self._device = device_of(target.subject)
+        self._baseline = gauges(target.subject)
+
+    # --- what can be done; the names are those of OPERATIONS
+
+    def allocate(self, block: int, size: int, alignment: int = 0, stream: int = 0) -> bool:
+        """Ask for memory; True if there is a new block of that number."""
+        if block in self.blocks:
+            return False
+        self._note(_ALLOCATE, block, size, alignment, stream)
+        if alignment or stream:
+            return self._obtain(self._taking(alignment, stream), block, size, alignment, stream)
+        return self._obtain(self._take, block, size, 0, 0)
+
+    def free(self, block: int, stream: int = 0) -> bool:
+        """Give a block back, after a look at what is in it."""
+        found = self.blocks.pop(block, None)
+        if found is None:
+            return False
+        self._note(_FREE, block, stream)
+        self._give_back(found, stream)
+        return True
+
+    def check(self, block: int) -> bool:
+        """Look whether a block still holds what was written."""
+        found = self.blocks.get(block)
+        if found is None:
+            return False
+        self._note(_CHECK, block)
+        self._look(found)
+        return True
+
+    def calloc(self, block: int, size: int) -> bool:
+        """Ask for memory that is zero."""
+        take = self.target.take_zeroed
+        if take is None or block in self.blocks:
+            return False
+        self._note(code("calloc"), block, size)
+        return self._obtain(take, block, size, 0, 0, zeroed=True)
+
+    def resize(self, block: int, size: int) -> bool:
+        """Ask for a block to be larger or smaller; what it holds stays."""
+        resize, old = self.target.resize, self.blocks.get(block)
+        if resize is None or old is None or not size or not old.size:
+            return False
+        self._note(code("resize"), block, size)
+        self._look(old)
+        self.forget(old)
+        try:
+            handle = resize(old.handle, size, old.size)
+        except Exception as error:  # noqa: BLE001 -- anything may come from a target
+            handle = self._refusal(size, error)
+        if is_null(handle):
+            self._remember(old)  # a resize that fails leaves the block alone
+            self._look(old)
+            return False
+        new = Block(block, handle, address_of(handle), size, old.key, old.stream)
+        self.checked["A14-resize-keeps"] += 1
+        if difference := self._reach(new).differs(new, min(size, old.size)):
+            raise Wrong("A14-resize-keeps", f"{old} resized to {size} bytes: {difference}")
+        self._admit(new, 0)
+        return True
+
+    def copy(self, block: int, source: int) -> bool:
+        """Copy as much as fits from one block to another."""
+        copy, target, origin = self.target.copy, self.blocks.get(block), self.blocks.get(source)
+        if copy is None or target is None or origin is None or target is origin:
+            return False
+        self._note(code("copy"), block, source)
+        size = min(target.size, origin.size)
+        self.checked["A15-copies"] += 1
+        try:
+            copy(origin.handle, target.handle, size)
+        except Exception as error:  # noqa: BLE001 -- as above
+            raise Wrong("A15-copies", f"copying {size} bytes: {said(error)}") from error
+        copied = Block(block, target.handle, target.address, target.size, origin.key, 0)
+        rest = Block(block, target.handle, target.address, target.size, target.key, 0)
+        access = self._reach(target)
+        if difference := access.differs(copied, size) or self._rest_differs(rest, size):
+            raise Wrong("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
+        access.fill(target)
+        self._look(origin)
+        return True
+
+    def copy_nothing(self) -> bool:
+        """Copy zero bytes from null to null."""
+        if self.target.copy is None:
+            return False
+        self._note(code("copy_nothing"))
+        self.checked["A15-copies"] += 1
+        try:
+            self.target.copy(None, None, 0)
+        except Exception as error:  # noqa: BLE001 -- as above
+            raise Wrong("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
+        return True
+
+    def free_again(self, block: int) -> bool:
+        """Give back what was given back, where something is promised of that."""
+        return self.misuses.free_again(block)
+
+    def free_foreign(self) -> bool:
+        """Give back what was never had, where something is promised of that."""
+        return self.misuses.free_foreign()
+
+    def free_wrong_size(self, block: int, size: int) -> bool:
+        """Give a block back with another size than its own, where something is promised of that."""
+        return self.misuses.free_wrong_size(block, size)
+
+    def request_too_much(self, size: int) -> bool:
+        """Ask for more than there can be."""
+        self._note(code("request_too_much"), size)
+        self.checked["A06-out-of-memory"] += 1
+        try:
+            handle = self._take(size)
+        except Exception as error:  # noqa: BLE001 -- as above
+            if not self.capabilities.is_out_of_memory(error):
+                raise Wrong(
+                    "A06-out-of-memory",
+                    f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised",
+                ) from error
+            return True
+        if not is_null(handle):
+            raise Wrong("A06-out-of-memory", f"a request for {size} bytes was met, with {handle!r:.60}")
+        if "null" not in self.capabilities.out_of_memory:
+            raise Wrong(
+                "A06-out-of-memory", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
+            )
+        return True
+
+    def compare(self) -> bool:
+        """Compare what the target says of itself with the ledger."""
+        self._note(code("compare"))
+        self._compare("A17-statistics")
+        return True
+
+    def cycle(self, size: int, count: int) -> bool:
+        """Ask for a block and give it back, many times; the memory of the process must not grow by all of them."""
+        self._note(code("cycle"), size, count)
+        before = _resident()
+        for _ in range(count):
+            if not self._obtain(self._take, -1, size, 0, 0):
+                return False
+            self._give_back(self.blocks.pop(-1), 0)
+        growth = _resident() - before
+        if before:
+            self.checked["A16-no-leaks"] += 1
+        if growth > size * count // 2:
+            raise Wrong("A16-no-leaks", f"{count} times {size} bytes, each given back: the process grew by {growth}")
+        return True
+
+    def fill(self, size: int) -> bool:
+        """Take blocks until the limit is reached, and give them all back."""
+        if not self.limit or not size:
+            return False
+        self._note(code("fill"), size)
+        count = 0
+        while count < _MOST_BLOCKS and self._obtain(self._take, -1 - count, size, 0, 0):
+            count += 1
+        for number in range(-count, 0):
+            self._give_back(self.blocks.pop(number), 0)
+        return True
+
+    def work(self, block: int, stream: int) -> bool:
+        """Queue work on a block: from now on its stream uses it."""
+        if self.target.give_on is None or block not in self.blocks:
+            return False
+        self._note(code("work"), block, stream)
+        self._stream(stream).queued += 1
+        return True
+
+    def finish(self, stream: int) -> bool:
+        """Let the work of a stream happen."""
+        self._note(code("finish"), stream)
+        self._stream(stream).synchronize()
+        return True
+
+    # --- how it ends
+
+    def run(self, program: Iterable[Step]) -> None:
+        """Take all steps, then end.
+
+        Raises
+        ------
+        Wrong
+            At the first step that shows something wrong.
+        """
+        for step in program:
+            self.perform(step)
+        self.end()
+
+    def perform(self, step: Step) -> bool:
+        """Take one step; False if there was nothing for it to act on."""
+        done: bool = getattr(self, step.operation)(*step.numbers)
+        return done
+
+    def end(self) -> None:
+        """Give everything back, compare, and close what was made for this run.
+
+        Raises
+        ------
+        Wrong
+            If something is not as it should be.
+        """
+        for stream in self._streams.values():
+            stream.synchronize()
+        for number in list(self.blocks):
+            self.free(number)
+        if not self._alone:
+            return
+        self._compare("A16-no-leaks")
+        close = getattr(self.target.subject, "close", None)
+        if self.target.owned and callable(close):
+            self.checked["A24-closes"] += 1
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 -- as above
+                raise Wrong("A24-closes", f"closing with nothing in use: {said(error)}") from error
+
+    def looked_at(self) -> Counter[str]:
+        """How often each property was looked at."""
+        found = Counter(self.checked)
+        found["A01-distinct-pointers"] = found["A02-no-overlap"] = self._placed
+        found["A05-served"], found["A07-free-accepts"] = self._served, self._given
+        if self._access is not None and not self._access.reason:
+            found["A04-contents-kept"] += self._given
+            if self.capabilities.zeroed:
+                found["A13-zeroed"] += self._served
+        if self._mask:
+            found["A03-aligned"] += self._served
+        return +found
+
+    @property
+    def contents_reason(self) -> str:
+        """Why contents are not checked; empty where they are."""
+        return "nothing was allocated" if self._access is None else self._access.reason
+
+    def in_use(self, block: Block) -> bool:
+        """Whether the memory of a block that was given back belongs to somebody again."""
+        return block.number in self.blocks or self._intervals.overlapped(block)
+
+    # --- what is behind it
+
+    def _taking(self, alignment: int, stream: int) -> Callable[[int], Any]:
+        target = self.target
+        if stream and target.take_on is not None:
+            take_on, on = target.take_on, self._stream(stream)
+            return lambda size: take_on(size, on)
+        if alignment and target.take_aligned is not None:
+            aligned = target.take_aligned
+            return lambda size: aligned(size, alignment)
+        return target.take
+
+    def _stream(self, number: int) -> Stream:
+        return self._streams.setdefault(number, Stream(number))
+
+    def _obtain(  # noqa: PLR0913 -- what there is to know of a request
+        self, take: Callable[[int], Any], number: int, size: int, alignment: int, stream: int, *, zeroed: bool = False
+    ) -> bool:
+        try:
+            handle = take(size)
+        except Exception as error:  # noqa: BLE001 -- as above
+            handle = self._refusal(size, error)
+            if handle is None:
+                return False
+        plain = type(handle) is int
+        if handle is None or (plain and not handle):
+            self._null(size)
+            return False
+        address = handle if plain else address_of(handle)
+        block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
+        if not size:
+            self._admit_nothing(block)
+            return True
+        if zeroed or self.capabilities.zeroed:
+            self._check_zero(block)
+        self._admit(block, alignment)
+        return True
+
+    def _refusal(self, size: int, error: Exception) -> None:
+        """A request was refused: is that an out-of-memory error, and is it true?"""
+        if not size:
+            self.checked["A09-zero-size"] += 1
+            if self.capabilities.zero_size in ("null", "unique") or not (
+                isinstance(error, ValueError) or self.capabilities.is_out_of_memory(error)
+            ):
+                raise Wrong("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
+            return
+        if not self.capabilities.is_out_of_memory(error):
+            raise Wrong(
+                "A05-served", f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
+            ) from error
+        self._check_exhausted(size)
+
+    def _null(self, size: int) -> None:
+        if not size:
+            self.checked["A09-zero-size"] += 1
+            if self.capabilities.zero_size in ("unique", "error"):
+                raise Wrong(
+                    "A09-zero-size", f"a request for zero bytes gave null; {self.capabilities.zero_size} was promised"
+                )
+            return
+        if "null" not in self.capabilities.out_of_memory:
+            raise Wrong("A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised")
+        self._check_exhausted(size)
+
+    def _check_exhausted(self, size: int) -> None:
+        """Nobody is out of memory who has nothing out: of a size served before, or far below the limit."""
+        if self.blocks or not self._alone:
+            return
+        if size <= self._largest:
+            raise Wrong("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
+        if self.limit and size <= self.limit // 2:
+            raise Wrong("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+
+    def _promised_errors(self) -> str:
+        return " or ".join(self.capabilities.out_of_memory)
+
+    def _check_zero(self, block: Block) -> None:
+        self.checked["A13-zeroed"] += 1
+        content = self._reach(block).read(block, block.size)
+        if content.count(0) != len(content):
+            at = len(content) - len(content.lstrip(b"\0"))
+            raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
+
+    def _admit_nothing(self, block: Block) -> None:
+        """A block of no bytes: of its own, and nobody else's."""
+        self.checked["A09-zero-size"] += 1
+        promised = self.capabilities.zero_size
+        if promised in ("null", "error"):
+            raise Wrong("A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised")
+        other = self._intervals.at(block.address) if block.address else None
+        if promised == "unique" and other is None:
+            same = (it for it in self.blocks.values() if not it.size and it.address == block.address)
+            other = next(same, None) if block.address else None
+        if other is not None:
+            raise Wrong("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
+        self.blocks[block.number] = block
+
+    def _admit(self, block: Block, alignment: int) -> None:
+        """A new block: is it where it may be, and can it be written?"""
+        size, address = block.size, block.address
+        access = self._access or self._reach(block)
+        if address & self._mask or (alignment and address % alignment):
+            wanted = max(alignment, self._mask + 1)
+            raise Wrong("A03-aligned", f"{block} is not at a multiple of {wanted}")
+        if alignment and address:
+            self.checked["A03-aligned"] += 1
+        if type(block.handle) is not int and (said_size := size_of(block.handle)) is not None:
+            self.checked["A08-size-known"] += 1
+            if said_size < size:
+                raise Wrong("A08-size-known", f"{block} says that it has {said_size} bytes")
+        self._remember(block)
+        if self._pending:
+            self._check_streams(block)
+        if self.limit:
+            self.checked["A18-limit"] += 1
+            if self._bytes > self.limit and self._alone:
+                raise Wrong("A18-limit", f"{self._bytes} bytes are in use, the limit is {self.limit}")
+        try:
+            access.fill(block)
+        except Exception as error:  # noqa: BLE001 -- as above
+            raise Wrong("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
+        self._served += 1
+        self._largest = max(self._largest, size)
+
+    def _remember(self, block: Block) -> None:
+        if block.address:
+            self._intervals.add(block)
+            self._placed += 1
+        self.blocks[block.number] = block
+        self._bytes += block.size
+        self._peak_bytes = max(self._peak_bytes, self._bytes)
+        self._peak_count = max(self._peak_count, len(self.blocks))
+
+    def forget(self, block: Block) -> None:
+        """Take a block out of the ledger."""
+        if block.address and block.size:
+            self._intervals.remove(block)
+        self.blocks.pop(block.number, None)
+        self._bytes -= block.size
+
+    def _give_back(self, block: Block, stream: int) -> None:
+        if block.size:
+            self._look(block)
+            self.forget(block)  # before the call: another thread may get the address at once
+        target = self.target
+        self.misuses.freed(block)
+        try:
+            if stream and target.give_on is not None:
+                on = self._stream(stream)
+                if not on.done:
+                    self._pending.append((block.address, block.address + block.size, on, on.queued))
+                target.give_on(block.handle, block.size, on)
+            else:
+                self._give(block.handle, block.size)
+        except Exception as error:  # noqa: BLE001 -- as above
+            raise Wrong("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
+        self._given += 1
+
+    def _check_streams(self, block: Block) -> None:
+        self.checked["A19-stream-order"] += 1
+        waiting: list[tuple[int, int, Stream, int]] = []
+        for start, end, stream, point in self._pending:
+            if stream.finished >= point:
+                continue
+            waiting.append((start, end, stream, point))
+            if start < block.address + block.size and block.address < end and stream.number != block.stream:
+                raise Wrong(
+                    "A19-stream-order",
+                    f"{block} for stream {block.stream} is memory that {stream} still writes to",
+                )
+        self._pending = waiting
+
+    def _look(self, block: Block) -> None:
+        access = self._access
+        if access is None or not block.size:
+            return
+        try:
+            difference = access.differs(block, block.size)
+        except Exception as error:  # noqa: BLE001 -- as above
+            raise Wrong("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
+        if difference:
+            raise Wrong("A04-contents-kept", f"{block}: {difference}")
+
+    def _rest_differs(self, block: Block, size: int) -> str:
+        """Whether bytes beyond a copy were changed."""
+        found = self._reach(block).read(block, block.size)
+        expected = _PATTERN.of(block.key, block.size)
+        return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
+
+    def _reach(self, block: Block) -> Access:
+        """How contents are reached; decided at the first block."""
+        if self._access is None:
+            self._access = self._choose_access(block)
+        return self._access
+
+    def _choose_access(self, block: Block) -> Access:
+        readable, target = self.capabilities.host_readable, self.target
+        if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
+            return HostAccess(_PATTERN)
+        if target.read is not None and target.write is not None:
+            return HandleAccess(_PATTERN, target.read, target.write)
+        functions = through_handle(block.handle)
+        if functions is not None:
+            return HandleAccess(_PATTERN, *functions)
+        return NoAccess("the host cannot read the memory, and the target has no read and write")
+
+    def _compare(self, property_: str) -> None:
+        found = gauges(self.target.subject)
+        if found:
+            self.checked[property_] += 1
+        for gauge, value in found.items():
+            self._compare_gauge(gauge, value, property_)
+        if self._device is not None:
+            self.checked["A21-device-kept"] += 1
+            if (device := device_of(self.target.subject)) != self._device:
+                raise Wrong("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
+
+    def _compare_gauge(self, gauge: Gauge, value: int, property_: str) -> None:
+        sized = [it for it in self.blocks.values() if it.size]
+        expected = {
+            "count": len(sized),
+            "bytes": self._bytes,
+            "peak count": self._peak_count,
+            "peak bytes": self._peak_bytes,
+        }[gauge.meaning]
+        before = self._baseline.get(gauge, 0)
+        if gauge.meaning.startswith("peak"):
+            if before:  # somebody else's peak
+                return
+        else:
+            expected += before
+        wrong = value != expected if gauge.exact or not self._bytes else value < expected
+        if wrong and not (gauge.meaning == "count" and self._has_nothing()):
+            raise Wrong(property_, f"{gauge.name} is {value}, the ledger has {expected}")
+
+    def _has_nothing(self) -> bool:
+        """Whether blocks of zero bytes are out, which some count and some do not."""
+        return any(not it.size for it in self.blocks.values())
+
+
+def _resident() -> int:
+    """The bytes of this process that are in memory; 0 where nobody says."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- read often
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        return 0
