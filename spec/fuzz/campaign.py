@@ -85,8 +85,9 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
     steps: int,
     seconds: float,
     first_round: int = 0,
+    rounds: int = 1 << 62,
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps or seconds are used up.
+    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
 
     Parameters
     ----------
@@ -99,11 +100,15 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
     seconds : float
     first_round : int
         Rounds before it are left out; they were taken already.
+    rounds : int
     """
     outcome, target = Outcome(), None
     deadline = time.perf_counter() + seconds
     number = first_round
+    # A round is taken to its end, whatever the time, so that the same seed takes the same steps.
     while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
+        if outcome.rounds >= rounds:
+            break
         if target is None or source.makes_fresh or journal.full:
             target = source.open() if target is None or source.makes_fresh else target
             journal.begin()
@@ -111,7 +116,7 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
         trial = Trial(target, capabilities, journal)
         start = time.perf_counter()
         try:
-            live_out(trial, number, random.Random(f"{seed}:{number}"), deadline, steps - outcome.operations)  # noqa: S311 -- replayable
+            live_out(trial, number, random.Random(f"{seed}:{number}"), steps - outcome.operations)  # noqa: S311 -- replayable
         except Wrong as wrong:
             outcome.wrong = wrong
         outcome.add(trial, time.perf_counter() - start)
@@ -119,14 +124,14 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
     return outcome
 
 
-def live_out(trial: Trial, number: int, rng: random.Random, deadline: float, most: int) -> None:
+def live_out(trial: Trial, number: int, rng: random.Random, most: int) -> None:
     """One round, to its end."""
     fixed = fixed_rounds(trial)
     if number < len(fixed):
         trial.run(fixed[number])
         return
     length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-    Round(trial, rng).take(length, deadline)
+    Round(trial, rng).take(length)
     trial.end()
 
 
@@ -170,7 +175,7 @@ class Round:
         self._sizes = draw_sizes(rng)
         self._rare = self._rare_steps()
 
-    def take(self, steps: int, deadline: float) -> None:
+    def take(self, steps: int) -> None:
         """Take steps.
 
         Raises
@@ -185,7 +190,7 @@ class Round:
             chance = draw()
             if chance < _RARE:
                 self._next = number
-                self._take_rare(deadline)
+                self._rng.choice(self._rare)()
                 number = self._next
             elif live and chance < 2 * _RARE:
                 check(live[int(draw() * len(live))])
@@ -220,11 +225,6 @@ class Round:
         found += [self._free_wrong_size] if promised.wrong_size != "undefined" else []
         found += [self._on_streams] * 8 if promised.stream_ordered else []
         return found
-
-    def _take_rare(self, deadline: float) -> None:
-        if time.perf_counter() > deadline:
-            return
-        self._rng.choice(self._rare)()
 
     def _new(self) -> int:
         self._next += 1
@@ -337,7 +337,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(steps // threads, deadline, outcome):
-                Round(trials[index], rng, trials[index].journal.length << 4 | index << 28).take(_SHORTEST, deadline)
+                Round(trials[index], rng, trials[index].journal.length << 4 | index << 28).take(_SHORTEST)
                 for number in list(trials[index].blocks):
                     trials[index].free(number)
         except Wrong as wrong:

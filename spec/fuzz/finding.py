@@ -68,7 +68,13 @@ class Step(NamedTuple):
 
 
 class TargetError(SyncedMemoryError, ValueError):
-    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory."""
+    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
+
+    What it says is one line, also where it quotes somebody who said more.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 class Wrong(AssertionError):  # noqa: N818 -- named for what happened, as Violation
