@@ -97,7 +97,7 @@ class HostAccess:
     def _difference(self, block: Block, size: int) -> str:
         return _difference(self._pattern.of(block.key, size), self.read(block, size))
 
-    def read(self, block: Block, size: int) -> bytes:  # noqa: PLR6301 -- part of the protocol
+    def read(self, block: Block, size: int) -> bytes:
         """The first bytes of a block."""
         return ctypes.string_at(block.address, size)
 

@@ -55,10 +55,10 @@ class AllocatorTests:
         """Look at the verdict of one property."""
         if name in listed(self.skips):
             raise SkipTest(f"{name} is listed in {self.skips}")
-        verdict = next(it for it in self.report().verdicts() if it.property == name)
+        verdict = next(it for it in self.report().verdicts() if it.property_id == name)
         known = name in listed(self.xfails)
         if verdict.status == "failed":
-            finding = next(it for it in self.report().findings if it.property == name)
+            finding = next(it for it in self.report().findings if it.property_id == name)
             if known:
                 raise SkipTest(f"known to fail: {verdict.detail}")
             raise AssertionError(f"{name}: {verdict.detail}\n\n{self.report().replay(finding).python()}")
@@ -69,7 +69,7 @@ class AllocatorTests:
 
 
 @cache
-def _report(tests: type[AllocatorTests]) -> Report:
+def _report(tests: Any) -> Report:
     if tests.target is None:
         raise TargetError(f"{tests.__qualname__} says no target")
     target = tests.__dict__.get("target", tests.target)

@@ -344,6 +344,11 @@ def threaded(  # noqa: PLR0913 -- as campaign
             outcome.wrong = outcome.wrong or wrong
 
     _run_together(work, threads)
+    if outcome.wrong is None:
+        try:
+            trials[0].close()
+        except Wrong as wrong:
+            outcome.wrong = wrong
     for trial in trials:
         outcome.add(trial, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds

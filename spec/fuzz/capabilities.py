@@ -88,7 +88,8 @@ class Capabilities:
         for name in promises:
             if name not in known:
                 raise TargetError(f"there is no promise {name!r}; there are {', '.join(known)}")
-        record = replace(self, **{name: _value(name, text, getattr(self, name)) for name, text in promises.items()})
+        said: dict[str, Any] = {name: _value(name, text, getattr(self, name)) for name, text in promises.items()}
+        record = replace(self, **said)
         record.check()
         return record
 

@@ -77,12 +77,12 @@ class TargetError(SyncedMemoryError, ValueError):
         super().__init__(" ".join(message.split()))
 
 
-class Wrong(AssertionError):  # noqa: N818 -- named for what happened, as Violation
+class Wrong(AssertionError):
     """An allocator broke a property; raised by the oracle at the step that showed it."""
 
-    def __init__(self, property_: str, message: str) -> None:
-        super().__init__(f"{property_}: {message}")
-        self.property = property_
+    def __init__(self, property_id: str, message: str) -> None:
+        super().__init__(f"{property_id}: {message}")
+        self.property_id = property_id
         self.message = message
 
 
@@ -92,7 +92,7 @@ class Finding:
 
     Attributes
     ----------
-    property : str
+    property_id : str
     message : str
     program : tuple of Step
         From a fresh target on; the last step shows it.  Empty where a seed replays it instead.
@@ -104,7 +104,7 @@ class Finding:
         Whether the program was made as short as it gets.
     """
 
-    property: str
+    property_id: str
     message: str
     program: tuple[Step, ...] = field(repr=False)
     engine: str = "fast"
@@ -123,4 +123,4 @@ class Finding:
     @property
     def text(self) -> str:
         """The sentence that is broken."""
-        return PROPERTIES[self.property].text
+        return PROPERTIES[self.property_id].text

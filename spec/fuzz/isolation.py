@@ -94,7 +94,7 @@ class Isolated:
         TargetError
             If the target cannot be used, or the worker is gone.
         """
-        line = json.dumps({**job, "target": self._target, "journal": str(self._path), "hang": self._hang})
+        line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
         try:
             answer = json.loads(self._exchanged(line))
         except (OSError, ValueError) as error:

@@ -80,10 +80,10 @@ def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: i
     if outcome.wrong is not None:
         # What only several threads find is a fault of theirs, whatever it looks like.
         wrong, operations = outcome.wrong, outcome.operations
-        property_, message = (
-            ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property, wrong.message)
+        property_id, message = (
+            ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property_id, wrong.message)
         )
-        finding = Finding(property_, message, program, engine, operations, shrunk=engine == "hypothesis")
+        finding = Finding(property_id, message, program, engine, operations, shrunk=engine == "hypothesis")
     return {
         "operations": outcome.operations,
         "seconds": outcome.seconds,
@@ -100,7 +100,7 @@ def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -
     wrong = run_program(source, record, program, journal)
     if wrong is None:
         return {"finding": None}
-    return {"finding": Finding(wrong.property, wrong.message, program).as_json()}
+    return {"finding": Finding(wrong.property_id, wrong.message, program).as_json()}
 
 
 def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Wrong | None:
@@ -116,13 +116,13 @@ def run_program(source: Source, record: Capabilities, program: tuple[Step, ...],
 def _minimise(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     def fails(program: tuple[Step, ...]) -> bool:
         wrong = run_program(source, record, program, journal)
-        return wrong is not None and wrong.property == job["property"]
+        return wrong is not None and wrong.property_id == job["property"]
 
     shortest = minimise(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
     wrong = run_program(source, record, shortest, journal)
-    if wrong is None or wrong.property != job["property"]:
+    if wrong is None or wrong.property_id != job["property"]:
         return {"finding": None}
-    return {"finding": Finding(wrong.property, wrong.message, shortest, shrunk=True).as_json()}
+    return {"finding": Finding(wrong.property_id, wrong.message, shortest, shrunk=True).as_json()}
 
 
 _JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "minimise": _minimise}

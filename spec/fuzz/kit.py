@@ -26,10 +26,12 @@ _ROUNDS = 32
 """Rounds of one job, so that progress can be told.  Not seconds: a library keeps its state for a job, and the same
 seed should meet the same."""
 _EXAMPLES = 60
-_SHRINKING = 6.0
+_SHRINKING = 4.0
 """Seconds to make one finding short."""
 _MOST_FAILURES = 6
-"""Failing rounds after which there is no point in going on."""
+"""Failing jobs after which there is no point in going on; or two with the same property."""
+_QUICK_HANG = 0.5
+"""Seconds that a call may take while a hang is made short."""
 
 
 def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
@@ -41,6 +43,7 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     threads: int = 1,
     promises: Mapping[str, str] | None = None,
     hang: float = HANG,
+    first: bool = False,
     on_progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Report:
     """Look for what is wrong with an allocator.
@@ -54,7 +57,7 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     seed : int
         The same seed takes the same steps.
     steps : int
-        Operations of the fast engine; one in ten besides from several threads, if there are any.
+        Operations of the fast engine; one in four besides from several threads, if there are any.
     seconds : float
         The most time for each engine.
     threads : int
@@ -63,6 +66,8 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
         What the capability record should say otherwise: ``{"double_free": "detect"}``.
     hang : float
         Seconds after which a call that has not returned never will.
+    first : bool
+        Stop at the first finding.
     on_progress : callable
         Told of an engine, of the operations done, and of how many there will be.
 
@@ -74,7 +79,9 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
-        return _Run(place, target, dict(promises or {}), seed, steps, seconds, threads, hang, on_progress).report()
+        return _Run(
+            place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress
+        ).report()
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -86,7 +93,7 @@ def _check_numbers(**numbers: float) -> None:
 class _Run:
     """One call of `fuzz`."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 -- the arguments of fuzz
+    def __init__(  # noqa: PLR0913 -- the arguments of fuzz
         self,
         place: Place,
         target: object,
@@ -96,8 +103,10 @@ class _Run:
         seconds: float,
         threads: int,
         hang: float,
+        first: bool,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
+        self._first = first
         self._place = place
         self._steps = steps
         self._seconds = seconds
@@ -117,18 +126,22 @@ class _Run:
         """Put the target to every engine."""
         report = self._report
         self._fast()
-        self._hypothesis()
-        if report.threads > 1:
+        if self._goes_on():
+            self._hypothesis()
+        if report.threads > 1 and self._goes_on():
             self._threads()
         if report.protected:
             report.checked["A22-no-crash"] = report.checked["A23-no-hang"] = report.operations
-        report.findings.sort(key=lambda finding: finding.property)
+        report.findings.sort(key=lambda finding: finding.property_id)
         return report
+
+    def _goes_on(self) -> bool:
+        return not (self._first and self._report.findings)
 
     def _fast(self) -> None:
         done, number, failures, spent = 0, 0, 0, 0.0
         deadline = time.perf_counter() + self._seconds
-        while done < self._steps and time.perf_counter() < deadline and failures < _MOST_FAILURES:
+        while done < self._steps and time.perf_counter() < deadline and failures < _MOST_FAILURES and self._goes_on():
             job = {"job": "campaign", "steps": self._steps - done, "first_round": number, "rounds": _ROUNDS}
             job["seconds"] = max(deadline - time.perf_counter(), 0.0)
             start = time.perf_counter()
@@ -143,7 +156,7 @@ class _Run:
                 number += _ROUNDS
                 spent += time.perf_counter() - start
             if finding is not None:
-                failures += 1
+                failures += _MOST_FAILURES // 2 if self._knows(finding) else 1
                 self._keep(finding, answer.get("last", 0))
             self._tell("fast", done, self._steps)
         self._report.runs.append(EngineRun("fast", done, spent))
@@ -157,7 +170,7 @@ class _Run:
         self._report.runs.append(EngineRun("hypothesis", answer.get("operations", 0), answer.get("seconds", 0.0)))
 
     def _threads(self) -> None:
-        steps = max(self._steps // 10, 1)
+        steps = max(self._steps // 4, 1)
         self._tell("threads", 0, steps)
         job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads})
@@ -177,7 +190,7 @@ class _Run:
         self._report.unread = answer.get("unread", self._report.unread)
         finding = died(answer, self._place.steps())
         if finding is not None:
-            return Finding(finding.property, finding.message, finding.program, engine, before + len(finding.program))
+            return Finding(finding.property_id, finding.message, finding.program, engine, before + len(finding.program))
         if answer["finding"] is None:
             return None
         found = Finding.from_json(answer["finding"])
@@ -185,37 +198,41 @@ class _Run:
 
     def _keep(self, finding: Finding, last: int) -> None:
         """Keep the first finding of each property, made short."""
-        if all(known.property != finding.property for known in self._report.findings):
+        if not self._knows(finding):
             self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
+
+    def _knows(self, finding: Finding) -> bool:
+        return any(known.property_id == finding.property_id for known in self._report.findings)
 
     def _shrunk(self, finding: Finding, last: int) -> Finding:
         seconds = _SHRINKING
-        if self._fresh and finding.property not in ("A22-no-crash", "A23-no-hang"):
-            job = {"job": "minimise", "property": finding.property, "program": _data(finding.program[last:])}
+        if self._fresh and finding.property_id not in ("A22-no-crash", "A23-no-hang"):
+            job = {"job": "minimise", "property": finding.property_id, "program": _data(finding.program[last:])}
             answer = self._ask({**job, "seconds": seconds})
             if answer.get("finding") is not None:
                 return self._like(finding, Finding.from_json(answer["finding"]))
-        if finding.property == "A23-no-hang":
-            seconds *= 2 * self._report.hang
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            shortest = minimise(program, lambda it: self._again(it, finding.property) is not None, seconds)
-            again = self._again(shortest, finding.property)
+            shortest = minimise(program, lambda it: self._again(it, finding.property_id) is not None, seconds)
+            again = self._again(shortest, finding.property_id)
             if again is not None:
                 return self._like(finding, again)
         return finding
 
-    def _again(self, program: tuple[Step, ...], property_: str) -> Finding | None:
+    def _again(self, program: tuple[Step, ...], property_id: str) -> Finding | None:
         """What a program shows in a process of its own, if it is the same."""
-        answer = self._ask({"job": "program", "program": _data(program)})
+        job: Job = {"job": "program", "program": _data(program)}
+        if property_id == "A23-no-hang":
+            job["hang"] = min(self._report.hang, _QUICK_HANG)
+        answer = self._ask(job)
         found = died(answer, program)
         if found is None and answer["finding"] is not None:
             found = Finding.from_json(answer["finding"])
-        return found if found is not None and found.property == property_ else None
+        return found if found is not None and found.property_id == property_id else None
 
     @staticmethod
     def _like(finding: Finding, shorter: Finding) -> Finding:
         return Finding(
-            finding.property, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
+            finding.property_id, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
         )
 
 

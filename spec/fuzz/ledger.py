@@ -37,7 +37,7 @@ class Block:
 
     __slots__ = ("address", "handle", "key", "number", "size", "stream")
 
-    def __init__(self, number: int, handle: Any, address: int, size: int, key: int, stream: int) -> None:  # noqa: PLR0913, PLR0917 -- a record; by keyword it takes twice as long
+    def __init__(self, number: int, handle: Any, address: int, size: int, key: int, stream: int) -> None:  # noqa: PLR0913 -- a record; by keyword it takes twice as long
         self.number = number
         self.handle = handle
         self.address = address

@@ -90,13 +90,13 @@ class Misuses:
         )
         return True
 
-    def _expect(self, property_: str, promised: Misuse, free: Callable[[], object], what: str) -> None:
-        self._trial.checked[property_] += 1
+    def _expect(self, property_id: str, promised: Misuse, free: Callable[[], object], what: str) -> None:
+        self._trial.checked[property_id] += 1
         try:
             free()
-        except Exception as error:  # noqa: BLE001 -- anything may come from a target
+        except Exception as error:
             if promised == "ignore":
-                raise Wrong(property_, f"{what}: {said(error)}; to be ignored was promised") from error
+                raise Wrong(property_id, f"{what}: {said(error)}; to be ignored was promised") from error
             return
         if promised == "detect":
-            raise Wrong(property_, f"{what}: it went unnoticed")
+            raise Wrong(property_id, f"{what}: it went unnoticed")

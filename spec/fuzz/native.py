@@ -18,9 +18,7 @@ __all__ = ["Abi", "LibraryAddress", "open_library"]
 
 Abi = Literal["malloc", "torch", "cupy", "nep49"]
 
-_SPELLING = re.compile(
-    r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE
-)
+_SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
 _MOST_SYMBOLS = 4
 _C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
 

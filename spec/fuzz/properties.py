@@ -48,13 +48,17 @@ _ALL = (
         "KuiperLLama logs and returns null",
     ),
     Property("A07-free-accepts", "A live block can be given back.", "KuiperLLama: fatal after a reclaim"),
-    Property("A08-size-known", "A block that knows its size has at least the bytes asked for.", "cuda.core Buffer.size"),
+    Property(
+        "A08-size-known", "A block that knows its size has at least the bytes asked for.", "cuda.core Buffer.size"
+    ),
     Property(
         "A09-zero-size",
         "A request for zero bytes does what the record says, and never gives memory that is in use.",
         "KuiperLLama hands out any idle buffer",
     ),
-    Property("A10-wrong-size", "A sized free with a wrong size is treated as the record says.", "RMM, sized deallocate"),
+    Property(
+        "A10-wrong-size", "A sized free with a wrong size is treated as the record says.", "RMM, sized deallocate"
+    ),
     Property("A11-foreign-free", "Freeing what was never allocated is treated as the record says.", "C17 7.22.3.3"),
     Property("A12-double-free", "Freeing twice is treated as the record says.", "KuiperLLama counts it twice"),
     Property(
@@ -68,7 +72,9 @@ _ALL = (
         "A copy moves the bytes asked for, from the source, and no others; zero bytes need no memory.",
         "KuiperLLama: null is checked before the size",
     ),
-    Property("A16-no-leaks", "What is given back can be used again, or is gone.", "KuiperLLama, two defects of release"),
+    Property(
+        "A16-no-leaks", "What is given back can be used again, or is gone.", "KuiperLLama, two defects of release"
+    ),
     Property("A17-statistics", "What the allocator says of itself agrees with the ledger.", "RMM statistics adaptor"),
     Property(
         "A18-limit",

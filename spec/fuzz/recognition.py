@@ -155,7 +155,7 @@ def recognise(target: Any) -> Target:
         if callable(getattr(target, name, None)):
             return _probed(getattr(target, name), target, name)
     if isinstance(target, tuple | list):
-        pair = cast("tuple[Any, ...]", tuple(cast("Any", target)))
+        pair: tuple[Any, ...] = tuple(cast("Any", target))
         if len(pair) == len(_METHODS[0]) and all(map(callable, pair)):
             return from_pair(*pair)
     if callable(target):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from .finding import Finding, Step, TargetError, Wrong
@@ -74,10 +74,6 @@ class Replay:
     steps: int = 0
     threads: int = 1
     hang: float = 5.0
-    property: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "property", self.finding.property)
 
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
@@ -86,7 +82,7 @@ class Replay:
             "kind": "syncedmem allocator replay",
             "target": self.target,
             "promises": dict(self.promises),
-            "property": self.property,
+            "property": self.finding.property_id,
             "message": self.finding.message,
             "program": [step.as_json() for step in self.finding.program],
         }
@@ -187,4 +183,4 @@ def replay(path: Path) -> None:
     """
     found = Replay.read(path).run()
     if found is not None:
-        raise Wrong(found.property, found.message)
+        raise Wrong(found.property_id, found.message)

@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
 
     Attributes
     ----------
-    property : str
+    property_id : str
     status : {"passed", "failed", "not checked"}
     times : int
         How often it was looked at.
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
         What was wrong, or why it was not checked.
     """
 
-    property: str
+    property_id: str
     status: Status
     times: int
     detail: str
@@ -98,7 +98,7 @@ class Report:
         Wrong
         """
         for finding in self.findings:
-            raise Wrong(finding.property, f"{finding.message}\n\n{self.replay(finding).python()}")
+            raise Wrong(finding.property_id, f"{finding.message}\n\n{self.replay(finding).python()}")
 
     def replay(self, finding: Finding) -> Replay:
         """A finding with all that it takes to see it again."""
@@ -111,7 +111,7 @@ class Report:
     def _verdict(self, name: str) -> Verdict:
         times = self.checked[name]
         for finding in self.findings:
-            if finding.property == name:
+            if finding.property_id == name:
                 return Verdict(name, "failed", times, finding.message)
         if times:
             return Verdict(name, "passed", times, "")
@@ -139,7 +139,7 @@ class Report:
                 {**run._asdict(), "seconds": round(run.seconds, 3), "rate": round(run.rate)} for run in self.runs
             ],
             "properties": [
-                {**verdict._asdict(), "text": PROPERTIES[verdict.property].text} for verdict in self.verdicts()
+                {**verdict._asdict(), "text": PROPERTIES[verdict.property_id].text} for verdict in self.verdicts()
             ],
             "findings": [
                 {**finding.as_json(), "python": self.replay(finding).python(), "replay": self.replay(finding).as_json()}
@@ -157,9 +157,9 @@ class Report:
         suite.set("skipped", str(statuses["not checked"]))
         suite.set("time", f"{sum(run.seconds for run in self.runs):.3f}")
         for verdict in verdicts:
-            case = SubElement(suite, "testcase", classname="syncedmem.fuzz", name=verdict.property, time="0")
+            case = SubElement(suite, "testcase", classname="syncedmem.fuzz", name=verdict.property_id, time="0")
             if verdict.status == "failed":
-                finding = next(it for it in self.findings if it.property == verdict.property)
+                finding = next(it for it in self.findings if it.property_id == verdict.property_id)
                 SubElement(case, "failure", message=verdict.detail).text = self.replay(finding).python()
             elif verdict.status == "not checked":
                 SubElement(case, "skipped", message=verdict.detail)

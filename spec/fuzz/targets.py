@@ -77,10 +77,9 @@ def address_of(handle: Any) -> int:
     if interface is not None:
         return int(interface["data"][0])
     for name in ("ptr", "handle", "device_pointer"):
-        try:
-            return operator.index(getattr(handle, name, None))  # pyright: ignore[reportArgumentType] -- tried
-        except TypeError:
-            continue
+        place: Any = getattr(handle, name, None)
+        if hasattr(place, "__index__"):
+            return operator.index(place)
     return 0
 
 

@@ -26,7 +26,7 @@ _STEPS, _SECONDS, _HANG = 100_000, 60.0, 5.0
 _MARKS = {
     "passed": "[green]✓ passed[/]",
     "failed": "[bold red]✗ failed[/]",
-    "not checked": "[dim]– not checked[/]",  # noqa: RUF001 -- the mark that `verify` uses
+    "not checked": "[dim]– not checked[/]",
 }
 
 
@@ -54,6 +54,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = _SECONDS,
     threads: Annotated[int, typer.Option(help="Run from that many threads too; needs thread_safe=yes.")] = 1,
     hang: Annotated[float, typer.Option(help="Seconds after which a call that has not returned never will.")] = _HANG,
+    first: Annotated[bool, typer.Option("--first", "-x", help="Stop at the first finding.")] = False,
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON; - for standard output.")
     ] = None,
@@ -76,6 +77,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             threads=threads,
             promises=_promises(promise or []),
             hang=hang,
+            first=first,
             on_progress=_follow(progress),
         )
     _print_report(console, report)
@@ -104,10 +106,10 @@ def replay(file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")]
     found = Replay.read(file)
     finding = found.run()
     if finding is None:
-        typer.echo(f"{found.target} no longer breaks {found.property}")
+        typer.echo(f"{found.target} no longer breaks {found.finding.property_id}")
         return
-    still = "still" if finding.property == found.property else "now"
-    typer.echo(f"{found.target} {still} breaks {finding.property}: {finding.message}")
+    still = "still" if finding.property_id == found.finding.property_id else "now"
+    typer.echo(f"{found.target} {still} breaks {finding.property_id}: {finding.message}")
     raise typer.Exit(1)
 
 
@@ -121,7 +123,13 @@ def _promises(texts: list[str]) -> dict[str, str]:
 
 
 def _progress(console: Console) -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     return Progress(*columns, console=console, transient=True)
 
 
@@ -144,7 +152,7 @@ def _print_report(console: Console, report: Report) -> None:
     table.columns[2].justify = "right"
     for verdict in report.verdicts():
         times = f"{verdict.times:,}" if verdict.times else ""
-        table.add_row(verdict.property, _MARKS[verdict.status], times, escape(verdict.detail))
+        table.add_row(verdict.property_id, _MARKS[verdict.status], times, escape(verdict.detail))
     console.print(table)
     for run in report.runs:
         console.print(
@@ -157,9 +165,9 @@ def _print_report(console: Console, report: Report) -> None:
 def _print_finding(console: Console, report: Report, finding: Finding, out: Path) -> None:
     """A finding as Python, and as a file to replay."""
     found = report.replay(finding)
-    path = out / f"{finding.property}.json"
+    path = out / f"{finding.property_id}.json"
     _write(path, found.text())
-    console.print(f"\n{finding.property}: {finding.message}", style="red", markup=False, soft_wrap=True)
+    console.print(f"\n{finding.property_id}: {finding.message}", style="red", markup=False, soft_wrap=True)
     console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
     console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
     console.print(f"Replay it: syncedmem replay {path}", markup=False, highlight=False, soft_wrap=True)
