@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from unittest import SkipTest
 
 from .finding import TargetError
@@ -49,7 +49,7 @@ class AllocatorTests:
     @classmethod
     def report(cls) -> Report:
         """The report of one run; the run is made once for a class."""
-        return _report(cls)
+        return _report(cast("Any", cls))
 
     def check(self, name: str) -> None:
         """Look at the verdict of one property."""

@@ -39,7 +39,7 @@ class Place(Protocol):
 
 
 class Inline:
-    """This process: for targets that are objects, and have no name that another process could look up."""
+    """The process we are in: for targets that are objects, without a name that another process could look up."""
 
     protects = False
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from .capabilities import Capabilities
 from .finding import Finding, Wrong
 from .properties import PROPERTIES
 from .replay import Replay
+
+if TYPE_CHECKING:
+    from .capabilities import Capabilities
 
 __all__ = ["EngineRun", "Report", "Verdict"]
 

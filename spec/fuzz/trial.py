@@ -387,7 +387,7 @@ class Trial:
         return True
 
     def _refusal(self, size: int, error: Exception) -> None:
-        """A request was refused: is that an out-of-memory error, and is it true?"""
+        """Look whether a refusal is an out-of-memory error, and whether it can be true."""
         if not size:
             self.checked["A09-zero-size"] += 1
             if self.capabilities.zero_size in ("null", "unique") or not (
@@ -447,7 +447,7 @@ class Trial:
         self.blocks[block.number] = block
 
     def _admit(self, block: Block, alignment: int) -> None:
-        """A new block: is it where it may be, and can it be written?"""
+        """Take a new block in: it has to be where it may be, and be writeable."""
         size, address = block.size, block.address
         access = self._access or self._reach(block)
         if address & self._mask or (alignment and address % alignment):
