@@ -1,7 +1,7 @@
 /* Planted faults in C: pairs of malloc and free, each with one thing done wrong.  tests/test_fuzz_faults.py compiles
    this file, and says of each pair which property it breaks.  All of them stand on the C library's allocator. */
 
-#include <pthread.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +49,14 @@ void *skewed_malloc(size_t size) {
 }
 void skewed_free(void *pointer) { if (pointer) free((char *)pointer - 4); }
 
-/* What is freed is written to at the next allocation only, when somebody else may have it. */
-static char *late;
-void *late_malloc(size_t size) {
-    if (late) { memset(late + 16, 0xEE, 8); late = NULL; }
-    return malloc(size < 32 ? 32 : size);
+/* A free marks the newest block instead of its own. */
+static unsigned char *newest;
+void *marking_malloc(size_t size) { return newest = malloc(size ? size : 1); }
+void marking_free(void *pointer) {
+    if (newest == pointer) newest = NULL;
+    if (newest) *newest ^= 0xFF;
+    free(pointer);
 }
-void late_free(void *pointer) { free(pointer); late = (char *)pointer; }
 
 /* A request beyond all memory, cut to 32 bits. */
 void *cut_malloc(size_t size) { return malloc((uint32_t)size); }
@@ -140,8 +141,8 @@ void *racing_malloc(size_t size) {
     return malloc(256);
 }
 void racing_free(void *pointer) {
-    (void)pointer;
-    if (cached < 64) { cache[cached] = pointer; cached++; }
+    if (cached < 64 && malloc_usable_size(pointer) >= 256) { cache[cached] = pointer; cached++; }
+    else free(pointer);
 }
 
 /* KuiperLLama's pool: zero bytes take any idle buffer. */

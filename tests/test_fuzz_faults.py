@@ -37,7 +37,7 @@ IN_C = (
     Planted("twice_malloc,twice_free", "A01-distinct-pointers", "a cache that keeps what it hands out", {}),
     Planted("overlap_malloc,overlap_free", "A02-no-overlap", "an end counted as inside", {"alignment": "1"}),
     Planted("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
-    Planted("late_malloc,late_free", "A04-contents-kept", "a free list written after the block went", {}),
+    Planted("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
     Planted("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
     Planted("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
     Planted("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from .campaign import TOO_MUCH, Outcome
+from .campaign import Outcome
 from .finding import Step, Wrong
 from .recognition import Source
+from .rounds import TOO_MUCH
 from .trial import Trial
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .capabilities import Misuse
     from .ledger import Block
-    from .trial import Trial
+    from .oracle import Oracle
 
 __all__ = ["Misuses"]
 
@@ -27,10 +27,10 @@ class Misuses:
 
     Parameters
     ----------
-    trial : Trial
+    trial : Oracle
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Oracle) -> None:
         self._trial = trial
         self._remembers = trial.capabilities.double_free != "undefined"
         self._freed: OrderedDict[int, Block] = OrderedDict()
