@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from syncedmem.model import SyncedMemoryError
 
@@ -56,9 +56,9 @@ class Step(NamedTuple):
         """
         if not isinstance(data, list) or not data or data[0] not in OPERATIONS:
             raise TargetError(f"not a step: {data!r}; a step is a list like ['allocate', 0, 16]")
-        operation, *numbers = data
-        names = OPERATIONS[operation]
-        if len(numbers) > len(names) or not all(isinstance(it, int) and it >= 0 for it in numbers):
+        operation, *rest = cast("Any", data)
+        names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
+        if len(numbers) > len(names) or numbers != rest:
             raise TargetError(f"not a step: {data!r}; {operation} takes {', '.join(names) or 'nothing'}")
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
@@ -118,7 +118,8 @@ class Finding:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding again."""
-        return cls(**{**data, "program": tuple(map(Step.from_json, data["program"]))})
+        fields: dict[str, Any] = {**data, "program": tuple(map(Step.from_json, data["program"]))}
+        return cls(**fields)
 
     @property
     def text(self) -> str:

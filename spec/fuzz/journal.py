@@ -78,11 +78,12 @@ class Journal:
         program = _HEADER.unpack_from(self._memory)[0]
         found: list[Step] = []
         for position in range(_HEADER.size, self._last, _RECORD.size):
-            tag, *numbers = _RECORD.unpack_from(self._memory, position)
+            record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
+            tag, numbers = record[0], record[1:]
             if tag >> 8 != program or not tag & 0xFF:
                 break
             name = _NAMES[(tag & 0xFF) - 1]
-            found.append(Step(name, tuple(numbers[: len(OPERATIONS[name])])))
+            found.append(Step(name, numbers[: len(OPERATIONS[name])]))
         return tuple(found)
 
     def mark(self) -> tuple[int, int]:

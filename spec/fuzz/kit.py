@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
@@ -44,7 +45,7 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     promises: Mapping[str, str] | None = None,
     hang: float = HANG,
     first: bool = False,
-    on_progress: Callable[[str, int, int], None] = lambda *_: None,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Look for what is wrong with an allocator.
 
@@ -80,8 +81,12 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
         return _Run(
-            place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress
+            place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress or _to_nobody
         ).report()
+
+
+def _to_nobody(engine: str, done: int, of: int) -> None:
+    """Nobody wants to know how far it is."""
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -194,7 +199,7 @@ class _Run:
         if answer["finding"] is None:
             return None
         found = Finding.from_json(answer["finding"])
-        return Finding(**{**vars(found), "operations": before + found.operations})
+        return replace(found, operations=before + found.operations)
 
     def _keep(self, finding: Finding, last: int) -> None:
         """Keep the first finding of each property, made short."""

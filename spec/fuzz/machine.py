@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from .campaign import Outcome
-from .finding import Step, Wrong
+from .finding import Step, TargetError, Wrong
 from .recognition import Source
 from .rounds import TOO_MUCH
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from .capabilities import Capabilities
     from .journal import Journal
@@ -36,17 +36,20 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     Attributes
     ----------
-    open : callable
-        Makes the trial of one example.
+    trial : Trial
+        Of this example.
     """
-
-    open: ClassVar[Callable[[], Trial]]
 
     def __init__(self) -> None:
         super().__init__()
-        self.trial = type(self).open()
+        self.trial = self.make_trial()
         self._next = 0
         self._gone: list[int] = []
+
+    @staticmethod
+    def make_trial() -> Trial:
+        """The trial of one example; a machine without a target has none."""
+        raise TargetError("AllocatorMachine has no target: make one with allocator_machine(target)")
 
     def _live(self, pick: int) -> int:
         blocks = list(self.trial.blocks)
@@ -177,12 +180,12 @@ def allocator_machine(
     first = source.open()
     record = first.capabilities.with_promises(promises or {})
 
-    def open_() -> Trial:
+    def make_trial() -> Trial:
         if journal is not None:
             journal.begin()
         return Trial(source.open() if source.makes_fresh else first, record, journal)
 
-    return type("AllocatorMachine", (AllocatorMachine,), {"open": staticmethod(open_)})
+    return type("AllocatorMachine", (AllocatorMachine,), {"make_trial": staticmethod(make_trial)})
 
 
 def search(
@@ -231,6 +234,11 @@ def _settings(examples: int) -> settings:
         database=None,
         report_multiple_bugs=False,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+            HealthCheck.filter_too_much,
+        ],
         print_blob=False,
     )

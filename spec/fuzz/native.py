@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from ctypes import c_int, c_size_t, c_ssize_t, c_void_p
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from .capabilities import Capabilities
@@ -117,7 +118,7 @@ def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
     return Target(
         kind="C functions (NumPy, NEP 49)",
         subject=None,
-        capabilities=Capabilities(**(vars(_C_RECORD) | {"sized_free": True})),
+        capabilities=replace(_C_RECORD, sized_free=True),
         take=lambda size: take(None, size),
         give=lambda handle, size: free(None, handle, size),
         take_zeroed=None if calloc is None else lambda size: calloc(None, size, 1),
@@ -132,7 +133,7 @@ def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
     return Target(
         kind="C functions (PyTorch)",
         subject=None,
-        capabilities=Capabilities(**(vars(_C_RECORD) | {"sized_free": True, "host_readable": None})),
+        capabilities=replace(_C_RECORD, sized_free=True, host_readable=None),
         take=lambda size: take(size, 0, None),
         give=lambda handle, size: free(handle, size, 0, None),
     )
@@ -145,7 +146,7 @@ def _cupy(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
     return Target(
         kind="C functions (CuPy)",
         subject=None,
-        capabilities=Capabilities(**(vars(_C_RECORD) | {"host_readable": None})),
+        capabilities=replace(_C_RECORD, host_readable=None),
         take=lambda size: take(None, size, 0),
         give=lambda handle, _: free(None, handle, 0),
     )

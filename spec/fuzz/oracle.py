@@ -250,7 +250,8 @@ class Oracle:
         except Exception as error:
             raise Wrong("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
         self._served += 1
-        self._largest = max(self._largest, size)
+        if size > self._largest:  # noqa: PLR1730 -- as in _remember
+            self._largest = size
 
     def _remember(self, block: Block) -> None:
         if block.address:
@@ -258,9 +259,10 @@ class Oracle:
             self._placed += 1
         self.blocks[block.number] = block
         self._bytes = total = self._bytes + block.size
-        if total > self._peak_bytes:  # max() would take longer than all the rest here
+        if total > self._peak_bytes:  # noqa: PLR1730 -- max() would take longer than all the rest here
             self._peak_bytes = total
-        self._peak_count = max(self._peak_count, len(self.blocks))
+        if len(self.blocks) > self._peak_count:  # noqa: PLR1730 -- as above
+            self._peak_count = len(self.blocks)
 
     def forget(self, block: Block) -> None:
         """Take a block out of the ledger."""

@@ -154,8 +154,8 @@ def recognise(target: Any) -> Target:
     for name in _MAKERS:
         if callable(getattr(target, name, None)):
             return _probed(getattr(target, name), target, name)
-    if isinstance(target, tuple | list):
-        pair: tuple[Any, ...] = tuple(cast("Any", target))
+    if type(target) in (tuple, list):
+        pair: tuple[Any, ...] = tuple(target)
         if len(pair) == len(_METHODS[0]) and all(map(callable, pair)):
             return from_pair(*pair)
     if callable(target):

@@ -15,7 +15,7 @@ from .recognition import Source
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
     from pathlib import Path
 
     from .jobs import Answer, Job
@@ -28,7 +28,7 @@ _WIDTH = 110
 
 
 @contextmanager
-def trial_of(target: object, /, **promises: str) -> Iterator[Trial]:
+def trial_of(target: object, /, **promises: str) -> Generator[Trial]:
     """A trial to take steps on by hand; at the end everything is given back and compared.
 
     Parameters
@@ -104,15 +104,15 @@ class Replay:
             If it cannot be read.
         """
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data: Any = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise TargetError(f"{path} is no replay: {error}") from None
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+        if not hasattr(data, "get") or data.get("format") != FORMAT:
             raise TargetError(f"{path} is no replay of format {FORMAT}")
         try:
             program = tuple(map(Step.from_json, data["program"]))
             finding = Finding(PROPERTIES[data["property"]].id, str(data["message"]), program)
-            chosen = {name: data[name] for name in ("seed", "steps", "threads", "hang")}
+            chosen: dict[str, Any] = {name: data[name] for name in ("seed", "steps", "threads", "hang")}
             return cls(str(data["target"]), dict(data["promises"]), finding, **chosen)
         except (KeyError, TypeError) as error:
             raise TargetError(f"{path} is no replay: {error!r} is missing or wrong") from None

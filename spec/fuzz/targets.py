@@ -255,7 +255,7 @@ class _Dropped:
 def giving_of(handle: Any) -> Giving | None:
     """How an object that an allocator returned is given back; None for a bare address."""
     methods: tuple[Giving, ...] = ("release", "free", "close")
-    found = next((name for name in methods if callable(getattr(handle, name, None))), None)
+    found: Giving | None = next((name for name in methods if callable(getattr(handle, name, None))), None)
     if found is not None or handle is None or isinstance(handle, int | str | bytes):
         return found
     return "drop" if address_of(handle) else None

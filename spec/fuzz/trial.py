@@ -6,6 +6,8 @@ is a program too.
 
 from __future__ import annotations
 
+import mmap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncedmem.model.errors import said
@@ -26,6 +28,8 @@ __all__ = ["Trial"]
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 MEASURABLE = 1 << 20
 """Bytes that a process may grow by for other reasons."""
+
+_STATM = Path("/proc/self/statm")
 
 _MOST_BLOCKS = 4096
 """As many as a `fill` takes."""
@@ -264,7 +268,6 @@ class Trial(Oracle):
 def _resident() -> int:
     """The bytes of this process that are in memory; 0 where nobody says."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- read often
-            return int(file.read().split()[1]) * 4096
+        return int(_STATM.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
     except OSError:
         return 0

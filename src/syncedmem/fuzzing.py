@@ -17,6 +17,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.progress import TaskID
+
     from .spec.fuzz import Finding, Report
 
 __all__ = ["fuzz", "register", "replay"]
@@ -135,7 +137,7 @@ def _progress(console: Console) -> Progress:
 
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
     """A bar for each engine."""
-    tasks = {}
+    tasks: dict[str, TaskID] = {}
 
     def show(engine: str, done: int, of: int) -> None:
         if engine not in tasks:
