@@ -275,10 +275,10 @@ def fails(*_: object, **__: object) -> Any:
     [
         (Scripted(memcpy=fails), Step("copy", (0, 1)), "A15-copies"),
         (Scripted(realloc=fails), Step("resize", (0, 8)), "A05-served"),
-        (Scripted(allocate=lambda size: 0), Step("allocate", (2, 8, 0, 0)), "A05-served"),
-        (Scripted(allocate=lambda size: 0), Step("request_too_much", (1 << 50,)), "A06-out-of-memory"),
-        (Scripted(read=fails, write=lambda *_: None, allocate=lambda size: 1 << 60), Step("check", (0,)), "A04"),
-        (Scripted(read=fails, write=fails, allocate=lambda size: 1 << 60), Step("allocate", (2, 8, 0, 0)), "A04"),
+        (Scripted(allocate=lambda _: 0), Step("allocate", (2, 8, 0, 0)), "A05-served"),
+        (Scripted(allocate=lambda _: 0), Step("request_too_much", (1 << 50,)), "A06-out-of-memory"),
+        (Scripted(read=fails, write=lambda *_: None, allocate=lambda _: 1 << 60), Step("check", (0,)), "A04"),
+        (Scripted(read=fails, write=fails, allocate=lambda _: 1 << 60), Step("allocate", (2, 8, 0, 0)), "A04"),
         (Scripted(deallocate=fails), Step("free", (0, 0)), "A07-free-accepts"),
     ],
 )
@@ -286,8 +286,7 @@ def test_errors_of_the_target_are_findings(subject: Any, step: Step, property_id
     opened = Source(subject).open()
     trial = Trial(opened, opened.capabilities)
     with pytest.raises(Wrong, match=property_id):
-        for known in (Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0)), step):
-            trial.perform(known)
+        trial.run([Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0)), step])
 
 
 def test_a_resize_that_fails_leaves_the_block() -> None:
@@ -312,7 +311,7 @@ def test_ignored_frees_do_nothing_and_others_are_seen() -> None:
     opened = Source(CachingPool()).open()
     trial = Trial(opened, opened.capabilities.with_promises(promises))
     trial.allocate(0, 16)
-    with pytest.raises(Wrong, match="A11-foreign-free: .* to be ignored was promised"):
+    with pytest.raises(Wrong, match=r"A11-foreign-free: .* to be ignored was promised"):
         trial.free_foreign()
 
 
@@ -477,10 +476,10 @@ def test_the_child_of_a_worker_answers_on_its_pipe(tmp_path: Path, monkeypatch: 
     """In this process, with what would end it left out."""
     done: list[object] = []
     monkeypatch.setattr(worker.os, "dup2", lambda *ends: done.append(ends))
-    monkeypatch.setattr(worker.os, "close", lambda end: done.append(end))
+    monkeypatch.setattr(worker.os, "close", done.append)
     monkeypatch.setattr(worker.signal, "signal", lambda *kind: done.append(kind))
-    monkeypatch.setattr(worker.os, "_exit", lambda status: done.append(status))
-    monkeypatch.setattr(worker.os, "write", lambda end, data: done.append(data) or len(data))
+    monkeypatch.setattr(worker.os, "_exit", done.append)
+    monkeypatch.setattr(worker.os, "write", lambda _, data: done.append(data) or len(data))
     job = {"job": "describe", "promises": {}, "target": POOL, "journal": str(tmp_path / "journal")}
     worker._be_the_child(job, 3, 4, 5)
 
@@ -708,7 +707,7 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
 
 def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
     class Made(AllocatorTests):
-        target = staticmethod(lambda: Pool())
+        target = staticmethod(Pool)
         steps = 500
 
     class Forgotten(AllocatorTests):
