@@ -260,8 +260,8 @@ def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None
     """Those written in another language often have none."""
 
     class Foreign:
-        allocate = staticmethod(dict)  # its signature cannot be had
-        deallocate = staticmethod(dict)
+        allocate: Any = staticmethod(dict)  # its signature cannot be had
+        deallocate: Any = staticmethod(dict)
 
     target = Source(Foreign()).open()
 
@@ -270,16 +270,17 @@ def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None
 
 
 def test_a_pair_without_signatures_takes_one_argument_each() -> None:
-    target = Source((dict, dict)).open()
+    unsigned: Any = dict
+    target = Source((unsigned, unsigned)).open()
 
-    assert {} == target.take([])  # type: ignore[arg-type]
+    assert {} == target.take(unsigned())
     assert {} == target.give([], 3)
 
 
 def test_variable_arguments_take_a_size() -> None:
     class Loose(Memory):
         def allocate(self, *arguments: int) -> int:
-            return self.take(arguments[0])
+            return self.take(*arguments)
 
         def deallocate(self, *arguments: int) -> None:
             assert len(arguments) == 2
@@ -296,8 +297,12 @@ def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
         Source(f"{file}:make").open()
 
 
+def no_spec(name: str, path: Path) -> None:
+    assert name == path.stem
+
+
 def test_a_file_that_is_no_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.spec_from_file_location", lambda *_: None)
+    monkeypatch.setattr("importlib.util.spec_from_file_location", no_spec)
 
     with pytest.raises(TargetError, match=r"x\.py is no Python file"):
         Source("x.py:make")

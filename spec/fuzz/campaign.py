@@ -40,8 +40,8 @@ class Outcome:
         Rounds begun.
     checked : Counter
         How often each property was looked at.
-    unread : str
-        Why contents were not checked; empty where they were.
+    unread : str or None
+        Why contents were not checked; empty where they were, None where there were none.
     last : int
         Where in the journal the last round begins.
     wrong : Wrong or None
@@ -52,7 +52,7 @@ class Outcome:
     seconds: float = 0.0
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
-    unread: str = ""
+    unread: str | None = None
     last: int = 0
     wrong: Wrong | None = None
 
@@ -62,7 +62,8 @@ class Outcome:
         self.seconds += seconds
         self.rounds += 1
         self.checked += trial.looked_at()
-        self.unread = trial.contents_reason
+        if trial.contents_reason is not None:
+            self.unread = trial.contents_reason
 
 
 def campaign(  # noqa: PLR0913 -- what there is to say of a campaign

@@ -32,6 +32,10 @@ OPERATIONS = {
 """What can be done to an allocator, and the names of the numbers that each operation takes."""
 
 
+_OPTIONAL = ("alignment", "stream")
+"""Numbers that are zero unless somebody says otherwise."""
+
+
 class Step(NamedTuple):
     """One operation with its numbers."""
 
@@ -39,9 +43,9 @@ class Step(NamedTuple):
     numbers: tuple[int, ...]
 
     def as_json(self) -> list[Any]:
-        """``["allocate", 0, 16]``: zeros at the end are left out."""
-        numbers = list(self.numbers)
-        while numbers and not numbers[-1]:
+        """``["allocate", 0, 16]``: what need not be said is left out."""
+        numbers, names = list(self.numbers), OPERATIONS[self.operation]
+        while numbers and not numbers[-1] and names[len(numbers) - 1] in _OPTIONAL:
             numbers.pop()
         return [self.operation, *numbers]
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -82,7 +83,7 @@ class Isolated:
         self._path = Path(self._folder.name) / "journal"
         self._journal = Journal(self._path)
         command = [sys.executable, "-m", "syncedmem.spec.fuzz.worker"]
-        self._process = subprocess.Popen(  # noqa: S603 -- our own module
+        self.process = subprocess.Popen(  # noqa: S603 -- our own module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
@@ -105,7 +106,7 @@ class Isolated:
         return found
 
     def _exchanged(self, line: str) -> str:
-        requests, replies = self._process.stdin, self._process.stdout
+        requests, replies = self.process.stdin, self.process.stdout
         if requests is None or replies is None:
             raise OSError("it has no pipes")
         requests.write(line + "\n")
@@ -120,9 +121,10 @@ class Isolated:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                pipe.close()
-        self._process.wait()
+                with suppress(OSError):  # a worker that is gone reads no more
+                    pipe.close()
+        self.process.wait()
         self._journal.close()
         self._folder.cleanup()

@@ -192,7 +192,8 @@ class _Run:
     def _found(self, answer: Answer, engine: str, before: int) -> Finding | None:
         """What an answer found; what it counted goes into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
-        self._report.unread = answer.get("unread", self._report.unread)
+        if answer.get("unread") is not None:
+            self._report.unread = answer["unread"]
         finding = died(answer, self._place.steps())
         if finding is not None:
             return Finding(finding.property_id, finding.message, finding.program, engine, before + len(finding.program))

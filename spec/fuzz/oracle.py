@@ -83,7 +83,7 @@ class Oracle:
         self._streams: dict[int, Stream] = {}
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
-        self._baseline = gauges(target.subject)
+        self.baseline = gauges(target.subject)
         self._resized = False
         self._nothings = 0
 
@@ -118,9 +118,9 @@ class Oracle:
         return +found
 
     @property
-    def contents_reason(self) -> str:
-        """Why contents are not checked; empty where they are."""
-        return "nothing was allocated" if self._access is None else self._access.reason
+    def contents_reason(self) -> str | None:
+        """Why contents are not checked; empty where they are, None where there were none."""
+        return None if self._access is None else self._access.reason
 
     def in_use(self, block: Block) -> bool:
         """Whether the memory of a block that was given back belongs to somebody again."""
@@ -350,7 +350,7 @@ class Oracle:
                 raise Wrong("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
 
     def _compare_gauge(self, gauge: Gauge, value: int, at_end: bool) -> None:
-        before = self._baseline.get(gauge, 0)
+        before = self.baseline.get(gauge, 0)
         if gauge.meaning.startswith("peak"):
             expected = self._peak_count if gauge.meaning == "peak count" else self._peak_bytes
             # A peak of somebody else hides ours, and a resize may have both blocks for a while.

@@ -80,7 +80,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list[Finding])
     runs: list[EngineRun] = field(default_factory=list[EngineRun])
     checked: Counter[str] = field(default_factory=Counter[str])
-    unread: str = ""
+    unread: str = "nothing was allocated"
 
     @property
     def passed(self) -> bool:

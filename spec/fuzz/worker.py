@@ -45,7 +45,7 @@ def _in_child(job: Job) -> Answer:
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if not child:
-            _be_the_child(job, reading, writing, said.fileno())
+            be_the_child(job, reading, writing, said.fileno())
         os.close(writing)
         try:
             answer = _watch(child, reading, Journal(Path(job["journal"])), job["hang"])
@@ -56,7 +56,8 @@ def _in_child(job: Job) -> Answer:
         return answer
 
 
-def _be_the_child(job: Job, reading: int, writing: int, said: int) -> None:
+def be_the_child(job: Job, reading: int, writing: int, said: int) -> None:
+    """Answer a job on a pipe, and end."""
     os.close(reading)
     os.dup2(said, 1)
     os.dup2(said, 2)
