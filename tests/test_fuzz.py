@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import SkipTest
@@ -13,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
+from syncedmem import SimulatedDeviceAllocator
 from syncedmem.cli import app, main
 from syncedmem.spec.fuzz import (
     PROPERTIES,
@@ -372,7 +375,7 @@ def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> No
     class Mapped(Pool):
         live_blocks = live_bytes = peak_bytes = 0
 
-        def get_limit(self, unit: str) -> int:
+        def used_bytes(self, unit: str) -> int:
             raise AssertionError(unit)
 
         @property
@@ -768,3 +771,133 @@ def test_places_say_whether_they_protect() -> None:
         assert not place.protects
         assert () == place.steps()
     assert kit.STEPS == 100_000
+
+
+# --- the corners
+
+
+def test_a_large_block_is_compared_piece_by_piece() -> None:
+    with trial_of(Pool()) as trial:
+        trial.allocate(0, 200_000)
+        address = trial.blocks[0].address
+        kept = ctypes.string_at(address, 1)
+        ctypes.memset(address, kept[0] ^ 1, 1)
+        with pytest.raises(Wrong, match=r"A04-contents-kept: .*byte 0 is"):
+            trial.check(0)
+        ctypes.memmove(address, kept, 1)
+        assert trial.check(0)
+
+
+def test_memory_behind_get_and_set_is_checked() -> None:
+    report = fuzz(SimulatedDeviceAllocator, steps=1_000)
+    report.require()
+
+    assert report.checked["A04-contents-kept"]
+
+
+def test_a_campaign_may_be_a_few_rounds() -> None:
+    source = Source(Pool)
+    outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=1 << 40, seconds=60, rounds=2)
+
+    assert 2 == outcome.rounds
+
+
+def test_small_pools_refuse_often_and_pass() -> None:
+    report = fuzz(lambda: Pool(4096), steps=20_000, promises={"stream_ordered": "yes"})
+    report.require()
+
+    assert report.checked["A18-limit"]
+
+
+def test_memory_that_does_not_come_back_is_a_leak() -> None:
+    class Once:
+        """Serves one request."""
+
+        served = False
+
+        def allocate(self, size: int) -> int:
+            if self.served or size > 1 << 40:
+                return 0
+            self.served = True
+            return 1 << 60
+
+        def deallocate(self, pointer: int) -> None:
+            assert pointer
+
+    with (
+        pytest.raises(Wrong, match="A16-no-leaks: 16 bytes are refused"),
+        trial_of(Once(), out_of_memory="null") as trial,
+    ):
+        assert trial.request_too_much(1 << 62)
+        trial.allocate(0, 16)
+        assert not trial.allocate(1, 16)  # somebody has it
+        trial.free(0)
+        trial.allocate(2, 16)
+
+
+def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
+    """A fault is wrong in one thing, and right in the rest."""
+    adds, short, null_first = (FAULTS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize"))
+    adds.allocate(1 << 20)
+    with pytest.raises(MemoryError):
+        adds.allocate(1)
+    with pytest.raises(MemoryError):
+        short.allocate(1 << 50)
+    null_first.memcpy(null_first.allocate(8), null_first.allocate(8), 8)
+    with pytest.raises(RuntimeError):
+        null_first.close()
+    with pytest.raises(MemoryError):
+        FAULTS["WrongErrorWhenFull"].make().allocate(1 << 50)
+    one_byte = FAULTS["ZeroIsOneByte"].make()
+    one_byte.deallocate(one_byte.allocate(0), 0)
+    full = Pool()
+    assert 0 == full.place(1 << 40, 64)
+
+
+def test_faults_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, waits = FAULTS["EndsTheProcess"].make(), FAULTS["WaitsForItself"].make()
+    aborted: list[bool] = []
+    monkeypatch.setattr("os.abort", lambda: aborted.append(True))
+    with pytest.raises(MemoryError):
+        ends.allocate(ends.limit + 1)
+    with pytest.raises(MemoryError):
+        ends.allocate(1 << 50)
+    assert [True] == aborted
+    assert not hasattr(waits.lock, "_is_owned")
+    waits.lock = threading.RLock()
+    assert waits.realloc(waits.allocate(8), 16)
+
+
+def test_a_machine_needs_no_journal() -> None:
+    assert allocator_machine(Pool)().trial.allocate(0, 8)
+
+
+def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("the engine")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", broken)
+    with pytest.raises(KeyError, match="the engine"):
+        fuzz(Pool, steps=100)
+
+
+def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis then raises an error of its own."""
+
+    def flaky(machine: Any, **_: object) -> None:
+        example = machine()
+        example.trial.target.subject.live_blocks += 1
+        with pytest.raises(Wrong):
+            example.take("compare")
+        raise KeyError("flaky")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", flaky)
+
+    assert ["A17-statistics"] == [it.property_id for it in fuzz(Pool, steps=100).findings]
+
+
+def test_the_command_needs_no_report(tmp_path: Path) -> None:
+    """Without --json and --junit it writes replays alone."""
+    run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
+
+    assert {".json"} == {it.suffix for it in tmp_path.iterdir()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import ctypes.util
 import subprocess
 import time
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from syncedmem.spec.fuzz import PROPERTIES, fuzz
+from syncedmem.spec.fuzz import PROPERTIES, fuzz, trial_of
 from syncedmem.spec.fuzz.faults import FAULTS, Fault
 
 if TYPE_CHECKING:
@@ -183,10 +184,16 @@ def test_a_correct_allocator_passes(name: str) -> None:
         ("good_nep49_malloc,good_nep49_free", "nep49"),
         ("good_torch_malloc,good_torch_free", "torch"),
         ("good_cupy_malloc,good_cupy_free", "cupy"),
+        ("moving_malloc,moving_free,moving_calloc", "malloc"),
     ],
 )
 def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> None:
-    report = fuzz(f"{library}:{symbols}?abi={abi}", steps=10_000)
+    target = f"{library}:{symbols}?abi={abi}"
+    with trial_of(target) as trial:
+        trial.allocate(0, 100)
+        trial.resize(0, 1000)
+        trial.calloc(1, 100)
+    report = fuzz(target, steps=10_000)
 
     assert [] == [(it.property_id, it.message) for it in report.findings]
     assert {"A04-contents-kept": "passed"} == {
@@ -201,5 +208,50 @@ def test_an_allocator_of_debian_passes(name: str) -> None:
     if found is None:
         pytest.skip(f"lib{name} is not installed")
     report = fuzz(f"{found}:malloc,free,calloc,realloc", steps=30_000, threads=2)
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+
+
+def rmm_stacks() -> dict[str, Callable[[], object]]:
+    """RMM's pools and adaptors over a Python callback, which need no GPU."""
+    mr = pytest.importorskip("rmm.mr", reason="RMM is not installed: pip install rmm-cu12")
+    libc = ctypes.CDLL(None)
+    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def allocate(size: int, stream: object) -> int:
+        del stream
+        address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
+        if not address:
+            raise MemoryError
+        return address
+
+    def free(address: int, size: int, stream: object, free: Callable[[int], None] = libc.free) -> None:
+        del size, stream
+        free(address)
+
+    upstream = mr.CallbackMemoryResource(allocate, free)
+
+    def pool() -> object:
+        return mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+
+    return {
+        "callback": lambda: upstream,
+        "pool": pool,
+        "binning": lambda: mr.BinningMemoryResource(pool(), 8, 16),
+        "limiting": lambda: mr.LimitingResourceAdaptor(pool(), 1 << 24),
+        "statistics": lambda: mr.StatisticsResourceAdaptor(pool()),
+        "tracking": lambda: mr.TrackingResourceAdaptor(pool()),
+    }
+
+
+@pytest.mark.parametrize("stack", ["callback", "pool", "binning", "limiting", "statistics", "tracking"])
+def test_rmm_passes(stack: str) -> None:
+    make = rmm_stacks()[stack]
+
+    def fresh() -> object:
+        return make()
+
+    report = fuzz(fresh, steps=20_000, promises={"alignment": "256"})
 
     assert [] == [(it.property_id, it.message) for it in report.findings]

@@ -233,6 +233,7 @@ def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
         ("os:rmdir", "cannot be called with a size of 64"),
         ("json:JSONDecoder", "is not recognised as an allocator"),
         ("ctypes:CDLL", "cannot be called without arguments"),
+        ("sys:version_info", "is not recognised as an allocator"),
         ("os:getcwd,getpid", "getcwd takes 0 arguments"),
     ],
 )

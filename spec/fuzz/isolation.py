@@ -82,7 +82,7 @@ class Isolated:
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
         self._journal = Journal(self._path)
-        command = [sys.executable, "-m", "syncedmem.spec.fuzz.worker"]
+        command = [sys.executable, "-c", "from syncedmem.spec.fuzz.worker import main; main()"]
         self.process = subprocess.Popen(  # noqa: S603 -- our own module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

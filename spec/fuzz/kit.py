@@ -27,7 +27,7 @@ _ROUNDS = 32
 """Rounds of one job, so that progress can be told.  Not seconds: a library keeps its state for a job, and the same
 seed should meet the same."""
 _EXAMPLES = 60
-_SHRINKING = 4.0
+_SHRINKING = 2.0
 """Seconds to make one finding short."""
 _MOST_FAILURES = 6
 """Failing jobs after which there is no point in going on; or two with the same property."""

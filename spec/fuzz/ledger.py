@@ -57,9 +57,6 @@ class Intervals:
         self._starts: list[int] = []
         self._blocks: dict[int, Block] = {}
 
-    def __len__(self) -> int:
-        return len(self._starts)
-
     def add(self, block: Block) -> None:
         """Note a block of at least one byte.
 

@@ -55,7 +55,7 @@ class _Search:
 def _fewer_steps(program: Program, search: _Search) -> Program:
     """Delta debugging: leave out halves, then quarters, down to single steps."""
     size = max(len(program) // 2, 1)
-    while program:
+    while True:
         start = len(program)
         while start > 0:
             start = max(start - size, 0)

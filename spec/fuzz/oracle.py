@@ -354,7 +354,8 @@ class Oracle:
         if gauge.meaning.startswith("peak"):
             expected = self._peak_count if gauge.meaning == "peak count" else self._peak_bytes
             # A peak of somebody else hides ours, and a resize may have both blocks for a while.
-            wrong = value < expected if before or self._resized or not self._alone else value != expected
+            exactly = not (before or self._resized or self._nothings) and self._alone
+            wrong = value != expected if exactly else value < expected
         elif gauge.meaning == "count":
             # Some count blocks of zero bytes, and RMM those that are null too; and some do not.
             expected = before + sum(bool(it.size) for it in self.blocks.values())

@@ -91,7 +91,7 @@ class Round:
                 if allocate(number, sizes[step & 1023]):
                     live.append(number)
                 number += 1
-            elif live:
+            else:
                 free(self._leaving())
 
     def _leaving(self) -> int:

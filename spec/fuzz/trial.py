@@ -93,17 +93,21 @@ class Trial(Oracle):
             return False
         self._note(code("resize"), block, size)
         self._look(old)
-        self.forget(old)
         self._resized = True
+        if old.address:
+            self._intervals.remove(old)  # before the call: another thread may get the address at once
         try:
             handle = resize(old.handle, size, old.size)
         except Exception as error:  # noqa: BLE001 -- anything may come from a target
             self._refusal(size, error)
             handle = None
         if is_null(handle):
-            self._remember(old)  # a resize that fails leaves the block alone
-            self._look(old)
+            if old.address:
+                self._intervals.add(old)
+            self._look(old)  # a resize that fails leaves the block alone
             return False
+        del self.blocks[block]
+        self._bytes -= old.size
         new = Block(block, handle, address_of(handle), size, old.key, old.stream)
         self.checked["A14-resize-keeps"] += 1
         if difference := self._reach(new).differs(new, min(size, old.size)):
@@ -257,12 +261,10 @@ class Trial(Oracle):
         """
         for stream in self._streams.values():
             stream.synchronize()
-        if self._alone:
-            self._compare(at_end=False)
+        self._compare(at_end=False)
         for number in list(self.blocks):
             self.free(number)
-        if self._alone:
-            self.close()
+        self.close()
 
 
 def _resident() -> int:

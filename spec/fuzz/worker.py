@@ -1,6 +1,6 @@
 """A process in which targets run, so that what they do to it is seen from outside.
 
-``python -m syncedmem.spec.fuzz.worker`` reads jobs from standard input, a line each, and forks for every one of them.
+`main` reads jobs from standard input, a line each, and forks for every one of them.
 The child does the job; the parent watches the journal, ends a child that stands still, and says how a child died
 that gave no answer.
 """
@@ -43,9 +43,7 @@ def _in_child(job: Job) -> Answer:
     """Do a job in a process of its own, and wait for it no longer than it moves."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as said:
-        child = os.fork()
-        if not child:
-            be_the_child(job, reading, writing, said.fileno())
+        child = os.fork() or be_the_child(job, reading, writing, said.fileno())
         os.close(writing)
         try:
             answer = _watch(child, reading, Journal(Path(job["journal"])), job["hang"])
@@ -56,8 +54,8 @@ def _in_child(job: Job) -> Answer:
         return answer
 
 
-def be_the_child(job: Job, reading: int, writing: int, said: int) -> None:
-    """Answer a job on a pipe, and end."""
+def be_the_child(job: Job, reading: int, writing: int, said: int) -> int:
+    """Answer a job on a pipe, and end; nothing is returned to."""
     os.close(reading)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -66,6 +64,7 @@ def be_the_child(job: Job, reading: int, writing: int, said: int) -> None:
     while data:
         data = data[os.write(writing, data) :]
     os._exit(0)  # what the target would do at the end of the process is not ours to wait for
+    return 0
 
 
 def answer_to(job: Job) -> Answer:
@@ -110,7 +109,3 @@ def _last_line(said: IO[Any]) -> str:
 def main() -> None:
     """Serve standard input; what targets print goes elsewhere."""
     serve(sys.stdin, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

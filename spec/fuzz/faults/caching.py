@@ -59,9 +59,8 @@ class CachingPool:
     def release(self, pointer: int) -> None:
         """Give memory back; it is kept for the next who asks."""
         with self.lock:
-            if pointer:
-                self.reclaim()
-                self.take_back(pointer)
+            self.reclaim()
+            self.take_back(pointer)
 
     def close(self) -> None:
         """Give everything to the system."""
