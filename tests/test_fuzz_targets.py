@@ -260,11 +260,8 @@ def test_a_method_that_wants_more_is_said() -> None:
 def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
     """Those written in another language often have none."""
 
-    class Foreign:
-        allocate: Any = staticmethod(dict)  # its signature cannot be had
-        deallocate: Any = staticmethod(dict)
-
-    target = Source(Foreign()).open()
+    unsigned: Any = dict
+    target = Source(types.SimpleNamespace(allocate=unsigned, deallocate=unsigned)).open()
 
     assert not target.capabilities.sized_free
     assert {} == target.give((), 3)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from .finding import TargetError
 from .jobs import perform
@@ -54,8 +54,8 @@ def _in_child(job: Job) -> Answer:
         return answer
 
 
-def be_the_child(job: Job, reading: int, writing: int, said: int) -> int:
-    """Answer a job on a pipe, and end; nothing is returned to."""
+def be_the_child(job: Job, reading: int, writing: int, said: int) -> NoReturn:
+    """Answer a job on a pipe, and end."""
     os.close(reading)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -64,7 +64,6 @@ def be_the_child(job: Job, reading: int, writing: int, said: int) -> int:
     while data:
         data = data[os.write(writing, data) :]
     os._exit(0)  # what the target would do at the end of the process is not ours to wait for
-    return 0
 
 
 def answer_to(job: Job) -> Answer:
