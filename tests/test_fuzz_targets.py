@@ -259,7 +259,6 @@ def test_a_method_that_wants_more_is_said() -> None:
 
 def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
     """Those written in another language often have none."""
-
     unsigned: Any = dict
     target = Source(types.SimpleNamespace(allocate=unsigned, deallocate=unsigned)).open()
 
