@@ -559,7 +559,7 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "property_id"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id: str) -> None:
     """The campaign goes on after them."""
-    report = fuzz(FAULTS[name].target, steps=8_000, hang=0.5)
+    report = fuzz(FAULTS[name].target, steps=8_000, hang=2)
     finding = next(it for it in report.findings if it.property_id.startswith(property_id))
 
     assert finding.program
@@ -850,6 +850,8 @@ def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
         FAULTS["WrongErrorWhenFull"].make().allocate(1 << 50)
     one_byte = FAULTS["ZeroIsOneByte"].make()
     one_byte.deallocate(one_byte.allocate(0), 0)
+    with pytest.raises(MemoryError):
+        FAULTS["OverflowsOnTooMuch"].make().allocate(1 << 40)
     full = Pool()
     assert 0 == full.place(1 << 40, 64)
 

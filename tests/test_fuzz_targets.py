@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from syncedmem.spec.fuzz import Capabilities, Source, TargetError, fuzz
+from syncedmem.spec.fuzz import Capabilities, Source, TargetError, fuzz, trial_of
 from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, host_can_write, through_handle
 from syncedmem.spec.fuzz.ledger import Block, Pattern
 from syncedmem.spec.fuzz.native import LibraryAddress
@@ -243,6 +243,12 @@ def test_what_cannot_be_used_is_said_in_one_line(text: str, said: str) -> None:
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", [(print,), [print, 3], 3, "x:y:z"])
+def test_what_is_no_pair_and_no_allocator_is_refused(target: object) -> None:
+    with pytest.raises(TargetError):
+        Source(target).open()
 
 
 def test_a_method_that_wants_more_is_said() -> None:
@@ -509,3 +515,10 @@ def test_pyopencl_pool_passes(opencl_pool: Callable[[], Any]) -> None:
 
     assert [] == [(it.property_id, it.message) for it in report.findings]
     assert {"passed"} == {statuses[it] for it in ("A04-contents-kept", "A08-size-known", "A17-statistics")}
+
+
+@pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])
+def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
+    with trial_of(f"libc.so.6:{symbols}") as trial:
+        assert trial.allocate(0, 100)
+        assert trial.resize(0, 1000) is trial.calloc(1, 100) is ("calloc" in symbols)
