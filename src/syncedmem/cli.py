@@ -1,4 +1,4 @@
-"""The command line: ``verify``, ``devices`` and ``diagram``."""
+"""The command line: ``verify``, ``devices`` and ``diagram``; ``fuzz`` and ``replay`` are in ``fuzzing``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__
+from . import __version__, fuzzing
 from .model import EDITIONS, SyncedMemoryError
 from .model.diamond import diamond_svg
 from .model.mermaid import mermaid
@@ -322,6 +322,9 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
     if device.conformance.coverage.missing:
         missing = device.conformance.coverage.missing
         console.print(f"{device.name}: {missing} transitions were never taken", style="red", markup=False)
+
+
+fuzzing.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,43 @@
+"""Finds what is wrong with an allocator: anybody's, without glue.
+
+``recognition`` decides by what a target has which convention it follows, ``targets`` and ``native`` make a `Target` of
+it, and ``capabilities`` says what it promises.  ``trial`` is the oracle: it takes steps and knows what must be true,
+from a ``ledger`` of its own.  Two engines drive it: ``campaign``, fast and seeded, and ``machine``, which is Hypothesis
+and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where it may crash, and makes a ``report``.
+``faults`` are wrong allocators that all of this must catch.  Nothing here imports the runtime.
+"""
+
+from .allocator_tests import AllocatorTests
+from .capabilities import Capabilities
+from .finding import OPERATIONS, Finding, Step, TargetError, Wrong
+from .kit import fuzz
+from .machine import AllocatorMachine, allocator_machine
+from .properties import PROPERTIES, Property
+from .recognition import Source
+from .replay import Replay, trial_of
+from .report import EngineRun, Report, Verdict
+from .targets import Target
+from .trial import Trial
+
+__all__ = [
+    "OPERATIONS",
+    "PROPERTIES",
+    "AllocatorMachine",
+    "AllocatorTests",
+    "Capabilities",
+    "EngineRun",
+    "Finding",
+    "Property",
+    "Replay",
+    "Report",
+    "Source",
+    "Step",
+    "Target",
+    "TargetError",
+    "Trial",
+    "Verdict",
+    "Wrong",
+    "allocator_machine",
+    "fuzz",
+    "trial_of",
+]

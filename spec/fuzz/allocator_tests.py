@@ -1,0 +1,106 @@
+"""The suite as a test class: subclass it, say which target, and run pytest.
+
+pytest is not imported here: a property that cannot be checked is skipped by ``unittest.SkipTest``, which pytest knows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+from unittest import SkipTest
+
+from .finding import TargetError
+from .kit import fuzz
+from .properties import PROPERTIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .report import Report
+
+__all__ = ["AllocatorTests", "listed"]
+
+
+class AllocatorTests:
+    """One test for every property.
+
+    Attributes
+    ----------
+    target : object or str
+        As `fuzz` takes it; the one thing that a subclass has to say.
+    promises : dict
+        What the capability record should say otherwise.
+    steps, seed, threads : int
+        As for `fuzz`.
+    skips, xfails : path or None
+        Files with a property's name a line, and comments after ``#``: those not to look at, and those known to fail.
+        One that is known to fail and passes is a failure, so that the list stays true.
+    """
+
+    target: ClassVar[Any] = None
+    promises: ClassVar[dict[str, str]] = {}
+    steps: ClassVar[int] = 20_000
+    seed: ClassVar[int] = 0
+    threads: ClassVar[int] = 1
+    skips: ClassVar[str | Path | None] = None
+    xfails: ClassVar[str | Path | None] = None
+
+    @classmethod
+    def report(cls) -> Report:
+        """The report of one run; the run is made once for a class."""
+        return _report(cast("Any", cls))
+
+    def check(self, name: str) -> None:
+        """Look at the verdict of one property."""
+        if name in listed(self.skips):
+            raise SkipTest(f"{name} is listed in {self.skips}")
+        verdict = next(it for it in self.report().verdicts() if it.property_id == name)
+        known = name in listed(self.xfails)
+        if verdict.status == "failed":
+            finding = next(it for it in self.report().findings if it.property_id == name)
+            if known:
+                raise SkipTest(f"known to fail: {verdict.detail}")
+            raise AssertionError(f"{name}: {verdict.detail}\n\n{self.report().replay(finding).python()}")
+        if known:
+            raise AssertionError(f"{name} is listed in {self.xfails} as known to fail, and it is {verdict.status}")
+        if verdict.status == "not checked":
+            raise SkipTest(f"not checked: {verdict.detail}")
+
+
+@cache
+def _report(tests: Any) -> Report:
+    if tests.target is None:
+        raise TargetError(f"{tests.__qualname__} says no target")
+    target = tests.__dict__.get("target", tests.target)
+    made = target.__func__ if isinstance(target, staticmethod) else target
+    return fuzz(made, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
+
+
+def listed(path: str | Path | None) -> set[str]:
+    """The properties that a file lists.
+
+    Raises
+    ------
+    TargetError
+        If it names something that is none.
+    """
+    if path is None:
+        return set()
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    names = {name for line in lines if (name := line.partition("#")[0].strip())}
+    if unknown := names - set(PROPERTIES):
+        raise TargetError(f"{path} lists {', '.join(sorted(unknown))}, which is no property")
+    return names
+
+
+def _test_of(name: str) -> Callable[[AllocatorTests], None]:
+    def test(self: AllocatorTests) -> None:
+        self.check(name)
+
+    test.__doc__ = PROPERTIES[name].text
+    return test
+
+
+for _name in PROPERTIES:
+    setattr(AllocatorTests, f"test_{_name.replace('-', '_')}", _test_of(_name))

@@ -1,0 +1,193 @@
+"""The fast engine: seeded rounds of steps, from one thread or from several."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .finding import Wrong
+from .ledger import SharedIntervals
+from .rounds import Round, fixed_rounds
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .capabilities import Capabilities
+    from .journal import Journal
+    from .recognition import Source
+
+__all__ = ["Outcome", "campaign", "threaded"]
+
+_SHORTEST, _LONGEST = 128, 8192
+
+
+@dataclass
+class Outcome:
+    """What some rounds came to.
+
+    Attributes
+    ----------
+    operations : int
+    seconds : float
+        Spent in rounds.
+    rounds : int
+        Rounds begun.
+    checked : Counter
+        How often each property was looked at.
+    unread : str or None
+        Why contents were not checked; empty where they were, None where there were none.
+    last : int
+        Where in the journal the last round begins.
+    wrong : Wrong or None
+        What was wrong in the last round.
+    """
+
+    operations: int = 0
+    seconds: float = 0.0
+    rounds: int = 0
+    checked: Counter[str] = field(default_factory=Counter[str])
+    unread: str | None = None
+    last: int = 0
+    wrong: Wrong | None = None
+
+    def add(self, trial: Trial, seconds: float) -> None:
+        """Count what a trial did."""
+        self.operations += trial.journal.length - self.last
+        self.seconds += seconds
+        self.rounds += 1
+        self.checked += trial.looked_at()
+        if trial.contents_reason is not None:
+            self.unread = trial.contents_reason
+
+
+def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
+    source: Source,
+    capabilities: Capabilities,
+    journal: Journal,
+    *,
+    seed: int,
+    steps: int,
+    seconds: float,
+    first_round: int = 0,
+    rounds: int = 1 << 62,
+) -> Outcome:
+    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
+
+    Parameters
+    ----------
+    source : Source
+    capabilities : Capabilities
+    journal : Journal
+        Has the steps of the last round afterwards; of all rounds, where the target is the same for all.
+    seed : int
+    steps : int
+    seconds : float
+    first_round : int
+        Rounds before it are left out; they were taken already.
+    rounds : int
+    """
+    outcome, target = Outcome(), None
+    deadline = time.perf_counter() + seconds
+    number = first_round
+    # A round is taken to its end, whatever the time, so that the same seed takes the same steps.
+    while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
+        if outcome.rounds >= rounds:
+            break
+        if target is None or source.makes_fresh or journal.full:
+            target = source.open() if target is None or source.makes_fresh else target
+            journal.begin()
+        outcome.last = journal.length
+        trial = Trial(target, capabilities, journal)
+        start = time.perf_counter()
+        try:
+            live_out(trial, number, random.Random(f"{seed}:{number}"), steps - outcome.operations)  # noqa: S311 -- replayable
+        except Wrong as wrong:
+            outcome.wrong = wrong
+        outcome.add(trial, time.perf_counter() - start)
+        number += 1
+    return outcome
+
+
+def live_out(trial: Trial, number: int, rng: random.Random, most: int) -> None:
+    """One round, to its end."""
+    fixed = fixed_rounds(trial)
+    if number < len(fixed):
+        trial.run(fixed[number])
+        return
+    length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
+    Round(trial, rng).take(length)
+    trial.end()
+
+
+def threaded(  # noqa: PLR0913 -- as campaign
+    source: Source, capabilities: Capabilities, journal: Journal, *, seed: int, steps: int, seconds: float, threads: int
+) -> Outcome:
+    """The fast engine from several threads at one target, with one ledger of addresses.
+
+    Parameters
+    ----------
+    source : Source
+    capabilities : Capabilities
+    journal : Journal
+        Has the steps of the first thread afterwards.
+    seed : int
+    steps : int
+        Of all threads together.
+    seconds : float
+    threads : int
+    """
+    outcome, shared, target = Outcome(), SharedIntervals(), source.open()
+    deadline = time.perf_counter() + seconds
+    journal.begin()
+    trials = [Trial(target, capabilities, None if i else journal, shared) for i in range(threads)]
+    start = threading.Barrier(threads)
+
+    def work(index: int) -> None:
+        rng = random.Random(f"{seed}:thread {index}")  # noqa: S311 -- replayable
+        try:
+            start.wait()
+            for _ in _chunks(steps // threads, deadline, outcome):
+                Round(trials[index], rng, trials[index].journal.length << 4 | index << 28).take(_SHORTEST)
+                for number in list(trials[index].blocks):
+                    trials[index].free(number)
+        except Wrong as wrong:
+            outcome.wrong = outcome.wrong or wrong
+
+    _run_together(work, threads)
+    if outcome.wrong is None:
+        try:
+            trials[0].close()
+        except Wrong as wrong:
+            outcome.wrong = wrong
+    for trial in trials:
+        outcome.add(trial, 0.0)
+    outcome.seconds = time.perf_counter() - deadline + seconds
+    outcome.checked["A20-threads"] = outcome.operations
+    return outcome
+
+
+def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
+    for done in range(0, steps, _SHORTEST):
+        if outcome.wrong is not None or time.perf_counter() > deadline:
+            return
+        yield done
+
+
+def _run_together(work: Callable[[int], Any], threads: int) -> None:
+    """Run something in several threads that take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        running = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)

@@ -1,0 +1,131 @@
+"""What goes wrong: a finding, and the steps that lead to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, cast
+
+from syncedmem.model import SyncedMemoryError
+
+from .properties import PROPERTIES
+
+__all__ = ["OPERATIONS", "Finding", "Step", "TargetError", "Wrong"]
+
+OPERATIONS = {
+    "allocate": ("block", "size", "alignment", "stream"),
+    "free": ("block", "stream"),
+    "check": ("block",),
+    "calloc": ("block", "size"),
+    "resize": ("block", "size"),
+    "copy": ("block", "source"),
+    "copy_nothing": (),
+    "free_again": ("block",),
+    "free_foreign": (),
+    "free_wrong_size": ("block", "size"),
+    "request_too_much": ("size",),
+    "compare": (),
+    "cycle": ("size", "count"),
+    "fill": ("size",),
+    "work": ("block", "stream"),
+    "finish": ("stream",),
+}
+"""What can be done to an allocator, and the names of the numbers that each operation takes."""
+
+
+_OPTIONAL = ("alignment", "stream")
+"""Numbers that are zero unless somebody says otherwise."""
+
+
+class Step(NamedTuple):
+    """One operation with its numbers."""
+
+    operation: str
+    numbers: tuple[int, ...]
+
+    def as_json(self) -> list[Any]:
+        """``["allocate", 0, 16]``: what need not be said is left out."""
+        numbers, names = list(self.numbers), OPERATIONS[self.operation]
+        while numbers and not numbers[-1] and names[len(numbers) - 1] in _OPTIONAL:
+            numbers.pop()
+        return [self.operation, *numbers]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """A step again.
+
+        Raises
+        ------
+        TargetError
+            If it is none.
+        """
+        if not isinstance(data, list) or not data or data[0] not in OPERATIONS:
+            raise TargetError(f"not a step: {data!r}; a step is a list like ['allocate', 0, 16]")
+        operation, *rest = cast("Any", data)
+        names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
+        if len(numbers) > len(names) or numbers != rest:
+            raise TargetError(f"not a step: {data!r}; {operation} takes {', '.join(names) or 'nothing'}")
+        return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
+
+    def __str__(self) -> str:
+        _, *numbers = self.as_json()
+        return f"{self.operation}({', '.join(map(str, numbers))})"
+
+
+class TargetError(SyncedMemoryError, ValueError):
+    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
+
+    What it says is one line, also where it quotes somebody who said more.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class Wrong(AssertionError):
+    """An allocator broke a property; raised by the oracle at the step that showed it."""
+
+    def __init__(self, property_id: str, message: str) -> None:
+        super().__init__(f"{property_id}: {message}")
+        self.property_id = property_id
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken property with the steps that show it.
+
+    Attributes
+    ----------
+    property_id : str
+    message : str
+    program : tuple of Step
+        From a fresh target on; the last step shows it.  Empty where a seed replays it instead.
+    engine : str
+        Which engine found it.
+    operations : int
+        How many operations it took to find.
+    shrunk : bool
+        Whether the program was made as short as it gets.
+    """
+
+    property_id: str
+    message: str
+    program: tuple[Step, ...] = field(repr=False)
+    engine: str = "fast"
+    operations: int = 0
+    shrunk: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as data."""
+        return {**vars(self), "program": [step.as_json() for step in self.program]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The finding again."""
+        fields: dict[str, Any] = {**data, "program": tuple(map(Step.from_json, data["program"]))}
+        return cls(**fields)
+
+    @property
+    def text(self) -> str:
+        """The sentence that is broken."""
+        return PROPERTIES[self.property_id].text

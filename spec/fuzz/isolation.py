@@ -1,0 +1,130 @@
+"""Two places where jobs are done: this process, and one that may crash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+from syncedmem.model.errors import said
+
+from .finding import TargetError
+from .jobs import perform
+from .journal import Journal
+from .recognition import Source
+
+if TYPE_CHECKING:
+    from .finding import Step
+    from .jobs import Answer, Job
+
+__all__ = ["Inline", "Isolated", "Place"]
+
+
+class Place(Protocol):
+    """Does jobs on one target."""
+
+    protects: bool
+    """Whether a crash or a hang is survived, and so can be seen."""
+
+    def perform(self, job: Job) -> Answer:
+        """Do a job; an answer with ``"crash"`` or ``"hang"`` says that the target ended it."""
+        ...
+
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the last program, to the one that ended it."""
+        ...
+
+
+class Inline:
+    """The process we are in: for targets that are objects, without a name that another process could look up."""
+
+    protects = False
+
+    def __init__(self, target: object) -> None:
+        self._source = Source(target)
+        self._journal = Journal()
+
+    def perform(self, job: Job) -> Answer:
+        """Do a job here."""
+        return perform(self._source, job, self._journal)
+
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the last program."""
+        return self._journal.steps()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._journal.close()
+
+
+class Isolated:
+    """A worker process, which does each job in a child of its own.
+
+    Parameters
+    ----------
+    target : str
+        What the worker looks up.
+    hang : float
+        Seconds after which a call that has not returned never will.
+    """
+
+    protects = True
+
+    def __init__(self, target: str, hang: float) -> None:
+        self._target = target
+        self._hang = hang
+        self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
+        self._path = Path(self._folder.name) / "journal"
+        self._journal = Journal(self._path)
+        command = [sys.executable, "-c", "from syncedmem.spec.fuzz.worker import main; main()"]
+        self.process = subprocess.Popen(  # noqa: S603 -- our own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def perform(self, job: Job) -> Answer:
+        """Do a job in the worker.
+
+        Raises
+        ------
+        TargetError
+            If the target cannot be used, or the worker is gone.
+        """
+        line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
+        try:
+            answer = json.loads(self._exchanged(line))
+        except (OSError, ValueError) as error:
+            raise TargetError(f"the worker process ended: {said(error)}") from error
+        if "error" in answer:
+            raise TargetError(answer["error"])
+        found: Answer = answer
+        return found
+
+    def _exchanged(self, line: str) -> str:
+        requests, replies = self.process.stdin, self.process.stdout
+        if requests is None or replies is None:
+            raise OSError("it has no pipes")
+        requests.write(line + "\n")
+        requests.flush()
+        return replies.readline()
+
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the last program, to the one that ended it."""
+        return self._journal.steps()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # a worker that is gone reads no more
+                    pipe.close()
+        self.process.wait()
+        self._journal.close()
+        self._folder.cleanup()

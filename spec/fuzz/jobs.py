@@ -1,0 +1,128 @@
+"""What a worker can be asked: a job is a mapping, and so is its answer, of things that JSON has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from .campaign import Outcome, campaign, threaded
+from .finding import Finding, Step, TargetError, Wrong
+from .machine import search
+from .minimise import minimise
+from .statistics import limit_of
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from .capabilities import Capabilities
+    from .journal import Journal
+    from .recognition import Source
+
+__all__ = ["Answer", "Job", "perform"]
+
+Job = dict[str, Any]
+Answer = dict[str, Any]
+Engine = Literal["fast", "hypothesis", "threads"]
+
+
+def perform(source: Source, job: Job, journal: Journal) -> Answer:
+    """Do a job.
+
+    Parameters
+    ----------
+    source : Source
+    job : dict
+        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"minimise"``, with ``"promises"``
+        and what the job needs.
+    journal : Journal
+        Where steps are written down.
+
+    Raises
+    ------
+    TargetError
+        If the target or the record cannot be used.
+    """
+    target = source.open()
+    record = target.capabilities.with_promises(job["promises"])
+    if job["job"] == "describe":
+        _check_promises(record, job, target.take_on is not None and target.give_on is not None)
+        return {
+            "kind": target.kind,
+            "capabilities": record.as_json(),
+            "fresh": source.makes_fresh,
+            "limit": record.limit or limit_of(target.subject),
+        }
+    return _JOBS[job["job"]](source, record, job, journal)
+
+
+def _check_promises(record: Capabilities, job: Job, has_streams: bool) -> None:
+    """Refuse promises that this target has no means to keep."""
+    if record.stream_ordered and not has_streams:
+        raise TargetError("stream_ordered=yes contradicts the target: it is told no stream when it allocates and frees")
+    if job.get("threads", 1) > 1 and not record.thread_safe:
+        raise TargetError(f"{job['threads']} threads, but thread_safe=no; say --promise thread_safe=yes if it is")
+
+
+def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+    chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
+    if job.get("threads", 1) > 1:
+        outcome = threaded(source, record, journal, threads=job["threads"], **chosen)
+        return _answer(outcome, "threads", (), 0)
+    outcome = campaign(source, record, journal, first_round=job["first_round"], rounds=job["rounds"], **chosen)
+    return _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
+
+
+def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+    outcome, steps = search(source, record, journal, number=job["seed"], examples=job["examples"])
+    return _answer(outcome, "hypothesis", steps, 0)
+
+
+def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: int) -> Answer:
+    finding: Finding | None = None
+    if outcome.wrong is not None:
+        # What only several threads find is a fault of theirs, whatever it looks like.
+        wrong, operations = outcome.wrong, outcome.operations
+        property_id, message = (
+            ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property_id, wrong.message)
+        )
+        finding = Finding(property_id, message, program, engine, operations, shrunk=engine == "hypothesis")
+    return {
+        "operations": outcome.operations,
+        "seconds": outcome.seconds,
+        "rounds": outcome.rounds,
+        "checked": dict(outcome.checked),
+        "unread": outcome.unread,
+        "last": last,
+        "finding": None if finding is None else finding.as_json(),
+    }
+
+
+def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+    program = tuple(map(Step.from_json, job["program"]))
+    wrong = run_program(source, record, program, journal)
+    if wrong is None:
+        return {"finding": None}
+    return {"finding": Finding(wrong.property_id, wrong.message, program).as_json()}
+
+
+def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Wrong | None:
+    """Take the steps of a program on a target; what was wrong, or None."""
+    journal.begin()
+    try:
+        Trial(source.open(), record, journal).run(program)
+    except Wrong as wrong:
+        return wrong
+    return None
+
+
+def _minimise(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+    def fails(program: tuple[Step, ...]) -> bool:
+        wrong = run_program(source, record, program, journal)
+        return wrong is not None and wrong.property_id == job["property"]
+
+    shortest = minimise(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
+    wrong = run_program(source, record, shortest, journal)
+    if wrong is None or wrong.property_id != job["property"]:
+        return {"finding": None}
+    return {"finding": Finding(wrong.property_id, wrong.message, shortest, shrunk=True).as_json()}
+
+
+_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "minimise": _minimise}

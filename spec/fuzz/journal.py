@@ -1,0 +1,106 @@
+"""The steps taken so far, in memory that outlives the process that takes them.
+
+A worker writes each step down before it takes it; if the step ends the process, its last calls are here.  A
+record carries the number of the program it belongs to, so starting a new program is one write.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from typing import TYPE_CHECKING
+
+from .finding import OPERATIONS, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["Journal"]
+
+_HEADER = struct.Struct("<Q")
+_RECORD = struct.Struct("<IQQII")
+_CAPACITY = 1 << 20
+_NAMES = tuple(OPERATIONS)
+_CODES = {name: code for code, name in enumerate(_NAMES, 1)}
+_PROGRAMS = 1 << 24
+
+
+class Journal:
+    """Steps of one program after the other.
+
+    Parameters
+    ----------
+    path : Path or None
+        A file to keep them in, shared with whoever opens it too; None keeps them in this process.
+    capacity : int
+        The most steps of one program; of a longer one the first steps are kept.
+    """
+
+    def __init__(self, path: Path | None = None, capacity: int = _CAPACITY) -> None:
+        size = _HEADER.size + (capacity + 1) * _RECORD.size
+        if path is None:
+            self._memory = mmap.mmap(-1, size)
+        else:
+            with path.open("a+b") as file:
+                file.truncate(size)
+                self._memory = mmap.mmap(file.fileno(), size)
+        self._last = size - _RECORD.size
+        self._pack: Callable[..., None] = _RECORD.pack_into
+        self._program = _HEADER.unpack_from(self._memory)[0]
+        self._position = _HEADER.size
+
+    def begin(self) -> None:
+        """Start a new program; what was there is forgotten."""
+        self._program = (self._program + 1) % _PROGRAMS
+        _HEADER.pack_into(self._memory, 0, self._program)
+        self._position = _HEADER.size
+
+    def note(self, code: int, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> None:
+        """Write a step down."""
+        position = self._position
+        self._pack(self._memory, position, self._program << 8 | code, first, second, third, fourth)
+        if position < self._last:
+            self._position = position + _RECORD.size
+
+    @property
+    def length(self) -> int:
+        """How many steps this process has written down of the present program."""
+        return (self._position - _HEADER.size) // _RECORD.size
+
+    @property
+    def full(self) -> bool:
+        """Whether no further step can be kept."""
+        return self._position >= self._last
+
+    def steps(self) -> tuple[Step, ...]:
+        """The present program, whoever writes it."""
+        program = _HEADER.unpack_from(self._memory)[0]
+        found: list[Step] = []
+        for position in range(_HEADER.size, self._last, _RECORD.size):
+            record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
+            tag, numbers = record[0], record[1:]
+            if tag >> 8 != program or not tag & 0xFF:
+                break
+            name = _NAMES[(tag & 0xFF) - 1]
+            found.append(Step(name, numbers[: len(OPERATIONS[name])]))
+        return tuple(found)
+
+    def mark(self) -> tuple[int, int]:
+        """Something that differs whenever a step was written since; for whoever watches for a hang."""
+        program = _HEADER.unpack_from(self._memory)[0]
+        low, high = 0, (self._last - _HEADER.size) // _RECORD.size
+        while low < high:  # records of this program come first
+            middle = (low + high) // 2
+            tag = _RECORD.unpack_from(self._memory, _HEADER.size + middle * _RECORD.size)[0]
+            low, high = (middle + 1, high) if tag >> 8 == program and tag & 0xFF else (low, middle)
+        return program, low
+
+    def close(self) -> None:
+        """Let the memory go."""
+        self._memory.close()
+
+
+def code(operation: str) -> int:
+    """The number that stands for an operation."""
+    return _CODES[operation]

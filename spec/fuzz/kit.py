@@ -1,0 +1,250 @@
+"""`fuzz`: a target put to both engines, and what they found made short."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .capabilities import Capabilities
+from .finding import Finding, Step, TargetError
+from .isolation import Inline, Isolated
+from .minimise import minimise
+from .replay import died
+from .report import EngineRun, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .isolation import Place
+    from .jobs import Answer, Job
+
+__all__ = ["fuzz"]
+
+STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
+_ROUNDS = 32
+"""Rounds of one job, so that progress can be told.  Not seconds: a library keeps its state for a job, and the same
+seed should meet the same."""
+_EXAMPLES = 60
+_SHRINKING = 2.0
+"""Seconds to make one finding short."""
+_MOST_FAILURES = 6
+"""Failing jobs after which there is no point in going on; or two with the same property."""
+_QUICK_HANG = 0.5
+"""Seconds that a call may take while a hang is made short."""
+
+
+def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
+    target: object,
+    *,
+    seed: int = 0,
+    steps: int = STEPS,
+    seconds: float = SECONDS,
+    threads: int = 1,
+    promises: Mapping[str, str] | None = None,
+    hang: float = HANG,
+    first: bool = False,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Report:
+    """Look for what is wrong with an allocator.
+
+    Parameters
+    ----------
+    target : object or str
+        An allocator, a class or factory, a pair of callables, or a string that names one of these or a shared
+        library.  What is named runs in a process of its own, where a crash or a hang is a finding; an object runs
+        in this one.
+    seed : int
+        The same seed takes the same steps.
+    steps : int
+        Operations of the fast engine; one in four besides from several threads, if there are any.
+    seconds : float
+        The most time for each engine.
+    threads : int
+        From how many threads the fast engine runs, besides from one.
+    promises : mapping of str to str or None
+        What the capability record should say otherwise: ``{"double_free": "detect"}``.
+    hang : float
+        Seconds after which a call that has not returned never will.
+    first : bool
+        Stop at the first finding.
+    on_progress : callable
+        Told of an engine, of the operations done, and of how many there will be.
+
+    Raises
+    ------
+    TargetError
+        If the target cannot be found, recognised or called, or the record contradicts itself or the target.
+    """
+    _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
+    place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
+    with place:
+        return _Run(
+            place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress or _to_nobody
+        ).report()
+
+
+def _to_nobody(engine: str, done: int, of: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def _check_numbers(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if number <= 0:
+            raise TargetError(f"{name} must be more than 0, got {number:g}")
+
+
+class _Run:
+    """One call of `fuzz`."""
+
+    def __init__(  # noqa: PLR0913 -- the arguments of fuzz
+        self,
+        place: Place,
+        target: object,
+        promises: dict[str, str],
+        seed: int,
+        steps: int,
+        seconds: float,
+        threads: int,
+        hang: float,
+        first: bool,
+        on_progress: Callable[[str, int, int], None],
+    ) -> None:
+        self._first = first
+        self._place = place
+        self._steps = steps
+        self._seconds = seconds
+        self._tell = on_progress
+        described = place.perform({"job": "describe", "promises": promises, "threads": threads})
+        if "kind" not in described:
+            died_how = died(described, ())
+            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
+        record = Capabilities().with_promises(described["capabilities"])
+        name = target if isinstance(target, str) else _called(target)
+        self._fresh: bool = described["fresh"]
+        self._report = Report(
+            name, described["kind"], record, promises, seed, steps, threads, hang, protected=place.protects
+        )
+
+    def report(self) -> Report:
+        """Put the target to every engine."""
+        report = self._report
+        self._fast()
+        if self._goes_on():
+            self._hypothesis()
+        if report.threads > 1 and self._goes_on():
+            self._threads()
+        if report.protected:
+            report.checked["A22-no-crash"] = report.checked["A23-no-hang"] = report.operations
+        report.findings.sort(key=lambda finding: finding.property_id)
+        return report
+
+    def _goes_on(self) -> bool:
+        return not (self._first and self._report.findings)
+
+    def _fast(self) -> None:
+        done, number, failures, spent = 0, 0, 0, 0.0
+        deadline = time.perf_counter() + self._seconds
+        while done < self._steps and time.perf_counter() < deadline and failures < _MOST_FAILURES and self._goes_on():
+            job = {"job": "campaign", "steps": self._steps - done, "first_round": number, "rounds": _ROUNDS}
+            job["seconds"] = max(deadline - time.perf_counter(), 0.0)
+            start = time.perf_counter()
+            answer = self._ask(job)
+            finding = self._found(answer, "fast", done)
+            if "operations" in answer:
+                done += answer["operations"]
+                number += answer["rounds"]
+                spent += answer["seconds"]
+            else:  # nobody knows which round ended the process; go on with others
+                done += len(self._place.steps())
+                number += _ROUNDS
+                spent += time.perf_counter() - start
+            if finding is not None:
+                failures += _MOST_FAILURES // 2 if self._knows(finding) else 1
+                self._keep(finding, answer.get("last", 0))
+            self._tell("fast", done, self._steps)
+        self._report.runs.append(EngineRun("fast", done, spent))
+
+    def _hypothesis(self) -> None:
+        self._tell("hypothesis", 0, _EXAMPLES)
+        answer = self._ask({"job": "machine", "examples": _EXAMPLES})
+        finding = self._found(answer, "hypothesis", 0)
+        if finding is not None:
+            self._keep(finding, 0)
+        self._report.runs.append(EngineRun("hypothesis", answer.get("operations", 0), answer.get("seconds", 0.0)))
+
+    def _threads(self) -> None:
+        steps = max(self._steps // 4, 1)
+        self._tell("threads", 0, steps)
+        job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
+        answer = self._ask({**job, "threads": self._report.threads})
+        finding = self._found(answer, "threads", 0)
+        if finding is not None:
+            self._report.findings.append(
+                Finding("A20-threads", finding.message, (), "threads", finding.operations, shrunk=False)
+            )
+        self._report.runs.append(EngineRun("threads", answer.get("operations", 0), answer.get("seconds", 0.0)))
+
+    def _ask(self, job: Job) -> Answer:
+        return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
+
+    def _found(self, answer: Answer, engine: str, before: int) -> Finding | None:
+        """What an answer found; what it counted goes into the report."""
+        self._report.checked += Counter(answer.get("checked", {}))
+        if answer.get("unread") is not None:
+            self._report.unread = answer["unread"]
+        finding = died(answer, self._place.steps())
+        if finding is not None:
+            return Finding(finding.property_id, finding.message, finding.program, engine, before + len(finding.program))
+        if answer["finding"] is None:
+            return None
+        found = Finding.from_json(answer["finding"])
+        return replace(found, operations=before + found.operations)
+
+    def _keep(self, finding: Finding, last: int) -> None:
+        """Keep the first finding of each property, made short."""
+        if not self._knows(finding):
+            self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
+
+    def _knows(self, finding: Finding) -> bool:
+        return any(known.property_id == finding.property_id for known in self._report.findings)
+
+    def _shrunk(self, finding: Finding, last: int) -> Finding:
+        seconds = _SHRINKING
+        if self._fresh and finding.property_id not in ("A22-no-crash", "A23-no-hang"):
+            job = {"job": "minimise", "property": finding.property_id, "program": _data(finding.program[last:])}
+            answer = self._ask({**job, "seconds": seconds})
+            if answer.get("finding") is not None:
+                return self._like(finding, Finding.from_json(answer["finding"]))
+        for program in (finding.program[last:], finding.program) if last else (finding.program,):
+            shortest = minimise(program, lambda it: self._again(it, finding.property_id) is not None, seconds)
+            again = self._again(shortest, finding.property_id)
+            if again is not None:
+                return self._like(finding, again)
+        return finding
+
+    def _again(self, program: tuple[Step, ...], property_id: str) -> Finding | None:
+        """What a program shows in a process of its own, if it is the same."""
+        job: Job = {"job": "program", "program": _data(program)}
+        if property_id == "A23-no-hang":
+            job["hang"] = min(self._report.hang, _QUICK_HANG)
+        answer = self._ask(job)
+        found = died(answer, program)
+        if found is None and answer["finding"] is not None:
+            found = Finding.from_json(answer["finding"])
+        return found if found is not None and found.property_id == property_id else None
+
+    @staticmethod
+    def _like(finding: Finding, shorter: Finding) -> Finding:
+        return Finding(
+            finding.property_id, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
+        )
+
+
+def _data(program: tuple[Step, ...]) -> list[object]:
+    return [step.as_json() for step in program]
+
+
+def _called(target: object) -> str:
+    return str(getattr(target, "__qualname__", type(target).__qualname__))

@@ -1,0 +1,274 @@
+"""The second engine: a Hypothesis state machine over the same oracle, which shrinks what it finds."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from .campaign import Outcome
+from .finding import Step, TargetError, Wrong
+from .recognition import Source
+from .rounds import TOO_MUCH
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from .capabilities import Capabilities
+    from .journal import Journal
+
+__all__ = ["AllocatorMachine", "allocator_machine", "search"]
+
+_STEPS = 30
+_SIZES = st.one_of(
+    st.integers(1, 64), st.sampled_from([(1 << k) + d for k in range(7, 22) for d in (-1, 0, 1)]), st.integers(0, 5000)
+)
+_ANY = st.integers(0, 15)
+_STREAM = st.integers(1, 3)
+
+
+class AllocatorMachine(RuleBasedStateMachine):
+    """Every operation as a rule; `allocator_machine` makes one for a target.
+
+    Attributes
+    ----------
+    trial : Trial
+        Of this example.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trial = self.make_trial()
+        self._over = False
+        self._next = 0
+        self._gone: list[int] = []
+
+    @staticmethod
+    def make_trial() -> Trial:
+        """The trial of one example; a machine without a target has none."""
+        raise TargetError("AllocatorMachine has no target: make one with allocator_machine(target)")
+
+    def take(self, operation: str, *numbers: int) -> None:
+        """Take a step; after something was wrong there is nothing more to be learnt."""
+        try:
+            self.trial.perform(Step(operation, numbers))
+        except Wrong:
+            self._over = True
+            raise
+
+    def _live(self, pick: int) -> int:
+        blocks = list(self.trial.blocks)
+        return blocks[pick % len(blocks)]
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _has_blocks(self) -> bool:
+        return bool(self.trial.blocks)
+
+    @rule(size=_SIZES)
+    def allocate(self, size: int) -> None:
+        """Ask for memory."""
+        self.take("allocate", self._new(), size)
+
+    @precondition(_has_blocks)
+    @rule(pick=_ANY)
+    def free(self, pick: int) -> None:
+        """Give a block back."""
+        self._gone.append(number := self._live(pick))
+        self.take("free", number)
+
+    @precondition(_has_blocks)
+    @rule(pick=_ANY)
+    def check(self, pick: int) -> None:
+        """Look at a block."""
+        self.take("check", self._live(pick))
+
+    @rule()
+    def compare(self) -> None:
+        """Compare with the ledger."""
+        self.take("compare")
+
+    @rule(size=st.sampled_from(TOO_MUCH))
+    def request_too_much(self, size: int) -> None:
+        """Ask for more than there can be."""
+        self.take("request_too_much", size)
+
+    @precondition(lambda self: self.trial.target.take_aligned is not None)
+    @rule(size=_SIZES, power=st.integers(4, 12))
+    def aligned(self, size: int, power: int) -> None:
+        """Ask for memory with an alignment."""
+        self.take("allocate", self._new(), size, 1 << power)
+
+    @precondition(lambda self: self.trial.target.take_zeroed is not None)
+    @rule(size=_SIZES)
+    def calloc(self, size: int) -> None:
+        """Ask for memory that is zero."""
+        self.take("calloc", self._new(), size)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.target.resize is not None)
+    @rule(pick=_ANY, size=_SIZES)
+    def resize(self, pick: int, size: int) -> None:
+        """Ask for a block to be larger or smaller."""
+        self.take("resize", self._live(pick), size)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.target.copy is not None)
+    @rule(pick=_ANY, other=_ANY)
+    def copy(self, pick: int, other: int) -> None:
+        """Copy from one block to another."""
+        self.take("copy", self._live(pick), self._live(other))
+
+    @precondition(lambda self: bool(self._gone) and self.trial.capabilities.double_free != "undefined")
+    @rule(pick=_ANY)
+    def free_again(self, pick: int) -> None:
+        """Give back what was given back."""
+        self.take("free_again", self._gone[pick % len(self._gone)])
+
+    @precondition(lambda self: self.trial.capabilities.foreign_free != "undefined")
+    @rule()
+    def free_foreign(self) -> None:
+        """Give back what was never had."""
+        self.take("free_foreign")
+
+    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.wrong_size != "undefined")
+    @rule(pick=_ANY, size=_SIZES)
+    def free_wrong_size(self, pick: int, size: int) -> None:
+        """Give a block back and say another size."""
+        self.take("free_wrong_size", self._live(pick), size)
+
+    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @rule(size=_SIZES, stream=_STREAM)
+    def allocate_on(self, size: int, stream: int) -> None:
+        """Ask for memory on a stream."""
+        self.take("allocate", self._new(), size, 0, stream)
+
+    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.stream_ordered)
+    @rule(pick=_ANY, stream=_STREAM)
+    def work_and_free(self, pick: int, stream: int) -> None:
+        """Queue work on a block and give it back before the work is done."""
+        number = self._live(pick)
+        self.take("work", number, stream)
+        self.take("free", number, stream)
+
+    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @rule(stream=_STREAM)
+    def finish(self, stream: int) -> None:
+        """Let the work of a stream happen."""
+        self.take("finish", stream)
+
+    def teardown(self) -> None:
+        """Give everything back."""
+        if not self._over:
+            self.trial.end()
+
+
+def allocator_machine(
+    target: object, promises: Mapping[str, str] | None = None, journal: Journal | None = None
+) -> type[AllocatorMachine]:
+    """A state machine for a target; its ``TestCase`` is a test for unittest and pytest.
+
+    Parameters
+    ----------
+    target : object or str
+        As `Source` takes it; a class or a factory, so that every example begins with a fresh one.
+    promises : mapping of str to str or None
+        What the capability record should say otherwise.
+    journal : Journal or None
+        Where the steps are written down.
+
+    Raises
+    ------
+    TargetError
+        If the target or the record cannot be used.
+    """
+    source = target if isinstance(target, Source) else Source(target)
+    first = source.open()
+    record = first.capabilities.with_promises(promises or {})
+
+    def make_trial() -> Trial:
+        if journal is not None:
+            journal.begin()
+        return Trial(source.open() if source.makes_fresh else first, record, journal)
+
+    return type("AllocatorMachine", (AllocatorMachine,), {"make_trial": staticmethod(make_trial)})
+
+
+def search(
+    source: Source, capabilities: Capabilities, journal: Journal, *, number: int, examples: int
+) -> tuple[Outcome, tuple[Step, ...]]:
+    """Take examples; the outcome, and the shrunk steps of what was wrong.
+
+    Parameters
+    ----------
+    source : Source
+    capabilities : Capabilities
+    journal : Journal
+    number : int
+        The seed.
+    examples : int
+    """
+    outcome, wrongs = Outcome(), list[tuple[Wrong, tuple[Step, ...]]]()
+    base = allocator_machine(source, _all(capabilities), journal)
+
+    class Watched(base):  # type: ignore[valid-type, misc]  # a class made just above
+        def take(self, operation: str, *numbers: int) -> None:
+            with _noted(wrongs, journal):
+                super().take(operation, *numbers)
+
+        def teardown(self) -> None:
+            outcome.add(self.trial, 0.0)
+            with _noted(wrongs, journal):
+                super().teardown()
+
+    start = time.perf_counter()
+    try:
+        run_state_machine_as_test(seed(number)(Watched), settings=_settings(examples))
+    except Wrong:
+        outcome.wrong, steps = wrongs[-1]
+    except Exception:
+        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
+        if not wrongs:
+            raise
+        outcome.wrong, steps = min(wrongs, key=lambda it: len(it[1]))
+    else:
+        steps = ()
+    outcome.seconds = time.perf_counter() - start
+    return outcome, steps
+
+
+@contextmanager
+def _noted(wrongs: list[tuple[Wrong, tuple[Step, ...]]], journal: Journal) -> Generator[None]:
+    """Note what goes wrong, with the steps that led to it."""
+    try:
+        yield
+    except Wrong as wrong:
+        wrongs.append((wrong, journal.steps()))
+        raise
+
+
+def _all(capabilities: Capabilities) -> dict[str, Any]:
+    return capabilities.as_json()
+
+
+def _settings(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=_STEPS,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+            HealthCheck.filter_too_much,
+        ],
+        print_blob=False,
+    )

@@ -1,0 +1,102 @@
+"""Frees that are wrong on purpose, where a target says what becomes of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model.errors import said
+
+from .finding import Wrong
+from .journal import code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .capabilities import Misuse
+    from .ledger import Block
+    from .oracle import Oracle
+
+__all__ = ["Misuses"]
+
+_REMEMBERED = 64
+
+
+class Misuses:
+    """Wrong frees of one trial.
+
+    Parameters
+    ----------
+    trial : Oracle
+    """
+
+    def __init__(self, trial: Oracle) -> None:
+        self._trial = trial
+        self._remembers = trial.capabilities.double_free != "undefined"
+        self._freed: OrderedDict[int, Block] = OrderedDict()
+        self._kept = bytearray(4096)
+
+    def freed(self, block: Block) -> None:
+        """Remember a block that is given back, if it may be given back again."""
+        if self._remembers:
+            self._freed[block.number] = block
+            if len(self._freed) > _REMEMBERED:
+                self._freed.popitem(last=False)
+
+    def free_again(self, number: int) -> bool:
+        """Give a block back that was given back; not if its address belongs to somebody again."""
+        trial, block = self._trial, self._freed.get(number)
+        if block is None or not block.size or trial.in_use(block):
+            return False
+        trial.journal.note(code("free_again"), number)
+        self._expect(
+            "A12-double-free",
+            trial.capabilities.double_free,
+            lambda: trial.target.give(block.handle, block.size),
+            f"{block}, given back twice",
+        )
+        return True
+
+    def free_foreign(self) -> bool:
+        """Give back an address, or an object, that no allocator ever had."""
+        trial = self._trial
+        if trial.capabilities.foreign_free == "undefined" or not trial.blocks:
+            return False
+        trial.journal.note(code("free_foreign"))
+        example = next(iter(trial.blocks.values())).handle
+        foreign: Any = id(self._kept) if isinstance(example, int) else object()
+        self._expect(
+            "A11-foreign-free",
+            trial.capabilities.foreign_free,
+            lambda: trial.target.give(foreign, 16),
+            f"{foreign!r:.60}, never allocated, given back",
+        )
+        return True
+
+    def free_wrong_size(self, number: int, size: int) -> bool:
+        """Give a block back and say another size; where that is refused the block stays."""
+        trial, block = self._trial, self._trial.blocks.get(number)
+        promised = trial.capabilities.wrong_size
+        if promised == "undefined" or block is None or not block.size or size == block.size:
+            return False
+        trial.journal.note(code("free_wrong_size"), number, size)
+        if promised == "ignore":
+            trial.forget(block)
+        self._expect(
+            "A10-wrong-size",
+            promised,
+            lambda: trial.target.give(block.handle, size),
+            f"{block}, given back as {size} bytes",
+        )
+        return True
+
+    def _expect(self, property_id: str, promised: Misuse, free: Callable[[], object], what: str) -> None:
+        self._trial.checked[property_id] += 1
+        try:
+            free()
+        except Exception as error:
+            if promised == "ignore":
+                raise Wrong(property_id, f"{what}: {said(error)}; to be ignored was promised") from error
+            return
+        if promised == "detect":
+            raise Wrong(property_id, f"{what}: it went unnoticed")

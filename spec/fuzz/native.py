@@ -1,0 +1,160 @@
+"""Allocators in shared libraries, driven by ctypes: four conventions for what the functions take."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from ctypes import c_int, c_size_t, c_ssize_t, c_void_p
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from .capabilities import Capabilities
+from .finding import TargetError
+from .targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Abi", "LibraryAddress", "open_library"]
+
+Abi = Literal["malloc", "torch", "cupy", "nep49"]
+
+_SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
+_MOST_SYMBOLS = 4
+_C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
+
+
+class LibraryAddress(NamedTuple):
+    """A target in a shared library.
+
+    Attributes
+    ----------
+    path : str
+        As the dynamic loader takes it: a path, or a name that it looks for.
+    symbols : tuple of str
+        Those of malloc and free; then, if there are any, of calloc and realloc.
+    abi : {"malloc", "torch", "cupy", "nep49"}
+    """
+
+    path: str
+    symbols: tuple[str, ...]
+    abi: Abi
+
+    @classmethod
+    def parse(cls, text: str) -> LibraryAddress | None:
+        """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None if it is nothing like it.
+
+        Raises
+        ------
+        TargetError
+            If it names a library, and not the symbols or the convention.
+        """
+        found = _SPELLING.fullmatch(text)
+        if found is None:
+            return None
+        symbols = tuple(name.strip() for name in found["symbols"].split(","))
+        abi: Any = found["abi"] or "malloc"
+        if abi not in get_args(Abi):
+            raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(get_args(Abi))}")
+        if not 1 < len(symbols) <= _MOST_SYMBOLS or not all(symbols):
+            raise TargetError(f"{text}: name the symbols as {found['path']}:alloc,free or :alloc,free,calloc,realloc")
+        return cls(found["path"], symbols, abi)
+
+
+def open_library(address: LibraryAddress) -> Target:
+    """Load a library and bind its symbols.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be loaded or lacks a symbol.
+    """
+    try:
+        library = ctypes.CDLL(address.path)
+    except OSError as error:
+        raise TargetError(f"cannot load {address.path}: {error}") from None
+    missing = [name for name in address.symbols if not hasattr(library, name)]
+    if missing:
+        raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
+    return _BINDERS[address.abi](library, address.symbols)
+
+
+def _bind(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
+    function = library[name]  # a function object of its own; as an attribute it would be shared
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def _malloc(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
+    take = _bind(library, symbols[0], c_void_p, c_size_t)
+    free = _bind(library, symbols[1], None, c_void_p)
+    calloc: Callable[..., Any] | None = None
+    resize: Callable[..., Any] | None = None
+    if symbols[2:]:
+        calloc = _bind(library, symbols[2], c_void_p, c_size_t, c_size_t)
+    if symbols[3:]:
+        resize = _bind(library, symbols[3], c_void_p, c_void_p, c_size_t)
+    return Target(
+        kind="C functions (malloc)",
+        subject=None,
+        capabilities=_C_RECORD,
+        take=take,
+        give=lambda handle, _: free(handle),
+        take_zeroed=None if calloc is None else lambda size: calloc(1, size),
+        resize=None if resize is None else lambda handle, size, _: resize(handle, size),
+    )
+
+
+def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
+    """NumPy's ``PyDataMem_Handler``: a context first, and a sized free."""
+    take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t)
+    free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_size_t)
+    calloc: Callable[..., Any] | None = None
+    resize: Callable[..., Any] | None = None
+    if symbols[2:]:
+        calloc = _bind(library, symbols[2], c_void_p, c_void_p, c_size_t, c_size_t)
+    if symbols[3:]:
+        resize = _bind(library, symbols[3], c_void_p, c_void_p, c_void_p, c_size_t)
+    return Target(
+        kind="C functions (NumPy, NEP 49)",
+        subject=None,
+        capabilities=replace(_C_RECORD, sized_free=True),
+        take=lambda size: take(None, size),
+        give=lambda handle, size: free(None, handle, size),
+        take_zeroed=None if calloc is None else lambda size: calloc(None, size, 1),
+        resize=None if resize is None else lambda handle, size, _: resize(None, handle, size),
+    )
+
+
+def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
+    """PyTorch's pluggable allocator: size, device, stream."""
+    take = _bind(library, symbols[0], c_void_p, c_ssize_t, c_int, c_void_p)
+    free = _bind(library, symbols[1], None, c_void_p, c_ssize_t, c_int, c_void_p)
+    return Target(
+        kind="C functions (PyTorch)",
+        subject=None,
+        capabilities=replace(_C_RECORD, sized_free=True, host_readable=None),
+        take=lambda size: take(size, 0, None),
+        give=lambda handle, size: free(handle, size, 0, None),
+    )
+
+
+def _cupy(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
+    """CuPy's ``CFunctionAllocator``: a parameter first, the device last."""
+    take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t, c_int)
+    free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_int)
+    return Target(
+        kind="C functions (CuPy)",
+        subject=None,
+        capabilities=replace(_C_RECORD, host_readable=None),
+        take=lambda size: take(None, size, 0),
+        give=lambda handle, _: free(None, handle, 0),
+    )
+
+
+_BINDERS: dict[Abi, Callable[[ctypes.CDLL, tuple[str, ...]], Target]] = {
+    "malloc": _malloc,
+    "nep49": _nep49,
+    "torch": _torch,
+    "cupy": _cupy,
+}

@@ -1,0 +1,99 @@
+"""What an allocator must do: numbered sentences, each with where somebody got it wrong or wrote it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PROPERTIES", "Property"]
+
+
+@dataclass(frozen=True)
+class Property:
+    """One sentence that can be wrong of an allocator.
+
+    Attributes
+    ----------
+    id : str
+    text : str
+    source : str
+        Where the sentence stands, or where it was broken.
+    """
+
+    id: str
+    text: str
+    source: str
+
+
+_ALL = (
+    Property("A01-distinct-pointers", "Two live blocks never start at the same address.", "C17 7.22.3"),
+    Property("A02-no-overlap", "Two live blocks share no byte.", "C17 7.22.3, disjoint objects"),
+    Property(
+        "A03-aligned",
+        "A block starts at a multiple of the promised alignment, and of the one that was asked for.",
+        "rmm#2397, an adaptor that drops it",
+    ),
+    Property(
+        "A04-contents-kept",
+        "What was written into a block stays there until the block is given back.",
+        "C17 6.2.4, an object keeps its last-stored value",
+    ),
+    Property(
+        "A05-served",
+        "A request that can be met gives a block, or an out-of-memory error, and nothing else.",
+        "004:52-63, the result of malloc unchecked",
+    ),
+    Property(
+        "A06-out-of-memory",
+        "A request beyond all memory is refused as out of memory, and then the allocator still works.",
+        "KuiperLLama logs and returns null",
+    ),
+    Property("A07-free-accepts", "A live block can be given back.", "KuiperLLama: fatal after a reclaim"),
+    Property(
+        "A08-size-known", "A block that knows its size has at least the bytes asked for.", "cuda.core Buffer.size"
+    ),
+    Property(
+        "A09-zero-size",
+        "A request for zero bytes does what the record says, and never gives memory that is in use.",
+        "KuiperLLama hands out any idle buffer",
+    ),
+    Property(
+        "A10-wrong-size", "A sized free with a wrong size is treated as the record says.", "RMM, sized deallocate"
+    ),
+    Property("A11-foreign-free", "Freeing what was never allocated is treated as the record says.", "C17 7.22.3.3"),
+    Property("A12-double-free", "Freeing twice is treated as the record says.", "KuiperLLama counts it twice"),
+    Property(
+        "A13-zeroed",
+        "Memory is zero where that is promised: by the record, or by a calloc.",
+        "NEP 49; mini-caffe drops the zeroing",
+    ),
+    Property("A14-resize-keeps", "A resized block keeps its bytes, up to the smaller size.", "C17 7.22.3.5; NEP 49"),
+    Property(
+        "A15-copies",
+        "A copy moves the bytes asked for, from the source, and no others; zero bytes need no memory.",
+        "KuiperLLama: null is checked before the size",
+    ),
+    Property(
+        "A16-no-leaks", "What is given back can be used again, or is gone.", "KuiperLLama, two defects of release"
+    ),
+    Property("A17-statistics", "What the allocator says of itself agrees with the ledger.", "RMM statistics adaptor"),
+    Property(
+        "A18-limit",
+        "Live memory stays within the limit, and what is far below it is served.",
+        "RMM limiting adaptor; CuPy set_limit",
+    ),
+    Property(
+        "A19-stream-order",
+        "A block freed with work pending on its stream goes to no other stream before that work is done.",
+        "KuiperLLama; PyTorch record_stream",
+    ),
+    Property("A20-threads", "All of this holds when several threads call at once.", "KuiperLLama has no locks"),
+    Property(
+        "A21-device-kept", "The device that is current stays current.", "KuiperLLama: was 3, became 0 after a release"
+    ),
+    Property("A22-no-crash", "No call ends the process.", "004:66-74, a failed CHECK is fatal"),
+    Property("A23-no-hang", "Every call returns.", "a pool that waits for its own lock"),
+    Property("A24-closes", "An allocator with nothing left in use can be closed.", "rmm#157, teardown"),
+)
+
+PROPERTIES = {it.id: it for it in _ALL}
+"""Every property by its name."""

@@ -1,0 +1,180 @@
+"""Which convention a target follows: decided by what it has, never by what it derives from.
+
+In this order: a string names something to look at; a class or a factory makes a fresh target for every run; then
+``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair of callables; a callable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from syncedmem.model.errors import said
+
+from .finding import TargetError
+from .native import LibraryAddress, open_library
+from .targets import Target, from_callable, from_methods, from_pair, giving_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Source", "look_up", "recognise"]
+
+_METHODS = (("allocate", "deallocate"), ("allocate", "release"), ("allocate", "free"), ("malloc", "free"))
+_MAKERS = ("memalloc", "malloc", "allocate", "alloc")
+_PROBE = 64
+_ACCEPTED = (
+    "an object or class with allocate and deallocate (or release, or free), with memalloc or with malloc; "
+    "a pair of callables; or a callable that returns something with release, free or close"
+)
+
+
+class Source:
+    """Where targets come from: every run asks it for one.
+
+    Parameters
+    ----------
+    target : object or str
+        An allocator, a class or a function of no arguments that makes one, a pair of callables, or a string that
+        names one of these: ``module:attr``, ``file.py:attr``, ``module:alloc,free``, ``lib.so:alloc,free?abi=torch``.
+
+    Raises
+    ------
+    TargetError
+        If a string names nothing.
+    """
+
+    def __init__(self, target: object) -> None:
+        self.name = target if isinstance(target, str) else _name(target)
+        self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
+        self._found = look_up(target) if isinstance(target, str) and self._library is None else target
+
+    @property
+    def makes_fresh(self) -> bool:
+        """Whether each target is a new one, with nothing left over from the last."""
+        return self._library is None and _is_factory(self._found)
+
+    def open(self) -> Target:
+        """A target.
+
+        Raises
+        ------
+        TargetError
+            If it is not recognised, or cannot be made or called.
+        """
+        if self._library is not None:
+            return open_library(self._library)
+        if not self.makes_fresh:
+            return recognise(self._found)
+        try:
+            made = cast("Callable[[], Any]", self._found)()
+        except Exception as error:
+            raise TargetError(
+                f"{self.name} cannot be called without arguments ({said(error)}); name a function that makes it"
+            ) from error
+        return replace(recognise(made), owned=True)
+
+
+def look_up(text: str) -> Any:
+    """What ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names.
+
+    Raises
+    ------
+    TargetError
+        If the module cannot be imported or has no such attribute.
+    """
+    place, _, names = text.partition(":")
+    if not place or not names:
+        raise TargetError(f"{text!r} names no target; write module:attr, file.py:attr or path/to/lib.so:alloc,free")
+    module = _imported(place)
+    found = [_attribute(module, place, name.strip()) for name in names.split(",")]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _imported(place: str) -> Any:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as python -m does
+    try:
+        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"cannot import {place}: {said(error)}") from error
+
+
+def _from_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickles look for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: Any, place: str, name: str) -> Any:
+    found = module
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise TargetError(f"{place} has no attribute {name}") from None
+    return found
+
+
+def _name(target: object) -> str:
+    if isinstance(target, tuple):
+        return ", ".join(_name(it) for it in cast("tuple[object, ...]", target))
+    return str(getattr(target, "__qualname__", None) or f"a {type(target).__qualname__}")
+
+
+def _is_factory(target: Any) -> bool:
+    """Whether something makes allocators: a class, or a function that needs no arguments and can take none."""
+    if isinstance(target, type):
+        return True
+    if not (inspect.isfunction(target) or inspect.ismethod(target)):
+        return False
+    return not inspect.signature(target).parameters
+
+
+def recognise(target: Any) -> Target:
+    """The target that an object is.
+
+    Raises
+    ------
+    TargetError
+        If it follows no convention, or a probe of it fails.
+    """
+    for take, give in _METHODS:
+        if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
+            return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")
+    for name in _MAKERS:
+        if callable(getattr(target, name, None)):
+            return _probed(getattr(target, name), target, name)
+    if type(target) in (tuple, list):
+        pair: tuple[Any, ...] = tuple(target)
+        if len(pair) == len(_METHODS[0]) and all(map(callable, pair)):
+            return from_pair(*pair)
+    if callable(target):
+        return _probed(target, target, "a callable")
+    raise TargetError(f"{_name(target)} is not recognised as an allocator; it has to be {_ACCEPTED}")
+
+
+def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
+    """A callable whose result says how it is given back: it has to be called once to see one."""
+    try:
+        handle = take(_PROBE)
+    except Exception as error:
+        raise TargetError(f"{_name(subject)} cannot be called with a size of {_PROBE}: {said(error)}") from error
+    giving = giving_of(handle)
+    if giving is None:
+        raise TargetError(
+            f"{_name(subject)} returned {handle!r}, which has neither release, free nor close; it has to be {_ACCEPTED}"
+        )
+    target = from_callable(take, subject, giving, f"{kind}, then {giving}")
+    if giving != "drop":
+        target.give(handle, _PROBE)
+    return target

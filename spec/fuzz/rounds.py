@@ -1,0 +1,202 @@
+"""What the fast engine does in one round.
+
+Each round draws a character (which sizes, how many blocks at once, given back in which order) and then only lives it
+out: rounds that differ from each other find more than rounds that are all the same mixture.  The first rounds are no
+dice: edges of sizes, long cycles, and the limit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .finding import Step
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from .trial import Trial
+
+__all__ = ["TOO_MUCH", "Round", "draw_sizes", "fixed_rounds"]
+
+KIB, MIB = 1 << 10, 1 << 20
+TOO_MUCH = (1 << 50, 1 << 62)
+_SIZES = 1024
+_RARE = 0.03
+_CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
+_LARGEST_FILLED = 256 * MIB
+_STREAMS = 3
+
+
+def fixed_rounds(trial: Trial) -> list[list[Step]]:
+    """The rounds that are not drawn: edges of sizes, cycles, the limit, and each rare step once."""
+    edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
+    allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
+    free = [Step("free", (i, 0)) for i in range(len(edges))]
+    rounds = [
+        [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
+        [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
+        [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
+        *([Step("cycle", (size, count))] for size, count in _CYCLES),
+    ]
+    if 0 < trial.limit <= _LARGEST_FILLED:
+        part = max(trial.limit // 64, 1)
+        rounds.append([Step("fill", (part,)), Step("fill", (part,)), Step("allocate", (0, part, 0, 0))])
+    return rounds
+
+
+class Round:
+    """Random steps of one character.
+
+    Parameters
+    ----------
+    trial : Trial
+    rng : random.Random
+    first : int
+        The first block number to use, so that threads do not share any.
+    """
+
+    def __init__(self, trial: Trial, rng: random.Random, first: int = 0) -> None:
+        self._trial = trial
+        self._rng = rng
+        self._next = first
+        self._live: list[int] = []
+        self._freed: list[int] = []
+        self._most = rng.choice((4, 16, 64, 256))
+        self._growth = rng.choice((0.5, 0.55, 0.7))
+        self._order = rng.choice(("any", "last", "first"))
+        self._sizes = draw_sizes(rng)
+        self._rare = self._rare_steps()
+
+    def take(self, steps: int) -> None:
+        """Take steps.
+
+        Raises
+        ------
+        Wrong
+            At the first that shows something.
+        """
+        trial, live, sizes = self._trial, self._live, self._sizes
+        allocate, free, check = trial.allocate, trial.free, trial.check
+        draw, most, growth, number = self._rng.random, self._most, self._growth, self._next
+        for step in range(steps):
+            chance = draw()
+            if chance < _RARE:
+                self._next = number
+                self._rng.choice(self._rare)()
+                number = self._next
+            elif live and chance < 2 * _RARE:
+                check(live[int(draw() * len(live))])
+            elif len(live) < most and (chance < growth or not live):
+                if allocate(number, sizes[step & 1023]):
+                    live.append(number)
+                number += 1
+            else:
+                free(self._leaving())
+
+    def _leaving(self) -> int:
+        """The block that goes next."""
+        live = self._live
+        if self._order == "last":
+            return live.pop()
+        if self._order == "first":
+            return live.pop(0)
+        at = int(self._rng.random() * len(live))
+        live[at], live[-1] = live[-1], live[at]
+        return live.pop()
+
+    def _rare_steps(self) -> list[Callable[[], None]]:
+        """What this target can do besides; drawn with equal chances."""
+        target, promised = self._trial.target, self._trial.capabilities
+        found = [self._compare, self._request_too_much, self._nothing]
+        found += [self._calloc] * 2 if target.take_zeroed else []
+        found += [self._resize] * 4 if target.resize else []
+        found += [self._copy] * 2 if target.copy else []
+        found += [self._aligned] * 2 if target.take_aligned else []
+        found += [self._free_again] * 2 if promised.double_free != "undefined" else []
+        found += [self._free_foreign] if promised.foreign_free != "undefined" else []
+        found += [self._free_wrong_size] if promised.wrong_size != "undefined" else []
+        found += [self._on_streams] * 8 if promised.stream_ordered else []
+        return found
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _some(self) -> int:
+        return self._rng.choice(self._live) if self._live else -1
+
+    def _size(self) -> int:
+        return self._rng.choice(self._sizes)
+
+    def _obtained(self, number: int, got: bool) -> None:
+        if got:
+            self._live.append(number)
+
+    def _compare(self) -> None:
+        self._trial.compare()
+
+    def _request_too_much(self) -> None:
+        self._trial.request_too_much(self._rng.choice(TOO_MUCH))
+
+    def _nothing(self) -> None:
+        self._obtained(number := self._new(), self._trial.allocate(number, 0))
+
+    def _calloc(self) -> None:
+        self._obtained(number := self._new(), self._trial.calloc(number, self._size()))
+
+    def _aligned(self) -> None:
+        alignment = 1 << self._rng.randrange(4, 13)
+        self._obtained(number := self._new(), self._trial.allocate(number, self._size(), alignment))
+
+    def _resize(self) -> None:
+        self._trial.resize(self._some(), self._size())
+
+    def _copy(self) -> None:
+        self._trial.copy(self._some(), self._some())
+
+    def _free_again(self) -> None:
+        if self._live:
+            number = self._leaving()
+            self._trial.free(number)
+            self._trial.free_again(number)
+
+    def _free_foreign(self) -> None:
+        self._trial.free_foreign()
+
+    def _free_wrong_size(self) -> None:
+        number = self._some()
+        self._trial.free_wrong_size(number, self._size())
+        if number not in self._trial.blocks and number in self._live:
+            self._live.remove(number)
+
+    def _on_streams(self) -> None:
+        """A block on one stream, work there, a free, and a block of that size on another."""
+        trial, rng, size = self._trial, self._rng, self._size()
+        first, second = rng.sample(range(1, _STREAMS + 1), 2)
+        number = self._new()
+        if trial.allocate(number, size, 0, first):
+            trial.work(number, first)
+            trial.free(number, first)
+            self._obtained(number := self._new(), trial.allocate(number, size, 0, rng.choice((first, second))))
+        if rng.random() < 1 / 2:
+            trial.finish(first)
+
+
+def draw_sizes(rng: random.Random) -> list[int]:
+    """The sizes of a round, in bytes: mostly small, sometimes all alike, sometimes large."""
+    kind = rng.choice(("small", "small", "mixed", "mixed", "alike", "large"))
+    if kind == "alike":
+        one = rng.choice((1, 16, 24, 64, 100, 256, 4096))
+        return [one] * _SIZES
+    if kind == "large":
+        return [_around(rng, 22) if rng.random() < 1 / 8 else _around(rng, 13) for _ in range(_SIZES)]
+    if kind == "small":
+        return [rng.randrange(1, 257) for _ in range(_SIZES)]
+    return [_around(rng, 16 if rng.random() < 1 / 32 else 12) for _ in range(_SIZES)]
+
+
+def _around(rng: random.Random, bits: int) -> int:
+    """Sizes of every magnitude alike, with a liking for powers of two and what is next to them."""
+    top = 1 << rng.randrange(bits)
+    return max(1, top + rng.choice((-1, 0, 1))) if rng.random() < 1 / 4 else rng.randrange(top, 2 * top)

@@ -1,0 +1,90 @@
+"""Streams for allocators that order memory by streams, on a machine that may have none.
+
+A `Stream` holds work that has not happened.  An allocator may ask it, wait for it, or put an event after it, by
+any of the names in use; only the fuzzer lets time pass otherwise.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Event", "Stream"]
+
+
+class Event:
+    """A point in a stream: past when that much of its work has happened."""
+
+    def __init__(self, stream: Stream, point: int) -> None:
+        self._stream = stream
+        self._point = point
+
+    @property
+    def done(self) -> bool:
+        """Whether everything before the point has happened; never blocks."""
+        return self._stream.finished >= self._point
+
+    @property
+    def is_done(self) -> bool:
+        """As `done`: the name in cuda.core."""
+        return self.done
+
+    def query(self) -> bool:
+        """As `done`: the name in CUDA."""
+        return self.done
+
+    def synchronize(self) -> None:
+        """Let everything before the point happen."""
+        self._stream.finished = max(self._stream.finished, self._point)
+
+    sync = wait = synchronize
+
+
+class Stream:
+    """A row of work, counted; `finished` of `queued` pieces have happened.
+
+    Attributes
+    ----------
+    number : int
+        Its name in the program, from 1.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.queued = 0
+        self.finished = 0
+
+    @property
+    def ptr(self) -> int:
+        """The number, for those who keep streams by number."""
+        return self.number
+
+    @property
+    def handle(self) -> int:
+        """As `ptr`: the name in cuda.core."""
+        return self.number
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to happen."""
+        return self.finished >= self.queued
+
+    def query(self) -> bool:
+        """As `done`: the name in CUDA."""
+        return self.done
+
+    def record(self, event: object = None) -> Event:
+        """A point after everything queued so far."""
+        del event
+        return Event(self, self.queued)
+
+    record_event = record
+
+    def synchronize(self) -> None:
+        """Let everything happen."""
+        self.finished = self.queued
+
+    sync = synchronize
+
+    def __int__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"<stream {self.number}>"

@@ -1,0 +1,261 @@
+"""A target as the fuzzer sees it: a few functions and a capability record.
+
+Allocators differ in names, in what a pointer is, and in what a free wants to know.  Each function here makes one
+`Target` from one convention; ``recognition`` decides which.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from .capabilities import Capabilities
+from .finding import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Target", "from_callable", "from_methods", "from_pair"]
+
+_DEVICE_TO_DEVICE, _HOST_TO_HOST = 3, 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """One allocator.
+
+    Attributes
+    ----------
+    kind : str
+        The convention it follows, in words.
+    subject : object
+        The allocator itself, for its statistics, its limit and its close.
+    capabilities : Capabilities
+        What it promises, before anybody says otherwise.
+    take : callable
+        ``take(size)`` returns whatever the allocator returns; ``None`` or 0 is null.
+    give : callable
+        ``give(handle, size)`` gives it back.
+    take_aligned, take_on, give_on, take_zeroed, resize, copy : callable or None
+        ``take_aligned(size, alignment)``, ``take_on(size, stream)``, ``give_on(handle, size, stream)``,
+        ``take_zeroed(size)``, ``resize(handle, size, old_size)``, ``copy(source, destination, size)``, where the
+        allocator has them.
+    read, write : callable or None
+        ``read(handle, size)`` and ``write(handle, data)``, where the allocator has its own.
+    owned : bool
+        Made for this run alone, so it may be closed.
+    """
+
+    kind: str
+    subject: Any
+    capabilities: Capabilities
+    take: Callable[[int], Any]
+    give: Callable[[Any, int], Any]
+    take_aligned: Callable[[int, int], Any] | None = None
+    take_on: Callable[[int, Any], Any] | None = None
+    give_on: Callable[[Any, int, Any], Any] | None = None
+    take_zeroed: Callable[[int], Any] | None = None
+    resize: Callable[[Any, int, int], Any] | None = None
+    copy: Callable[[Any, Any, int], Any] | None = None
+    read: Callable[[Any, int], bytes] | None = None
+    write: Callable[[Any, bytes], Any] | None = None
+    owned: bool = False
+
+
+def is_null(handle: Any) -> bool:
+    """Whether what was returned is no memory."""
+    return handle is None or (isinstance(handle, int) and not handle)
+
+
+def address_of(handle: Any) -> int:
+    """Where a handle says its memory starts; 0 if it does not say."""
+    if isinstance(handle, int):
+        return handle
+    interface: Any = getattr(handle, "__array_interface__", None) or getattr(handle, "__cuda_array_interface__", None)
+    if interface is not None:
+        return int(interface["data"][0])
+    for name in ("ptr", "handle", "device_pointer"):
+        place: Any = getattr(handle, name, None)
+        if hasattr(place, "__index__"):
+            return operator.index(place)
+    return 0
+
+
+def size_of(handle: Any) -> int | None:
+    """How many bytes a handle says it has; None if it does not say."""
+    found = next((size for name in ("nbytes", "size") if isinstance(size := getattr(handle, name, None), int)), None)
+    return None if isinstance(handle, int) else found
+
+
+def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any], kind: str) -> Target:
+    """An object with a method that allocates and one that gives back: RMM, Warp, cuda.core, ours.
+
+    How many arguments each takes, and whether there is a stream among them, is read from the signatures.
+    """
+    taking, giving = _Call(take, "size"), _Call(give, "pointer")
+    sized = giving.positions > 1
+    return Target(
+        kind=kind,
+        subject=subject,
+        capabilities=Capabilities(sized_free=sized),
+        take=taking.plain(1),
+        give=giving.plain(2) if sized else _without_size(giving.plain(1)),
+        take_aligned=(lambda size, alignment: take(size, alignment=alignment)) if taking.has("alignment") else None,
+        take_on=(lambda size, stream: take(size, stream=stream)) if taking.has("stream") else None,
+        give_on=_giving_on(give, sized) if giving.has("stream") else None,
+        take_zeroed=getattr(subject, "calloc", None),
+        resize=_resizing(subject),
+        copy=_copying(subject),
+        read=getattr(subject, "read", None),
+        write=getattr(subject, "write", None),
+    )
+
+
+def _without_size(give: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+    return lambda handle, _: give(handle)
+
+
+def _giving_on(give: Callable[..., Any], sized: bool) -> Callable[[Any, int, Any], Any]:
+    if sized:
+        return lambda handle, size, stream: give(handle, size, stream=stream)
+    return lambda handle, _, stream: give(handle, stream=stream)
+
+
+def _resizing(subject: Any) -> Callable[[Any, int, int], Any] | None:
+    resize = getattr(subject, "realloc", None)
+    return None if resize is None else lambda handle, size, _: resize(handle, size)
+
+
+def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
+    """The copy of KuiperLLama's interface: between two blocks of one device."""
+    copy = getattr(subject, "memcpy", None)
+    if copy is None:
+        return None
+    kind = _HOST_TO_HOST if getattr(getattr(subject, "device_type", None), "name", "CPU") == "CPU" else None
+    return lambda source, target, size: copy(
+        source, target, size, _DEVICE_TO_DEVICE if kind is None else kind, need_sync=True
+    )
+
+
+class _Call:
+    """How something is called.
+
+    Attributes
+    ----------
+    positions : int
+        How many arguments it takes by position; 1 where nobody can tell.
+    """
+
+    def __init__(self, function: Callable[..., Any], first: str) -> None:
+        self._function = function
+        self._first = first
+        try:
+            self._parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):  # written in another language
+            self._parameters = []
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        named = [it for it in self._parameters if it.kind in by_position and it.name != "stream"]
+        self._required = [it for it in named if it.default is it.empty]
+        variable = any(it.kind is it.VAR_POSITIONAL for it in self._parameters)
+        self.positions = max(len(named), 2 if variable else 0) if self._parameters else 1
+
+    def has(self, name: str) -> bool:
+        """Whether there is a parameter of that name."""
+        return any(it.name == name for it in self._parameters)
+
+    def plain(self, most: int) -> Callable[..., Any]:
+        """The function, called with its first arguments alone.
+
+        Raises
+        ------
+        TargetError
+            If it wants more.
+        """
+        if len(self._required) > most:
+            names = ", ".join(it.name for it in self._required)
+            name = getattr(self._function, "__qualname__", repr(self._function))
+            raise TargetError(f"{name} wants {names}; the fuzzer has a {self._first}{' and a size' * (most > 1)}")
+        needed = [it.name for it in self._parameters if it.default is it.empty and it.name == "stream"]
+        if not needed:
+            return self._function
+        return lambda *arguments: self._function(*arguments, stream=None)
+
+
+def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
+    """Two functions of one to three arguments: size, then device or stream; pointer, then size, then those.
+
+    CuPy's ``PythonFunctionAllocator`` and RMM's ``CallbackMemoryResource`` take such pairs.
+    """
+    taking, giving = _arguments(take, {"size": 0, "device": 0, "stream": None}), _arguments(give, {"pointer": 0})
+    sized = any("size" in name or "bytes" in name for name in giving[1:])
+    extra_take = tuple(_neutral(name) for name in taking[1:])
+    extra_give = tuple(_neutral(name) for name in (giving[2:] if sized else giving[1:]))
+
+    def give_back(handle: Any, size: int) -> Any:
+        return give(handle, size, *extra_give) if sized else give(handle, *extra_give)
+
+    return Target(
+        kind="a pair of callables",
+        subject=None,
+        capabilities=Capabilities(sized_free=sized),
+        take=(lambda size: take(size, *extra_take)) if extra_take else take,
+        give=give if sized and not extra_give else give_back,
+    )
+
+
+def _arguments(function: Callable[..., Any], fallback: dict[str, Any]) -> list[str]:
+    """The names of the arguments that have to be given; the first of the fallback where nobody can tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return list(fallback)[:1]
+    names = [it.name for it in parameters if it.default is it.empty and it.kind is not it.VAR_KEYWORD]
+    most = 3
+    if not 1 <= len(names) <= most:
+        name = getattr(function, "__qualname__", repr(function))
+        raise TargetError(f"{name} takes {len(names)} arguments; one to three were expected")
+    return names
+
+
+def _neutral(name: str) -> int | None:
+    """What to give for an argument that the fuzzer has nothing for."""
+    return 0 if "dev" in name else None
+
+
+Giving = Literal["release", "free", "close", "drop"]
+
+
+def from_callable(take: Callable[[int], Any], subject: Any, giving: Giving, kind: str) -> Target:
+    """Something that returns an object which is given back by its own method, or by dropping it."""
+    return Target(
+        kind=kind,
+        subject=subject,
+        capabilities=Capabilities(),
+        take=take if giving != "drop" else lambda size: _Dropped(take(size)),
+        give=(lambda handle, _: handle.drop()) if giving == "drop" else lambda handle, _: getattr(handle, giving)(),
+    )
+
+
+class _Dropped:
+    """Holds the only reference to something that is freed when nobody refers to it."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def drop(self) -> None:
+        """Let it go."""
+        self._held = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._held, name)
+
+
+def giving_of(handle: Any) -> Giving | None:
+    """How an object that an allocator returned is given back; None for a bare address."""
+    methods: tuple[Giving, ...] = ("release", "free", "close")
+    found: Giving | None = next((name for name in methods if callable(getattr(handle, name, None))), None)
+    if found is not None or handle is None or isinstance(handle, int | str | bytes):
+        return found
+    return "drop" if address_of(handle) else None

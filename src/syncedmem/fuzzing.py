@@ -1,0 +1,180 @@
+"""The command line's ``fuzz`` and ``replay``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.progress import TaskID
+
+    from .spec.fuzz import Finding, Report
+
+__all__ = ["fuzz", "register", "replay"]
+
+DEFAULT_OUT = Path("build/fuzz")
+_STEPS, _SECONDS, _HANG = 100_000, 60.0, 5.0
+_MARKS = {
+    "passed": "[green]✓ passed[/]",
+    "failed": "[bold red]✗ failed[/]",
+    "not checked": "[dim]– not checked[/]",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Make both commands part of an application."""
+    app.command()(fuzz)
+    app.command()(replay)
+
+
+def fuzz(  # noqa: PLR0913 -- the options of the command
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="module:attr, file.py:attr, module:alloc,free or path/to/lib.so:alloc,free[,calloc,realloc]"
+            "[?abi=malloc|torch|cupy|nep49]; what it is, is found out from what it has."
+        ),
+    ],
+    *,
+    promise: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What the allocator promises (repeatable): alignment=64 ..."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed takes the same steps.")] = 0,
+    steps: Annotated[int, typer.Option(help="Operations of the fast engine.")] = _STEPS,
+    seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = _SECONDS,
+    threads: Annotated[int, typer.Option(help="Run from that many threads too; needs thread_safe=yes.")] = 1,
+    hang: Annotated[float, typer.Option(help="Seconds after which a call that has not returned never will.")] = _HANG,
+    first: Annotated[bool, typer.Option("--first", "-x", help="Stop at the first finding.")] = False,
+    json_path: Annotated[
+        str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON; - for standard output.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the report as JUnit XML.")] = None,
+    out: Annotated[Path, typer.Option(help="Where a replay of each finding goes.")] = DEFAULT_OUT,
+) -> None:
+    """Find what is wrong with an allocator.
+
+    Exits with 0 if nothing is, with 1 if something is, and with 2 if the target or a promise cannot be used.
+    """
+    from .spec.fuzz import fuzz as run_fuzz  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+
+    console = Console(stderr=json_path == "-")
+    with _progress(console) as progress:
+        report = run_fuzz(
+            target,
+            seed=seed,
+            steps=steps,
+            seconds=seconds,
+            threads=threads,
+            promises=_promises(promise or []),
+            hang=hang,
+            first=first,
+            on_progress=_follow(progress),
+        )
+    _print_report(console, report)
+    for finding in report.findings:
+        _print_finding(console, report, finding, out)
+    data = json.dumps(report.as_json(), indent=2) + "\n"
+    if json_path == "-":
+        sys.stdout.write(data)
+    elif json_path is not None:
+        _write(Path(json_path), data)
+    if junit is not None:
+        _write(junit, report.as_junit())
+    console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
+    console.print(f"Seed {seed}.", highlight=False)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def replay(file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")]) -> None:
+    """Take the steps of a finding again.
+
+    Exits with 0 if nothing is wrong any more, with 1 if it still fails, and with 2 if it cannot be replayed.
+    """
+    from .spec.fuzz import Replay  # noqa: PLC0415 -- as in fuzz
+
+    found = Replay.read(file)
+    finding = found.run()
+    if finding is None:
+        typer.echo(f"{found.target} no longer breaks {found.finding.property_id}")
+        return
+    still = "still" if finding.property_id == found.finding.property_id else "now"
+    typer.echo(f"{found.target} {still} breaks {finding.property_id}: {finding.message}")
+    raise typer.Exit(1)
+
+
+def _promises(texts: list[str]) -> dict[str, str]:
+    from .spec.fuzz import TargetError  # noqa: PLC0415 -- as in fuzz
+
+    for text in texts:
+        if "=" not in text:
+            raise TargetError(f"a promise is written as NAME=VALUE, got {text!r}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True)
+
+
+def _follow(progress: Progress) -> Callable[[str, int, int], None]:
+    """A bar for each engine."""
+    tasks: dict[str, TaskID] = {}
+
+    def show(engine: str, done: int, of: int) -> None:
+        if engine not in tasks:
+            tasks[engine] = progress.add_task(engine, total=of)
+        progress.update(tasks[engine], completed=min(done, of))
+
+    return show
+
+
+def _print_report(console: Console, report: Report) -> None:
+    console.print(f"{report.target}: {report.kind}", markup=False, highlight=False, soft_wrap=True)
+    table = Table("property", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
+    table.columns[2].justify = "right"
+    for verdict in report.verdicts():
+        times = f"{verdict.times:,}" if verdict.times else ""
+        table.add_row(verdict.property_id, _MARKS[verdict.status], times, escape(verdict.detail))
+    console.print(table)
+    for run in report.runs:
+        console.print(
+            f"{run.engine}: {run.operations:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
+            style="dim",
+            highlight=False,
+        )
+
+
+def _print_finding(console: Console, report: Report, finding: Finding, out: Path) -> None:
+    """A finding as Python, and as a file to replay."""
+    found = report.replay(finding)
+    path = out / f"{finding.property_id}.json"
+    _write(path, found.text())
+    console.print(f"\n{finding.property_id}: {finding.message}", style="red", markup=False, soft_wrap=True)
+    console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
+    console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Replay it: syncedmem replay {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

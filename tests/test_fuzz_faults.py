@@ -1,0 +1,257 @@
+"""Every planted allocator is caught, every time, within seconds; and the correct ones pass."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import subprocess
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from syncedmem.spec.fuzz import PROPERTIES, fuzz, trial_of
+from syncedmem.spec.fuzz.faults import FAULTS, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from syncedmem.spec.fuzz import Report
+
+TIME = 10.0
+"""Seconds, the time to make a finding short included."""
+
+
+class Planted(NamedTuple):
+    """A faulty pair in ``faulty_allocators.c``."""
+
+    symbols: str
+    property_id: str
+    source: str
+    promises: dict[str, str]
+    threads: int = 1
+    abi: str = "malloc"
+
+
+IN_C = (
+    Planted("twice_malloc,twice_free", "A01-distinct-pointers", "a cache that keeps what it hands out", {}),
+    Planted("overlap_malloc,overlap_free", "A02-no-overlap", "an end counted as inside", {"alignment": "1"}),
+    Planted("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
+    Planted("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
+    Planted("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
+    Planted("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
+    Planted("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
+    Planted("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),
+    Planted("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
+    Planted("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
+    Planted("unchecked_malloc,unchecked_free", "A22-no-crash", "004:52-63, malloc unchecked", {}),
+    Planted("fatal_malloc,fatal_free", "A22-no-crash", "004:66-74, a failed CHECK is fatal", {}),
+    Planted("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
+)
+
+KUIPER = {
+    "release returns while there is no small buffer": "ReleasesNothingWithoutSmall",
+    "zero bytes hand out any idle buffer": "ZeroTakesAnIdleBuffer",
+    "null is checked before the size": "NullBeforeSize",
+    "leaves another device current": "ReclaimLeavesADevice",
+    "a double release counts its size twice": "CountsDoubleReleases",
+    "allocate() overwrites the old pointer": "ReallocKeepsTheOld",
+    "copy_from in the wrong direction": "CopiesBackwards",
+    "return codes are dropped": "DropsErrors",
+    "a message and null": "NullOnFailure",
+    "what a reclaim freed is fatal": "ReclaimForgetsBusy",
+    "no locks": "PoolWithoutLocks",
+    "a released buffer is reusable at once": "IgnoresStreams",
+}
+"""The defects of KuiperLLama's memory system that an allocator can show, and where they are planted."""
+
+CORRECT: dict[str, tuple[str, dict[str, str]]] = {
+    "pool": (
+        "syncedmem.spec.fuzz.faults:Pool",
+        {
+            "alignment": "64",
+            "zero_size": "null",
+            "wrong_size": "detect",
+            "foreign_free": "detect",
+            "double_free": "detect",
+            "stream_ordered": "yes",
+            "thread_safe": "yes",
+        },
+    ),
+    "caching": (
+        "syncedmem.spec.fuzz.faults:CachingPool",
+        {"zero_size": "null", "foreign_free": "detect", "double_free": "detect", "thread_safe": "yes"},
+    ),
+    "cpu": (
+        "syncedmem:CPUDeviceAllocator",
+        {"alignment": "64", "zero_size": "null", "foreign_free": "detect", "double_free": "detect"},
+    ),
+    "simulated": (
+        "syncedmem:SimulatedDeviceAllocator",
+        {"zero_size": "null", "foreign_free": "detect", "double_free": "detect"},
+    ),
+    "libc": ("libc.so.6:malloc,free,calloc,realloc", {"alignment": "16"}),
+}
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The faulty allocators in C, compiled."""
+    from pathlib import Path
+
+    source = Path(__file__).with_name("faulty_allocators.c")
+    made = tmp_path_factory.mktemp("faulty") / "libfaulty.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-lpthread"], check=True)
+    return made
+
+
+@pytest.fixture
+def caught(record_property: Callable[[str, object], None]) -> Callable[[str, str, Report, float], None]:
+    """Looks whether the first finding is the planted one; notes after how many operations."""
+
+    def look(name: str, property_id: str, report: Report, seconds: float) -> None:
+        assert report.findings, f"{name} should break {property_id}, and nothing was found"
+        finding = report.findings[0]
+        record_property("fuzzed", [name, property_id, finding.operations, len(finding.program), round(seconds, 1)])
+        assert property_id == finding.property_id, finding.message
+        assert len(report.replay(finding).python().splitlines()) <= 10
+        assert seconds < TIME
+
+    return look
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_fuzzer_catches(fault: Fault, caught: Callable[[str, str, Report, float], None]) -> None:
+    """It names the property that was broken, and is quick about it."""
+    start = time.perf_counter()
+    report = fuzz(
+        fault.target, promises=fault.promises, threads=fault.threads, steps=20_000, seconds=TIME, hang=1, first=True
+    )
+    caught(fault.name, fault.property_id, report, time.perf_counter() - start)
+
+
+@pytest.mark.parametrize("planted", IN_C, ids=lambda it: it.symbols.partition(",")[0])
+def test_the_fuzzer_catches_in_c(
+    planted: Planted, library: Path, caught: Callable[[str, str, Report, float], None]
+) -> None:
+    """A library may end the process, or never return."""
+    start = time.perf_counter()
+    report = fuzz(
+        f"{library}:{planted.symbols}?abi={planted.abi}",
+        promises=planted.promises,
+        threads=planted.threads,
+        steps=20_000,
+        seconds=TIME,
+        hang=1,
+        first=True,
+    )
+    caught(planted.symbols.partition(",")[0], planted.property_id, report, time.perf_counter() - start)
+
+
+def test_there_are_many_faults_and_one_for_every_property() -> None:
+    planted = {fault.property_id for fault in FAULTS.values()} | {it.property_id for it in IN_C}
+
+    assert len(FAULTS) + len(IN_C) >= 25
+    assert set(PROPERTIES) == planted
+
+
+@pytest.mark.parametrize("defect", KUIPER)
+def test_every_defect_of_kuiperllama_is_planted(defect: str) -> None:
+    assert "KuiperLLama" in FAULTS[KUIPER[defect]].source
+    assert defect in FAULTS[KUIPER[defect]].source
+
+
+def test_every_fault_says_what_is_wrong_and_where_it_was_seen() -> None:
+    assert all(fault.text.endswith(".") and fault.source for fault in FAULTS.values())
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_a_correct_allocator_passes(name: str) -> None:
+    """From several threads too, where it says that it may be called so."""
+    target, promises = CORRECT[name]
+    threads = 4 if promises.get("thread_safe") == "yes" or name == "libc" else 1
+    report = fuzz(target, promises=promises, threads=threads, steps=30_000)
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert report.operations >= 30_000
+
+
+@pytest.mark.parametrize(
+    ("symbols", "abi"),
+    [
+        ("good_nep49_malloc,good_nep49_free,good_nep49_calloc,good_nep49_realloc", "nep49"),
+        ("good_nep49_malloc,good_nep49_free", "nep49"),
+        ("good_torch_malloc,good_torch_free", "torch"),
+        ("good_cupy_malloc,good_cupy_free", "cupy"),
+        ("moving_malloc,moving_free,moving_calloc", "malloc"),
+    ],
+)
+def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> None:
+    target = f"{library}:{symbols}?abi={abi}"
+    with trial_of(target) as trial:
+        trial.allocate(0, 100)
+        trial.resize(0, 1000)
+        trial.calloc(1, 100)
+    report = fuzz(target, steps=10_000)
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert {"A04-contents-kept": "passed"} == {
+        it.property_id: it.status for it in report.verdicts() if it.property_id == "A04-contents-kept"
+    }
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "mimalloc", "tcmalloc"])
+def test_an_allocator_of_debian_passes(name: str) -> None:
+    """Those that are installed here."""
+    found = ctypes.util.find_library(name)
+    if found is None:
+        pytest.skip(f"lib{name} is not installed")
+    report = fuzz(f"{found}:malloc,free,calloc,realloc", steps=30_000, threads=2)
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+
+
+def rmm_stacks() -> dict[str, Callable[[], object]]:
+    """RMM's pools and adaptors over a Python callback, which need no GPU."""
+    mr = pytest.importorskip("rmm.mr", reason="RMM is not installed: pip install rmm-cu12")
+    libc = ctypes.CDLL(None)
+    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def allocate(size: int, stream: object) -> int:
+        del stream
+        address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
+        if not address:
+            raise MemoryError
+        return address
+
+    def free(address: int, size: int, stream: object, free: Callable[[int], None] = libc.free) -> None:
+        del size, stream
+        free(address)
+
+    upstream = mr.CallbackMemoryResource(allocate, free)
+
+    def pool() -> object:
+        return mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+
+    return {
+        "callback": lambda: upstream,
+        "pool": pool,
+        "binning": lambda: mr.BinningMemoryResource(pool(), 8, 16),
+        "limiting": lambda: mr.LimitingResourceAdaptor(pool(), 1 << 24),
+        "statistics": lambda: mr.StatisticsResourceAdaptor(pool()),
+        "tracking": lambda: mr.TrackingResourceAdaptor(pool()),
+    }
+
+
+@pytest.mark.parametrize("stack", ["callback", "pool", "binning", "limiting", "statistics", "tracking"])
+def test_rmm_passes(stack: str) -> None:
+    make = rmm_stacks()[stack]
+
+    def fresh() -> object:
+        return make()
+
+    report = fuzz(fresh, steps=20_000, promises={"alignment": "256"})
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
