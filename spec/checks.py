@@ -108,13 +108,13 @@ def refused(trial: Trial, *calls: Refusable) -> None:
         before, called = _seen(trial), _called(trial)
         raised = trial.script.call(call, trial.mode, within=within).raised
         if raised is None:
-            raise trial.violation(requirement, "it was not refused")
-        require(trial, _called(trial) == called, requirement, "it was refused, but not without allocator calls")
-        require(trial, _seen(trial) == before, _UNCHANGED, "it was refused, and yet it changed something")
+            raise trial.violation(requirement, "the last call was not refused")
+        require(trial, _called(trial) == called, requirement, "the last call was refused, but not without allocator calls")
+        require(trial, _seen(trial) == before, _UNCHANGED, "the last call was refused, and yet it changed something")
         try:
             trial.compare_untouched()
         except Violation as found:
-            raise Violation(_UNCHANGED, f"it was refused, and yet {found.message}", found.script) from found
+            raise Violation(_UNCHANGED, f"the last call was refused, and yet {found.message}", found.script) from found
         trial.script.expect(raised)
 
 

@@ -162,8 +162,10 @@ class Inspection:
     # --- what it says
 
     def _compare_head(self, requirement: str) -> None:
-        head = getattr(self.subject, "head", self.oracle.head)
-        self._require(head is self.oracle.head, requirement, f"the head is {head}, expected {self.oracle.head.name}")
+        head, wanted = getattr(self.subject, "head", self.oracle.head), self.oracle.head
+        if head is not wanted:
+            named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
+            self._require(named, requirement, f"the head is {head!r}, expected {wanted.name}")
         size = getattr(self.subject, "size", self.size)
         self._require(size == self.size, "R31-size-constant", f"the size is {size}, expected {self.size}")
 

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from syncedmem.model import InvalidArgumentError
+
 from .contracts import CONTRACTS, DEVICE_CONTRACTS
 from .coverage import Coverage
 from .requirements import REQUIREMENTS
+from .shrinking import shrink
 from .subject import Bench, Violation
-from .suites import SUITES, run_case, shrink
+from .suites import SUITES, run_case, shorter_case
 from .walks import search
 
 if TYPE_CHECKING:
@@ -71,10 +74,10 @@ class Conformance:
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found, the shortest script first; what several suites found alike, once."""
-        unique: dict[tuple[str, str], Violation] = {}
+        """What was found, the shortest script first; for each requirement the shortest that any suite found."""
+        unique: dict[str, Violation] = {}
         for violation in sorted((s.violation for s in self.suites if s.violation), key=lambda found: len(found.script)):
-            unique.setdefault((violation.requirement, violation.message), violation)
+            unique.setdefault(violation.requirement, violation)
         return list(unique.values())
 
     @property
@@ -151,7 +154,14 @@ def check_conformance(
     -------
     Conformance
         Every suite runs, and stops at its first violation.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `steps` is no number of steps.
     """
+    if type(steps) is not int or steps < 0:
+        raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
     wanted = suite_names(bench) if suites is None else tuple(suites)
     coverage = Coverage(bench.edition)
     start = time.perf_counter()
@@ -206,7 +216,7 @@ def _run_enumerated(bench: Bench, counter: _Counter, name: str) -> Violation | N
         try:
             counter.add(run_case(bench, case))
         except Violation as violation:
-            return shrink(bench, case, violation)
+            return shrink(bench, case, violation, run_case, shorter_case)
     return None
 
 
@@ -223,7 +233,7 @@ def _run_contracts(bench: Bench, counter: _Counter) -> Violation | None:
 
 
 def _run_walks(bench: Bench, counter: _Counter, steps: int, seed: int) -> Violation | None:
-    if steps <= 0:
+    if not steps:
         return None
 
     def count(trials: list[Trial]) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["REQUIREMENTS", "Profile", "Requirement"]
+__all__ = ["PROFILES", "REQUIREMENTS", "Profile", "Requirement"]
 
 Profile = Literal["caffe", "safe"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
 Needs = Literal["anything", "device", "no device", "another device", "device check"]
 
 
@@ -123,7 +124,7 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
     ("R56-adopted-let-go", "After release nothing adopted is held.", "H6"),
 )  # fmt: skip
 
-_PROFILES: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (("caffe", _CAFFE), ("safe", _SAFE))
+_BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (("caffe", _CAFFE), ("safe", _SAFE))
 
 _NEEDS_DEVICE = (
     "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split()  # noqa: SIM905 -- a list of numbers reads best so
@@ -144,7 +145,7 @@ def _needs(identifier: str) -> Needs:
 REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
     {
         identifier: Requirement(identifier, profile, text, source, _needs(identifier))
-        for profile, rows in _PROFILES
+        for profile, rows in _BY_PROFILE
         for identifier, text, source in rows
     }
 )

@@ -104,7 +104,7 @@ class Script:
         try:
             with using_mode(mode), inside:
                 value = eval(_compiled(expression, "eval"), self.names)  # noqa: S307 -- as above
-        except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
+        except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
             return Outcome(error, None)
         if keep:
             self.names[keep] = value

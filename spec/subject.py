@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .requirements import REQUIREMENTS
+from syncedmem.model import InvalidArgumentError
+
+from .requirements import PROFILES, REQUIREMENTS
 
 if TYPE_CHECKING:
     from .ledger import Allocator
@@ -21,8 +23,9 @@ class Subject(Protocol):
     Host views have Python's buffer interface; device views have ``get()``, which copies them to the host in
     the order of the device's current stream.  A refused or failed call raises any exception.
 
-    Besides these a subject may have ``head``, ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and
-    ``own_gpu_data``; the kit checks what it has.  It finds out the rest from the allocators.
+    Besides these a subject may have ``head`` (a `SyncedHead`, or an enumeration's member, a string or an integer
+    that has its name or its number), ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and ``own_gpu_data``; the
+    kit checks what it has.  It finds out the rest from the allocators.
     """
 
     def cpu_data(self) -> Any: ...
@@ -75,6 +78,10 @@ class Bench:
     elsewhere: Allocator | None = None
     check_device: bool = False
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
 
     @property
     def defers(self) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words
 
-from .subject import Violation
 from .trial import Trial
 from .verdict import READS
 
@@ -21,7 +20,18 @@ if TYPE_CHECKING:
 
     from .subject import Bench
 
-__all__ = ["SUITES", "Case", "Fail", "Move", "Stumble", "Synchronize", "run_case", "shrink"]
+__all__ = [
+    "SUITES",
+    "Case",
+    "Fail",
+    "Move",
+    "Stumble",
+    "Synchronize",
+    "make_move",
+    "plainer",
+    "run_case",
+    "shorter_case",
+]
 
 
 class Fail(NamedTuple):
@@ -101,43 +111,20 @@ def make_move(trial: Trial, move: Move) -> None:
         trial.perform(move.entry if isinstance(move, Fail) else move)
 
 
-def shrink(bench: Bench, case: Case, violation: Violation) -> Violation:
-    """A shorter word that breaks the same requirement: what can be left out is, piece by piece, while it still does."""
-    moves = case.moves
-    for shorten in (_without, _plainer):
-        position = 0
-        while position < len(moves):
-            for shorter in shorten(moves, position):
-                found = _violation(bench, Case(shorter, case.size))
-                if found is not None and found.requirement == violation.requirement:
-                    moves, violation = shorter, found
-                    break
-            else:
-                position += 1
-    return violation
+def shorter_case(case: Case, position: int) -> Iterator[Case] | None:
+    """A case with one move left out or made plainer; see `syncedmem.spec.shrinking.shrink`."""
+    if position >= len(case.moves):
+        return None
+    before, move, after = case.moves[:position], case.moves[position], case.moves[position + 1 :]
+    return (Case((*before, *other, *after), case.size) for other in ((), *((it,) for it in plainer(move))))
 
 
-def _violation(bench: Bench, case: Case) -> Violation | None:
-    try:
-        run_case(bench, case)
-    except Violation as found:
-        return found
-    return None
-
-
-def _without(moves: tuple[Move, ...], position: int) -> Iterator[tuple[Move, ...]]:
-    """Without one move."""
-    yield moves[:position] + moves[position + 1 :]
-
-
-def _plainer(moves: tuple[Move, ...], position: int) -> Iterator[tuple[Move, ...]]:
-    """With one move made plainly, or with only the later steps of it failing, the last ones first."""
-    move = moves[position]
-    plainer: list[Move] = [] if isinstance(move, Input | Synchronize) else [move.entry]
+def plainer(move: Move) -> list[Move]:
+    """A move made plainly, or with only the later steps of it failing, the last ones first."""
+    found: list[Move] = [] if isinstance(move, Input | Synchronize) else [move.entry]
     if isinstance(move, Stumble):
-        plainer += [Stumble(move.entry, first) for first in range(_MANY_STEPS, move.first, -1)]
-    for other in plainer:
-        yield (*moves[:position], other, *moves[position + 1 :])
+        found += [Stumble(move.entry, first) for first in range(_MANY_STEPS, move.first, -1)]
+    return found
 
 
 def _words(words: tuple[tuple[Input, ...], ...], size: int = 5) -> Iterator[Case]:

@@ -16,16 +16,17 @@ from syncedmem.model import Call, Input, inputs
 from syncedmem.model.suites import access_words
 
 from .script import Script
+from .shrinking import shrink
 from .subject import Violation
-from .suites import Fail, Move, Stumble, Synchronize, make_move
+from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .subject import Bench
 
-__all__ = ["Walk", "run_walk", "search", "walks"]
+__all__ = ["Walk", "run_walk", "search", "shorter_walk", "walks"]
 
 SHORTEST, LONGEST = 10, 20
 # The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
@@ -144,7 +145,7 @@ def search(bench: Bench, steps: int, start: int, on_walk: Callable[[list[Trial]]
 def _search_from(
     bench: Bench, word: tuple[Input, ...], examples: int, number: int, on_walk: Callable[[list[Trial]], None]
 ) -> Violation | None:
-    found: list[Violation] = []
+    found: list[tuple[Violation, Walk]] = []
 
     @seed(number)
     @settings(
@@ -161,16 +162,51 @@ def _search_from(
         try:
             on_walk(run_walk(bench, walk))
         except Violation as violation:
-            found.append(violation)
+            found.append((violation, walk))
             raise
 
     try:
         take()
-    except Violation as violation:
-        return violation
+    except Violation:
+        violation, walk = found[-1]  # Hypothesis ends with the shortest that it knows
+        return shrink(bench, walk, violation, run_walk, shorter_walk)
     except Exception:
         # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
         if not found:
             raise
-        return min(found, key=lambda violation: len(violation.script))
+        return min((violation for violation, _ in found), key=lambda violation: len(violation.script))
     return None
+
+
+def shorter_walk(walk: Walk, position: int) -> Iterator[Walk] | None:
+    """A walk with something left out: a memory with all that is done to it, a step to its start, or a move."""
+    memories, letters = len(walk.starts), sum(map(len, walk.starts))
+    if position < memories:
+        return _without_memory(walk, position)
+    if position < memories + letters:
+        return _without_letter(walk, position - memories)
+    number = position - memories - letters
+    if number >= len(walk.moves):
+        return None
+    before, (memory, move), after = walk.moves[:number], walk.moves[number], walk.moves[number + 1 :]
+    return (
+        Walk(walk.sizes, walk.starts, (*before, *other, *after))
+        for other in ((), *(((memory, it),) for it in plainer(move)))
+    )
+
+
+def _without_memory(walk: Walk, number: int) -> Iterator[Walk]:
+    if len(walk.starts) > 1:
+        sizes = walk.sizes[:number] + walk.sizes[number + 1 :]
+        starts = walk.starts[:number] + walk.starts[number + 1 :]
+        moves = tuple((memory - (memory > number), move) for memory, move in walk.moves if memory != number)
+        yield Walk(sizes, starts, moves)
+
+
+def _without_letter(walk: Walk, position: int) -> Iterator[Walk]:
+    for number, word in enumerate(walk.starts):
+        if position < len(word):
+            shorter = word[:position] + word[position + 1 :]
+            yield Walk(walk.sizes, (*walk.starts[:number], shorter, *walk.starts[number + 1 :]), walk.moves)
+            return
+        position -= len(word)

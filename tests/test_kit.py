@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from benches import (
     port_bench,
 )
 
-from syncedmem.model import Call, Input, Mode, space
+from syncedmem.model import Call, Input, InvalidArgumentError, Mode, SyncedHead, space
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.host import cpu_allocator
 from syncedmem.spec import (
@@ -44,11 +45,12 @@ from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.ledger import InjectedFailure, Ledger, RecordingAllocator, StrayFree
 from syncedmem.spec.lifetimes import adopted_buffers_live
 from syncedmem.spec.oracle import Oracle, Wanted
-from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shrink
-from syncedmem.spec.walks import Walk, run_walk, search
+from syncedmem.spec.shrinking import shrink
+from syncedmem.spec.suites import Case, Fail, Stumble, Synchronize, run_case, shorter_case
+from syncedmem.spec.walks import Walk, run_walk, search, shorter_walk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 # --- what passes
@@ -131,7 +133,7 @@ def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
     found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
     bench = device_bench(FAULTS["SpoiltCopy"].make)
 
-    assert found is shrink(bench, Case((GPU_WRITE, READ, READ)), found)
+    assert found is shrink(bench, Case((GPU_WRITE, READ, READ)), found, run_case, shorter_case)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
@@ -154,7 +156,7 @@ def test_shrinking_keeps_the_requirement() -> None:
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
         run_case(bench, case)
-    shorter = shrink(bench, case, caught.value)
+    shorter = shrink(bench, case, caught.value, run_case, shorter_case)
 
     assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
     assert 3 >= sum("memory." in line for line in shorter.script)
@@ -252,10 +254,10 @@ def test_a_contract_is_made_in_every_state() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("gpu_data", "R36-too-small-refused: it was not refused"),
-        ("frees", "R36-too-small-refused: it was refused, but not without allocator calls"),
-        ("turns", "R32-strong-guarantee: it was refused, and yet it changed something"),
-        ("spoils", "R32-strong-guarantee: it was refused, and yet the cpu side holds 00"),
+        ("gpu_data", "R36-too-small-refused: the last call was not refused"),
+        ("frees", "R36-too-small-refused: the last call was refused, but not without allocator calls"),
+        ("turns", "R32-strong-guarantee: the last call was refused, and yet it changed something"),
+        ("spoils", "R32-strong-guarantee: the last call was refused, and yet the cpu side holds 00"),
         ("refuses", ""),
     ],
 )
@@ -377,6 +379,99 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     with pytest.raises(Violation) as caught:
         run_walk(broken, walk)
     assert "view = memory2.mutable_cpu_data()" in caught.value.script
+
+
+def test_nothing_can_be_left_out_of_a_walk() -> None:
+    """Neither a memory, nor a step to a start, nor a move; a move that need not fail does not."""
+    bench = device_bench(FAULTS["FourthPushSkipped"].make)
+    push_again = ((0, WRITE), (0, PUSH))
+    walk = Walk(
+        (4, 9, 3),
+        ((READ, GPU_READ), (WRITE,), ()),
+        ((1, READ), *push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE)),
+    )
+    with pytest.raises(Violation) as caught:
+        run_walk(bench, walk)
+    shortest = shrink(bench, walk, caught.value, run_walk, shorter_walk)
+
+    assert "R21-push" == shortest.requirement
+    assert 8 == sum(".mutable_cpu_data()" in line or "async_gpu_push" in line for line in shortest.script)
+    assert not any("memory2" in line or "armed" in line or ".cpu_data" in line for line in shortest.script)
+
+
+def test_a_walk_of_one_memory_keeps_it() -> None:
+    walk = Walk((4,), ((WRITE,),), ((0, READ),))
+
+    assert [[], [Walk((4,), ((),), ((0, READ),))], [Walk((4,), ((WRITE,),), ())], None] == [
+        None if (shorter := shorter_walk(walk, position)) is None else list(shorter) for position in range(4)
+    ]
+
+
+@pytest.mark.parametrize("profile", ["Safe", "", None, 1])
+def test_an_unknown_profile_is_refused(profile: Any) -> None:
+    """It would be a weaker test that passes."""
+    with pytest.raises(InvalidArgumentError, match="profile must be one of caffe, safe, got"):
+        replace(device_bench(), profile=profile)
+
+
+@pytest.mark.parametrize("steps", [-1, "a", 1.5, None, True])
+def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="steps must be an integer, 0 or more, got"):
+        check_conformance(device_bench(), steps=steps)
+
+
+@pytest.mark.parametrize(
+    "shown", [lambda head: head, lambda head: head.name, lambda head: head.value, lambda head: Foreign[head.name]]
+)
+def test_a_head_may_be_a_name_or_a_number(shown: Callable[[SyncedHead], object]) -> None:
+    """A port has an enumeration of its own."""
+    assert check_conformance(device_bench(headed(shown)), suites=["cells"]).violations == []
+
+
+@pytest.mark.parametrize("shown", [lambda _: "SYNCED", lambda _: 7, lambda _: None, lambda _: Foreign.SYNCED])
+def test_a_wrong_head_is_wrong_in_any_form(shown: Callable[[SyncedHead], object]) -> None:
+    found = check_conformance(device_bench(headed(shown)), suites=["cells"]).violations[0]
+
+    assert "R02-uninitialized" == found.requirement
+    assert f"the head is {shown(SyncedHead.UNINITIALIZED)!r}, expected UNINITIALIZED" == found.message
+
+
+class Foreign(Enum):
+    """Somebody else's heads."""
+
+    UNINITIALIZED = "u"
+    HEAD_AT_CPU = "c"
+    HEAD_AT_GPU = "g"
+    SYNCED = "s"
+
+
+def headed(shown: Callable[[SyncedHead], object]) -> Any:
+    """A memory that shows its head in some form."""
+
+    class Headed:
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            self._port = Port(*arguments, **keywords)
+
+        @property
+        def head(self) -> object:
+            return shown(self._port.head)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._port, name)
+
+    return Headed
+
+
+def test_a_subject_that_ends_the_process_does_not() -> None:
+    """It is a call that raised."""
+
+    class Exits(Port):
+        def gpu_data(self) -> Any:
+            raise SystemExit(3)
+
+    found = check_conformance(device_bench(Exits), suites=["cells"]).violations[0]
+
+    assert "gpu_data raised SystemExit: 3" in found.message
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:

@@ -166,6 +166,11 @@ class GuardingAllocator(Adaptor):
         """
         self._let_out(self._most + 1)
 
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are out; those in quarantine are not."""
+        return len(self._live)
+
     def __del__(self) -> None:
         problem = ""
         for _ in range(len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can

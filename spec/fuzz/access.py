@@ -169,7 +169,10 @@ def _get(handle: Any, size: int) -> bytes:
 
 
 def _set(handle: Any, data: bytes) -> None:
-    handle[: len(data)].set(data)
+    part = handle[: len(data)]
+    host = part.get()  # devices take only what is of their own shape and type, which this is
+    memoryview(host).cast("B")[:] = data
+    part.set(host)
 
 
 def _copy_to_host(handle: Any, size: int) -> bytes:

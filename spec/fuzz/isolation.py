@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,16 @@ class Inline:
         self._journal.close()
 
 
+_STATIC_TLS = "glibc.rtld.optional_static_tls"
+_ROOM = 1 << 16
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with room for libraries that want to be loaded when a program starts: allocators (jemalloc) often do."""
+    tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
+    return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
+
+
 class Isolated:
     """A worker process, which does each job in a child of its own.
 
@@ -84,7 +95,7 @@ class Isolated:
         self._journal = Journal(self._path)
         command = [sys.executable, "-c", "from syncedmem.spec.fuzz.worker import main; main()"]
         self.process = subprocess.Popen(  # noqa: S603 -- our own module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
         )
 
     def perform(self, job: Job) -> Answer:

@@ -1,0 +1,149 @@
+"""Real allocators, as the fuzzer takes them: the C libraries, other packages' pools, and ours."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem import (
+    CPUDeviceAllocator,
+    GuardingAllocator,
+    LimitingAllocator,
+    PoolAllocator,
+    StatisticsAllocator,
+    TrackingAllocator,
+    named_device,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BACKENDS", "Backend"]
+
+_STEPS = 20_000
+_OURS = {"zero_size": "null", "foreign_free": "detect", "double_free": "detect"}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """An allocator that has to pass.
+
+    Attributes
+    ----------
+    name : str
+        As the table shows it.
+    target : callable
+        Gives what the fuzzer takes, or skips the test with the reason.
+    promises : dict of str to str
+    threads, steps : int
+    """
+
+    name: str
+    target: Callable[[], object]
+    promises: dict[str, str] = field(default_factory=dict[str, str])
+    threads: int = 1
+    steps: int = _STEPS
+
+
+def _library(name: str) -> Callable[[], str]:
+    """A shared library of the system."""
+
+    def target() -> str:
+        found = ctypes.util.find_library(name)
+        if found is None:
+            pytest.skip(f"lib{name} is not installed: make system-deps")
+        return f"{found}:malloc,free,calloc,realloc"
+
+    return target
+
+
+def _factory(make: Callable[[], object]) -> Callable[[], object]:
+    """A function that makes a fresh allocator for each round."""
+    return lambda: lambda: make()  # noqa: PLW0108 -- the fuzzer is to see a function without arguments, and no class
+
+
+# --- RMM, whose pools run over a Python callback without a GPU
+
+
+def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
+    def target() -> object:
+        mr: Any = pytest.importorskip("rmm.mr", reason="RMM is not installed: pip install rmm-cu12")
+        upstream = mr.CallbackMemoryResource(_aligned, _freed)
+        return lambda: make(mr, upstream)
+
+    return target
+
+
+def _rmm_pool(mr: Any, upstream: Any) -> Any:
+    return mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+
+
+def _rmm_fixed(mr: Any, upstream: Any) -> Any:
+    return mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=64)
+
+
+_libc = ctypes.CDLL(None)
+_libc.aligned_alloc.restype, _libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+_libc.free.argtypes = [ctypes.c_void_p]
+
+
+def _aligned(size: int, stream: object) -> int:
+    del stream
+    address: int | None = _libc.aligned_alloc(256, -(-size // 256) * 256)
+    if not address:
+        raise MemoryError
+    return address
+
+
+def _freed(address: int, size: int, stream: object, free: Callable[[int], None] = _libc.free) -> None:
+    del size, stream
+    free(address)
+
+
+# --- PyOpenCL and cuda.core
+
+
+def _opencl_pool() -> object:
+    cl: Any = pytest.importorskip("pyopencl")
+    tools: Any = pytest.importorskip("pyopencl.tools")
+    queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+    return tools.MemoryPool(tools.ImmediateAllocator(queue))
+
+
+def _cuda_core_host() -> object:
+    core: Any = pytest.importorskip("cuda.core", reason="cuda.core is not installed: pip install cuda-core")
+    return core.LegacyPinnedMemoryResource if not hasattr(core, "HostMemoryResource") else core.HostMemoryResource
+
+
+_RMM = {"alignment": "256"}
+# PyOpenCL refuses what is beyond all memory as an invalid size, and not as out of memory.
+_POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
+
+BACKENDS = (
+    Backend("glibc", _library("c"), {"alignment": "16"}, threads=2),
+    Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
+    Backend("mimalloc", _library("mimalloc"), {"alignment": "8"}, threads=2),
+    Backend("tcmalloc", _library("tcmalloc_minimal"), {"alignment": "8"}, threads=2),
+    Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
+    Backend("RMM pool", _rmm(_rmm_pool), _RMM),
+    Backend("RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM),
+    Backend("RMM fixed-size", _rmm(_rmm_fixed), {**_RMM, "limit": str(1 << 16)}),
+    Backend("RMM limiting", _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)), _RMM),
+    Backend("RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM),
+    Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM),
+    Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
+    Backend("cuda.core host", _cuda_core_host),
+    Backend("CPUDeviceAllocator", lambda: CPUDeviceAllocator, {**_OURS, "alignment": "64"}),
+    Backend("SimulatedDeviceAllocator", lambda: "syncedmem:SimulatedDeviceAllocator", _OURS),
+    Backend("OpenCLDeviceAllocator", lambda: named_device("opencl"), _OURS, steps=1_000),
+    Backend("PoolAllocator", _factory(lambda: PoolAllocator(CPUDeviceAllocator())), {**_OURS, "alignment": "64"}),
+    Backend("TrackingAllocator", _factory(lambda: TrackingAllocator(CPUDeviceAllocator())), _OURS),
+    Backend("StatisticsAllocator", _factory(lambda: StatisticsAllocator(CPUDeviceAllocator())), _OURS),
+    Backend("LimitingAllocator", _factory(lambda: LimitingAllocator(CPUDeviceAllocator(), 1 << 24)), _OURS),
+    Backend("GuardingAllocator", _factory(lambda: GuardingAllocator(CPUDeviceAllocator())), _OURS),
+)
+"""Every one has to pass."""
