@@ -420,22 +420,6 @@ def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
         check_conformance(device_bench(), steps=steps)
 
 
-@pytest.mark.parametrize(
-    "shown", [lambda head: head, lambda head: head.name, lambda head: head.value, lambda head: Foreign[head.name]]
-)
-def test_a_head_may_be_a_name_or_a_number(shown: Callable[[SyncedHead], object]) -> None:
-    """A port has an enumeration of its own."""
-    assert check_conformance(device_bench(headed(shown)), suites=["cells"]).violations == []
-
-
-@pytest.mark.parametrize("shown", [lambda _: "SYNCED", lambda _: 7, lambda _: None, lambda _: Foreign.SYNCED])
-def test_a_wrong_head_is_wrong_in_any_form(shown: Callable[[SyncedHead], object]) -> None:
-    found = check_conformance(device_bench(headed(shown)), suites=["cells"]).violations[0]
-
-    assert "R02-uninitialized" == found.requirement
-    assert f"the head is {shown(SyncedHead.UNINITIALIZED)!r}, expected UNINITIALIZED" == found.message
-
-
 class Foreign(Enum):
     """Somebody else's heads."""
 
@@ -460,6 +444,24 @@ def headed(shown: Callable[[SyncedHead], object]) -> Any:
             return getattr(self._port, name)
 
     return Headed
+
+
+@pytest.mark.parametrize("form", ["itself", "foreign", "name", "value"])
+def test_a_head_may_be_a_name_or_a_number(form: str) -> None:
+    """A port has an enumeration of its own."""
+
+    def shown(head: SyncedHead) -> object:
+        return {"itself": head, "foreign": Foreign[head.name], "name": head.name, "value": head.value}[form]
+
+    assert check_conformance(device_bench(headed(shown)), suites=["cells"]).violations == []
+
+
+@pytest.mark.parametrize("shown", ["SYNCED", 7, None, Foreign.SYNCED])
+def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
+    found = check_conformance(device_bench(headed(lambda _: shown)), suites=["cells"]).violations[0]
+
+    assert "R02-uninitialized" == found.requirement
+    assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message
 
 
 def test_a_subject_that_ends_the_process_does_not() -> None:
