@@ -66,7 +66,7 @@ def as_resource(allocator: object) -> LentResource:
     return LentResource(Lender(allocator))
 
 
-class LentResource(core.MemoryResource):  # type: ignore[misc] -- a class of a library without types
+class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library without types
     """Memory of an allocator of ours, for cuda.core; made by `as_resource`."""
 
     def __init__(self, lender: Lender) -> None:

@@ -1,4 +1,4 @@
-"""CuPy: allocators are functions from a size to a ``cupy.cuda.MemoryPointer``, which gives its memory back when it goes."""
+"""CuPy: an allocator is a function from a size to a ``MemoryPointer``, which gives its memory back when it goes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
         raise InvalidArgumentError("theirs", theirs, "an allocator of CuPy: a function of a size, or a pool")
 
     def take(size: int) -> tuple[int, Callable[[], object]]:
-        pointers = [malloc(size)]
+        pointers: list[Any] = [malloc(size)]
         return pointers[0].ptr, pointers.clear  # it goes when nobody keeps it
 
     return allocator_over(Source("CuPy's allocator", take), device)

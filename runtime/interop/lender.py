@@ -11,6 +11,7 @@ from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from ..allocator import DeviceType
 from ..failures import where_of
 from ..pointers import Pointer, check_byte_size
+from .unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,10 +141,16 @@ class Lender:
         block, _, size = self._found(address)
         if byte_size not in (None, size):
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
-        # In one step, so that of two threads that give the same block back only one does.
-        if self._blocks.pop(address, None) is None:
+        # In one step, so that of two threads that give the same block back only one does; and first, because the
+        # address may be handed out again before release() returns.
+        lent = self._blocks.pop(address, None)
+        if lent is None:
             raise self._unknown(address)
-        self.allocator.release(block)
+        try:
+            self.allocator.release(block)
+        except BaseException:
+            self._blocks[address] = lent
+            raise
 
     def give_back(self, address: int, byte_size: int | None = None, wait: Callable[[], object] | None = None) -> None:
         """`deallocate` for callers that can stand no exception: Python prints it, as it does a finaliser's.
@@ -165,7 +172,7 @@ class Lender:
                 wait()
             self.deallocate(address, byte_size)
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which an exception confuses or ends
-            _Unraisable(error)
+            print_unraisable(error)
 
     def _unknown(self, address: int) -> InvalidPointerError:
         return InvalidPointerError(where_of(self.allocator), hex(address), "no block is lent at this address")
@@ -201,13 +208,3 @@ class Loan:
     def give_back(self) -> None:
         """Give it back now; twice is harmless."""
         self._finaliser()
-
-
-class _Unraisable:
-    """Raises an error where nobody can catch it, so that it is reported and nothing else happens."""
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def __del__(self) -> None:
-        raise self._error

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError
 
+from .unraisable import print_unraisable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
@@ -52,7 +54,7 @@ def foreign_function(library: ctypes.CDLL, name: str, result: Any, *arguments: A
 
 
 class CFunctions:
-    """Two functions for C to call.  They and what they use stay until the process ends: nobody knows how long C has them.
+    """Two functions for C to call, which stay until the process ends: nobody knows how long C has them.
 
     Attributes
     ----------
@@ -67,7 +69,11 @@ class CFunctions:
     @property
     def addresses(self) -> tuple[int, int]:
         """Where the two are, for those that take numbers."""
-        return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (self.allocate, self.deallocate))
+        return _address(self.allocate), _address(self.deallocate)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def keep_for_ever(thing: object) -> None:
@@ -76,15 +82,19 @@ def keep_for_ever(thing: object) -> None:
 
 
 def or_null(allocate: Callable[..., int]) -> Callable[..., int | None]:
-    """A function for C, which knows of no room by the null pointer.
+    """A function for C, which learns from the null pointer that there is no room.
 
-    Other errors than ``MemoryError`` come out of the function, and ctypes prints them and answers null.
+    It never raises: what ctypes answers for a function that does is any address.  Errors other than ``MemoryError``
+    are printed.
     """
 
     def answer(*arguments: Any) -> int | None:
         try:
             return allocate(*arguments)
         except MemoryError:
+            return None
+        except BaseException as error:  # noqa: BLE001 -- the caller is C
+            print_unraisable(error)
             return None
 
     return answer

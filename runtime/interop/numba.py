@@ -81,7 +81,7 @@ def as_resource(allocator: object) -> type[LentManager]:
     return type("LentManager", (LentManager,), {"lender": Lender(allocator)})
 
 
-class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc] -- a class of a library without types
+class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a library without types
     """Memory of an allocator of ours, for Numba; `as_resource` makes the classes that have a lender.
 
     Pinned and mapped host memory is Numba's own.  What Numba gives back while it defers clean-ups is given back later.

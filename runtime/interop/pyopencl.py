@@ -118,10 +118,10 @@ def _lent_host(allocator: Any, queue: Any, size: int) -> Any:
 
 
 _endings: dict[int, Callable[[], None]] = {}
-"""What to do when a lent buffer goes, by its identity: a buffer has no room for it, and nobody can refer to it weakly."""
+"""What to do when a lent buffer goes, by its identity: a buffer has neither room for it nor weak references."""
 
 
-class _LentBuffer(cl.Buffer):  # type: ignore[misc] -- a class of a library without types
+class _LentBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without types
     __slots__ = ()
 
     def __del__(self, endings: Any = _endings, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
