@@ -136,7 +136,7 @@ def test_a_library_that_is_missing_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, f"syncedmem.runtime.interop.{name}", raising=False)
-    monkeypatch.delattr(f"syncedmem.runtime.interop.{name}", raising=False)
+    monkeypatch.delitem(vars(importlib.import_module("syncedmem.runtime.interop")), name, raising=False)
 
     with pytest.raises(NoDeviceError, match=hint):
         getattr(interop, name)

@@ -89,6 +89,10 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
 
     lender: ClassVar[Lender]
 
+    def __init__(self, context: Any) -> None:
+        super().__init__(context=context)
+        self._loans: set[Loan] = set()
+
     def initialize(self) -> None:
         """Refuse a context of another device.
 
@@ -108,10 +112,15 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
             If there is no room.
         """
         loan = self.lender.loan(size)
-        # By the loan: blocks of zero bytes have one address.  reset() empties the dictionary, and so gives all back.
-        self.allocations[loan] = loan
-        finalizer = _finalizer(loan, self.allocations, self.deallocations)
+        self._loans.add(loan)
+        finalizer = _finalizer(loan, self._loans, self.deallocations)
         return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(loan.ptr), size, finalizer=finalizer)
+
+    def reset(self) -> None:
+        """Give everything back."""
+        while self._loans:
+            self._loans.pop().give_back()
+        super().reset()
 
     def get_ipc_handle(self, memory: Any) -> Never:
         """Not for memory of an allocator that may hand out parts of larger blocks."""
@@ -127,11 +136,16 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         return 1
 
 
-def _finalizer(loan: Loan, allocations: Any, deallocations: Any) -> Callable[[], None]:
+def _finalizer(loan: Loan, loans: set[Loan], deallocations: Any) -> Callable[[], None]:
     """What Numba calls once when a pointer goes; after a reset() there is nothing left to do."""
 
     def finalizer() -> None:
-        if allocations.pop(loan, None) is not None:
+        if loan not in loans:
+            return
+        loans.remove(loan)
+        if deallocations.is_disabled:
             deallocations.add_item(type(loan).give_back, loan, loan.size)
+        else:
+            loan.give_back()
 
     return finalizer

@@ -152,6 +152,9 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
     InvalidArgumentError
         If `allocator` is not one of host memory, or `name` too long.
     """
+    title = name.encode()
+    if len(title) >= _Handler.name.size:
+        raise InvalidArgumentError("name", name, "at most 126 bytes long")
     lent = _LentHandler(Lender(allocator, alignment=16, host_only=True))
     # ctypes keeps the functions only where it is told to.
     functions = (
@@ -161,10 +164,7 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
         ctypes.CFUNCTYPE(*_FREE)(lent.free),
     )
     addresses = (ctypes.cast(function, ctypes.c_void_p) for function in functions)
-    try:
-        handler = _Handler(name.encode(), 1, None, *addresses)
-    except ValueError as error:
-        raise InvalidArgumentError("name", name, "at most 126 bytes long") from error
+    handler = _Handler(title, 1, None, *addresses)
     keep_for_ever((handler, functions))
     return _new_capsule(ctypes.addressof(handler), _CAPSULE, None)
 
