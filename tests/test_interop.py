@@ -82,14 +82,6 @@ def cpu() -> CPUDeviceAllocator:
     return CPUDeviceAllocator()
 
 
-@pytest.fixture
-def printed(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
-    """What Python prints because nobody can catch it."""
-    errors: list[BaseException | None] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: errors.append(unraisable.exc_value))
-    return errors
-
-
 def address_of(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
@@ -215,6 +207,13 @@ def raising(error: BaseException) -> Callable[[int], Any]:
     return take
 
 
+def answering(answer: Any) -> Callable[[int], Any]:
+    def take(_size: int) -> Any:
+        return answer
+
+    return take
+
+
 @pytest.mark.parametrize(
     ("take", "kind", "message"),
     [
@@ -222,9 +221,9 @@ def raising(error: BaseException) -> Callable[[int], Any]:
         (raising(LookupError("none")), AllocationError, "cannot allocate 1000 bytes on theirs: none"),
         (raising(AllocationError("ours", 5)), AllocationError, "cannot allocate 5 bytes on ours"),
         (raising(OSError("broken")), DeviceError, "allocate failed on theirs: OSError: broken"),
-        (lambda _: (0, print), AllocationError, "cannot allocate 1000 bytes on theirs: the address is null"),
-        (lambda _: (None, print), AllocationError, "cannot allocate 1000 bytes on theirs: the address is null"),
-        (lambda _: 5, DeviceError, "allocate failed on theirs: TypeError"),
+        (answering((0, print)), AllocationError, "cannot allocate 1000 bytes on theirs: the address is null"),
+        (answering((None, print)), AllocationError, "cannot allocate 1000 bytes on theirs: the address is null"),
+        (answering(5), DeviceError, "allocate failed on theirs: TypeError"),
     ],
 )
 def test_what_a_library_raises_is_of_the_family(take: Any, kind: type[SyncedMemoryError], message: str) -> None:

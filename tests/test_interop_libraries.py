@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,14 +58,6 @@ def cpu() -> Limited:
     return Limited()
 
 
-@pytest.fixture
-def printed(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
-    """What Python prints because nobody can catch it."""
-    errors: list[BaseException | None] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: errors.append(unraisable.exc_value))
-    return errors
-
-
 def address_of(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
@@ -98,7 +92,7 @@ def test_what_is_no_source_of_memory_is_refused(name: str, theirs: object) -> No
 @pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize("allocator", [None, 7, Limited, SimulatedDeviceAllocator()])
 def test_an_allocator_without_addresses_is_refused(name: str, allocator: object) -> None:
-    with pytest.raises(InvalidArgumentError, match="^allocator must be an allocator of memory with addresses"):
+    with pytest.raises(InvalidArgumentError, match=r"^allocator must be an allocator of memory with addresses"):
         library(name).as_resource(allocator)
 
 
@@ -132,12 +126,13 @@ def mr(rmm: Any) -> Any:
 
 def test_rmms_pools_take_their_memory_from_ours(rmm: Any, mr: Any, cpu: Limited) -> None:
     """Without a driver; and nobody but the pool keeps what it calls."""
-    for make in (
+    makers: list[Callable[[Any], Any]] = [
         lambda upstream: mr.PoolMemoryResource(upstream, initial_pool_size=1 << 20, maximum_pool_size=1 << 22),
         lambda upstream: mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=4),
         lambda upstream: mr.BinningMemoryResource(upstream, 12, 18),
         lambda upstream: mr.TrackingResourceAdaptor(mr.StatisticsResourceAdaptor(upstream)),
-    ):
+    ]
+    for make in makers:
         pool = make(rmm.as_resource(cpu))
         gc.collect()
         first, second = pool.allocate(SIZE), pool.allocate(2 * SIZE)
@@ -288,7 +283,12 @@ def test_the_functions_for_cupy_know_their_device(
     cupy: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch, printed: list[BaseException | None]
 ) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(cupy.cupy.cuda, "PythonFunctionAllocator", lambda *functions: given.append(functions) or given)
+
+    def made(*functions: Any) -> list[Any]:
+        given.append(functions)
+        return given
+
+    monkeypatch.setattr(cupy.cupy.cuda, "PythonFunctionAllocator", made)
     assert given is cupy.as_function_allocator(cpu)
     malloc, free = given[0]
     address = malloc(SIZE, 1)  # host memory is on every device
@@ -297,7 +297,7 @@ def test_the_functions_for_cupy_know_their_device(
     assert (0, [InvalidPointerError]) == (cpu.live_blocks, [type(error) for error in printed])
     monkeypatch.setattr(Limited, "device_type", DeviceType.CUDA)
     cupy.as_function_allocator(cpu)
-    with pytest.raises(InvalidArgumentError, match="device must be 0, where the memory is, got 1"):
+    with pytest.raises(InvalidArgumentError, match=r"device must be 0, where the memory is, got 1"):
         given[1][0](SIZE, 1)
 
 
@@ -317,17 +317,14 @@ def numba() -> Any:
     return library("numba")
 
 
-def test_numba_takes_our_class_for_its_own(numba: Any, cpu: Limited) -> None:
+def test_numba_takes_our_class_for_its_own(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
     """It checks the version of the interface."""
-    from numba.cuda.cudadrv import driver
-
+    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
+    monkeypatch.setattr(driver, "_memory_manager", None)  # afterwards it is what it was
     manager: Any = numba.as_resource(cpu)
-    before: Any = vars(driver)["_memory_manager"]
     numba.cuda.set_memory_manager(manager)
-    try:
-        assert manager is vars(driver)["_memory_manager"]
-    finally:
-        vars(driver)["_memory_manager"] = before
+
+    assert manager is driver._memory_manager
 
 
 def test_numba_pointers_give_their_memory_back_when_they_go_or_before(numba: Any, cpu: Limited) -> None:
@@ -346,9 +343,9 @@ def test_numba_pointers_give_their_memory_back_when_they_go_or_before(numba: Any
 
 def test_numba_defers_and_resets(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is deferred goes back later; after a reset nothing goes back twice."""
-    from numba.cuda.cudadrv import driver
-
-    monkeypatch.setitem(vars(driver), "_logger", driver.make_logger())  # the driver makes it, which is not here
+    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
+    # The driver makes it, which is not here.
+    monkeypatch.setattr(driver, "_logger", driver.make_logger(), raising=False)
     manager: Any = numba.as_resource(cpu)(context=None)
     pointer, kept = manager.memalloc(SIZE), manager.memalloc(SIZE)
     with manager.defer_cleanup():
@@ -387,15 +384,14 @@ def test_numbas_context_of_another_device_is_refused(numba: Any, cpu: Limited, m
 
 def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
     """Pointers that are freed, and pointers that count their owners."""
-    from numba.cuda.cudadrv.driver import AutoFreePointer
-
+    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     plain: Any = numba.as_resource(cpu)(context=None)
 
     class Counting:
         def memalloc(self, size: int) -> Any:
             loan = numba.as_resource(cpu).lender.loan(size)
             pointer = numba.bindings.CUdeviceptr(loan.ptr)
-            self.pointer = AutoFreePointer(None, pointer, size, finalizer=loan.give_back)
+            self.pointer = driver.AutoFreePointer(None, pointer, size, finalizer=loan.give_back)
             return self.pointer.own()
 
     for manager in (plain, Counting()):
@@ -412,6 +408,15 @@ def test_the_simulator_of_numba_says_what_it_lacks(numba: Any) -> None:
     )
 
     assert done.stderr.endswith("Numba's simulator has no memory managers: unset NUMBA_ENABLE_CUDASIM\n")
+
+
+def test_a_numba_without_managers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its simulator is, in this process."""
+    monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", SimpleNamespace())
+    monkeypatch.delitem(sys.modules, "syncedmem.runtime.interop.numba", raising=False)
+    with pytest.raises(NoDeviceError, match="unset NUMBA_ENABLE_CUDASIM"):
+        importlib.import_module("syncedmem.runtime.interop.numba")
 
 
 # --- cuda.core
@@ -478,21 +483,21 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
 
     class Buffer:
         @staticmethod
-        def from_handle(*arguments: Any, **keywords: Any) -> Any:
+        def from_handle(*arguments: Any, **keywords: Any) -> None:
             made.append((arguments, keywords))
 
     stream = Stream()
-    address = cuda_core.as_resource(cpu)._lender.allocate(SIZE)
     monkeypatch.setattr(Limited, "device_type", DeviceType.CUDA)
-    monkeypatch.setattr(cuda_core, "core", type("core", (), {"Buffer": Buffer}))
+    monkeypatch.setattr(cuda_core, "core", SimpleNamespace(Buffer=Buffer))
     resource = cuda_core.as_resource(cpu)
-    monkeypatch.setattr(resource._lender, "_start", lambda _: address)
+    monkeypatch.setattr(resource._lender, "_start", address_of)
     resource.allocate(SIZE, stream=stream)
-    assert [((address, SIZE), {"mr": resource, "stream": stream})] == made
+    ((address, size), keywords) = made[0]
+    assert (SIZE, {"mr": resource, "stream": stream}) == (size, keywords)
     assert (True, False, 0) == (resource.is_device_accessible, resource.is_host_accessible, resource.device_id)
     resource.deallocate(address, SIZE, stream=stream)
 
-    assert (1, 1) == (stream.waits, cpu.live_blocks)
+    assert (1, 0) == (stream.waits, cpu.live_blocks)
 
 
 def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) -> None:
@@ -578,11 +583,11 @@ def pyopencl() -> Any:
 
 @pytest.fixture
 def opencl(pyopencl: Any) -> Any:
+    del pyopencl  # it is there
     try:
         return sys.modules["syncedmem.runtime.opencl"].OpenCLDeviceAllocator()
     except NoDeviceError as error:
         pytest.skip(str(error))
-    return pyopencl
 
 
 @pytest.fixture
@@ -612,7 +617,8 @@ def test_a_pool_of_pyopencl_is_our_allocator(pyopencl: Any, opencl: Any, tools: 
 
 def test_every_allocator_of_pyopencl_is_full_at_some_time(pyopencl: Any, opencl: Any, tools: Any) -> None:
     immediate = tools.ImmediateAllocator(opencl.queue)
-    for theirs in (immediate, tools.MemoryPool(immediate), lambda _: None):
+    nothing: dict[int, object] = {}
+    for theirs in (immediate, tools.MemoryPool(immediate), nothing.get):
         allocator = pyopencl.from_resource(theirs, opencl.queue)
         with pytest.raises(AllocationError, match=f"cannot allocate {1 << 50} bytes on opencl:0"):
             allocator.allocate(1 << 50)
@@ -628,7 +634,7 @@ def test_what_is_no_buffer_of_opencl_is_refused(pyopencl: Any, opencl: Any) -> N
     with pytest.raises(InvalidArgumentError, match="theirs must be an allocator of PyOpenCL"):
         pyopencl.from_resource(7, opencl.queue)
     with pytest.raises(InvalidArgumentError, match=r"queue must be a pyopencl\.CommandQueue of .*, got None"):
-        pyopencl.from_resource(lambda _: None, None)
+        pyopencl.from_resource(np.zeros, None)
 
 
 def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
@@ -666,9 +672,19 @@ def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, 
         pyopencl.as_resource(cpu)
 
 
-def test_a_buffer_that_opencl_refuses_is_given_back(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
+def test_a_buffer_that_opencl_refuses_is_given_back(
+    pyopencl: Any, opencl: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = pyopencl.as_resource(cpu, opencl.queue)
     with pytest.raises(MemoryError, match="the limit"):
-        pyopencl.as_resource(cpu, opencl.queue)(1 << 27)
+        theirs(1 << 27)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise pyopencl.cl.LogicError("Buffer", -61, "not today")
+
+    monkeypatch.setattr(pyopencl.cl, "Buffer", refuse)
+    with pytest.raises(AllocationError, match="cannot allocate 1000 bytes on cpu:0: Buffer"):
+        theirs(SIZE)
 
     assert 0 == cpu.live_blocks
 
@@ -681,6 +697,12 @@ def test_a_lent_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None
     assert 1 == opencl.live_blocks
     del buffer
     assert 0 == opencl.live_blocks
+
+
+def test_a_lent_buffer_is_left_alone_when_python_goes(pyopencl: Any, opencl: Any) -> None:
+    buffer = pyopencl.as_resource(opencl)(SIZE)
+    type(buffer).__del__(buffer, {}, lambda: True)
+    assert 1 == opencl.live_blocks
 
 
 def test_a_lent_buffer_may_be_the_last_to_go(pyopencl: Any, opencl: Any) -> None:

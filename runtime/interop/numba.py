@@ -90,7 +90,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
     lender: ClassVar[Lender]
 
     def __init__(self, context: Any) -> None:
-        super().__init__(context=context)
+        super().__init__(context=context)  # pyright: ignore[reportUnknownMemberType] -- a library without types
         self._loans: set[Loan] = set()
 
     def initialize(self) -> None:
@@ -120,7 +120,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         """Give everything back."""
         while self._loans:
             self._loans.pop().give_back()
-        super().reset()
+        super().reset()  # pyright: ignore[reportUnknownMemberType] -- as above
 
     def get_ipc_handle(self, memory: Any) -> Never:
         """Not for memory of an allocator that may hand out parts of larger blocks."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import AllocationError, InvalidArgumentError
 
 from ..allocator import DeviceType
+from ..failures import where_of
 from ..opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError where there is no PyOpenCL
 from ..pointers import no_room
 from .lender import Lender
@@ -114,7 +115,7 @@ def _lent_host(allocator: Any, queue: Any, size: int) -> Any:
         return _tied(cl.Buffer(queue.context, flags, hostbuf=block), give_back)
     except cl.Error as error:
         allocator.release(block)
-        raise no_room(str(allocator), size, error) from error
+        raise no_room(where_of(allocator), size, error) from error
 
 
 _endings: dict[int, Callable[[], None]] = {}
