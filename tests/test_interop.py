@@ -8,6 +8,7 @@ import importlib
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ from syncedmem.runtime.interop.lender import Lender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 SIZE = 1000
 LIBC = "libc.so.6"
@@ -100,6 +100,15 @@ def test_every_module_has_the_same_two_functions(name: str) -> None:
     assert module is importlib.import_module(f"syncedmem.runtime.interop.{name}")
     assert callable(module.from_resource)
     assert callable(module.as_resource)
+
+
+def test_both_doors_list_the_same_modules() -> None:
+    """The front door and the room; and each has its section in the documentation."""
+    assert importlib.import_module("syncedmem.runtime.interop").__all__ == interop.__all__
+    folder = Path(__file__).parents[1]
+    assert set(interop.__all__) <= {path.stem for path in (folder / "runtime" / "interop").glob("*.py")}
+    page = (folder / "docs" / "interop.md").read_text(encoding="utf-8")
+    assert [] == [name for name in interop.__all__ if f"\n| `{name}` |" not in page]
 
 
 def test_an_unknown_library_is_an_attribute_error() -> None:
@@ -531,23 +540,43 @@ def test_torch_gets_nothing_on_another_device(monkeypatch: pytest.MonkeyPatch) -
     assert ours.allocate(SIZE, 1, None) is None
 
 
+def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its address, as CUDA knows it."""
+    try:
+        cuda: Any = importlib.import_module("syncedmem.runtime.cuda")
+    except NoDeviceError as error:
+        pytest.skip(str(error))
+    waited: list[int] = []
+    runtime = SimpleNamespace(streamSynchronize=waited.append)
+    monkeypatch.setattr(cuda, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    monkeypatch.setattr(CPUDeviceAllocator, "device_type", DeviceType.CUDA)
+    monkeypatch.setattr(Lender, "_start", staticmethod(address_of))
+    cpu = CPUDeviceAllocator()
+    ours = interop.torch.as_resource(cpu)
+    for stream in (0x70, None):
+        ours.deallocate(ours.allocate(SIZE, 0, stream), SIZE, 0, stream)
+
+    assert ([0x70, 0], 0) == (waited, cpu.live_blocks)
+
+
 def test_a_round_trip_through_c_is_the_same_memory(cpu: CPUDeviceAllocator, tmp_path: Path) -> None:
     """Ours as theirs, and theirs as ours again."""
-    for module, source in (
-        (interop.malloc, "void *alloc(unsigned long n) { return a(n); } void free(void *p) { d(p); }"),
-    ):
-        functions = module.as_resource(cpu)
-        declared = "void *(*a)(unsigned long); void (*d)(void *);"
-        library = ctypes.CDLL(compiled(tmp_path, declared + source))
-        for name, address in zip("ad", functions.addresses, strict=True):
-            ctypes.c_void_p.in_dll(library, name).value = address
-        again = module.from_resource(library, "alloc")
-        block: Any = again.allocate(SIZE)
-        block[:] = 7
-        assert 1 == cpu.live_blocks
-        again.release(block)
-        del block
-        assert 0 == cpu.live_blocks
+    source = """
+void *(*a)(unsigned long); void (*d)(void *);
+void *alloc(unsigned long size) { return a(size); }
+void dealloc(void *ptr) { d(ptr); }
+"""
+    library = ctypes.CDLL(compiled(tmp_path, source))
+    for name, address in zip("ad", interop.malloc.as_resource(cpu).addresses, strict=True):
+        ctypes.c_void_p.in_dll(library, name).value = address
+    again = interop.malloc.from_resource(library, "alloc", "dealloc")
+    block: Any = again.allocate(SIZE)
+    block[:] = 7
+    assert 1 == cpu.live_blocks
+    again.release(block)
+    del block
+
+    assert 0 == cpu.live_blocks
 
 
 def test_threads_share_the_functions_of_c(cpu: CPUDeviceAllocator) -> None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .foreign import Source, allocator_over
@@ -76,8 +77,8 @@ def as_resource(allocator: object) -> CFunctions:
     Returns
     -------
     CFunctions
-        No room, and another device than the allocator's, is a null pointer.  Work on the stream must be over before
-        memory is given back.  What is wrong with a block that is given back is printed.
+        No room, and another device than the allocator's, is a null pointer.  For device memory the stream is waited
+        for before a block is given back; what is wrong with the block is printed.
 
     Raises
     ------
@@ -91,7 +92,14 @@ def as_resource(allocator: object) -> CFunctions:
             return 0
         return lender.allocate(size)
 
-    def deallocate(address: int | None, size: int, _device: int, _stream: int | None) -> None:
-        lender.give_back(address or 0, size)
+    def deallocate(address: int | None, size: int, _device: int, stream: int | None) -> None:
+        lender.give_back(address or 0, size, partial(_wait_for, stream or 0))
 
     return CFunctions(ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate))
+
+
+def _wait_for(stream: int) -> None:
+    """Wait for a stream, by its address; it is asked for device memory, so CuPy is there."""
+    from ..cuda import cupy  # noqa: PLC0415 -- for device memory only
+
+    cupy.cuda.runtime.streamSynchronize(stream)
