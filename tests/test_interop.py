@@ -185,6 +185,26 @@ def test_what_an_allocator_leaves_goes_back_with_it(heap: Heap) -> None:
     assert [address] == heap.returned
 
 
+def test_nothing_goes_back_when_the_process_ends() -> None:
+    """Arrays are still looked at then, and libraries may be gone: neither theirs nor ours is given back."""
+    program = """
+import ctypes
+from syncedmem.runtime import CPUDeviceAllocator
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.interop.lender import Lender
+class Noisy(CPUDeviceAllocator):
+    def release(self, ptr):
+        print("released")
+memory = ctypes.create_string_buffer(1000)
+foreign = ForeignHostAllocator(Source("a heap", lambda size: (ctypes.addressof(memory), lambda: print("given back"))))
+block, loan = foreign.allocate(1000), Lender(Noisy()).loan(1000)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object((block, loan)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_zero_bytes_are_not_asked_for(foreign: ForeignHostAllocator, heap: Heap) -> None:
     assert foreign.allocate(0) is None
     foreign.release(None)
@@ -482,6 +502,7 @@ def test_the_functions_for_torch_get_size_device_and_stream(tmp_path: Path) -> N
     theirs = interop.torch.from_resource(library, "my_alloc", "my_free", device=None, stream=0x70)
     block: Any = theirs.allocate(SIZE)
     block[:] = 7
+    assert f"my_alloc() of {tmp_path / 'lib.so'}" == theirs.name
     assert [SIZE, 0, 0x70, 1] == [*calls]
     theirs.release(block)
     del block

@@ -672,6 +672,20 @@ def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, 
         pyopencl.as_resource(cpu)
 
 
+def test_opencl_is_done_with_host_memory_before_it_is_given_back(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
+    """OpenCL keeps its handle while a kernel runs, and not the memory behind it."""
+    seen: list[int] = []
+
+    class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
+        def finish(self) -> None:
+            seen.append(cpu.live_blocks)
+            super().finish()
+
+    buffer = pyopencl.as_resource(cpu, Queue(opencl.context))(SIZE)
+    del buffer
+    assert ([1], 0) == (seen, cpu.live_blocks)
+
+
 def test_a_buffer_that_opencl_refuses_is_given_back(
     pyopencl: Any, opencl: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch
 ) -> None:

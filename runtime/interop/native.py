@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Library = str | PathLike[str] | ctypes.CDLL
 
-__all__ = ["CFunctions", "foreign_function", "or_null", "shared_library"]
+__all__ = ["CFunctions", "foreign_function", "keep_for_ever", "name_of", "or_null", "shared_library"]
 
 
 def shared_library(library: Library) -> ctypes.CDLL:
@@ -50,7 +50,12 @@ def foreign_function(library: ctypes.CDLL, name: str, result: Any, *arguments: A
     try:
         return ctypes.CFUNCTYPE(result, *arguments)((name, library))
     except (AttributeError, TypeError):
-        raise InvalidArgumentError("function", name, f"a function of {library._name}") from None  # noqa: SLF001 -- it has no other name
+        raise InvalidArgumentError("function", name, f"a function of {name_of(library)}") from None
+
+
+def name_of(library: ctypes.CDLL) -> str:
+    """What a library was loaded as."""
+    return str(library._name)  # noqa: SLF001 -- it has no other name
 
 
 class CFunctions:

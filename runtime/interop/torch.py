@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .foreign import Source, allocator_over
 from .lender import Lender
-from .native import CFunctions, foreign_function, or_null, shared_library
+from .native import CFunctions, foreign_function, name_of, or_null, shared_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def from_resource(
         address = take_from(size, ordinal, stream)
         return address, lambda: give_to(address, size, ordinal, stream)
 
-    return allocator_over(Source(f"{allocate}() of {library}", take), device)
+    return allocator_over(Source(f"{allocate}() of {name_of(loaded)}", take), device)
 
 
 def as_resource(allocator: object) -> CFunctions:
