@@ -388,11 +388,16 @@ def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
     plain: Any = numba.as_resource(cpu)(context=None)
 
     class Counting:
+        """As Numba's own manager: it keeps the pointers, and hands out owners that only know them."""
+
+        def __init__(self) -> None:
+            self.pointers: list[Any] = []
+
         def memalloc(self, size: int) -> Any:
             loan = numba.as_resource(cpu).lender.loan(size)
             pointer = numba.bindings.CUdeviceptr(loan.ptr)
-            self.pointer = driver.AutoFreePointer(None, pointer, size, finalizer=loan.give_back)
-            return self.pointer.own()
+            self.pointers.append(driver.AutoFreePointer(None, pointer, size, finalizer=loan.give_back))
+            return self.pointers[-1].own()
 
     for manager in (plain, Counting()):
         check_allocator(numba.from_resource(manager, device=None), cpu)
@@ -679,7 +684,7 @@ def test_opencl_is_done_with_host_memory_before_it_is_given_back(pyopencl: Any, 
     class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
         def finish(self) -> None:
             seen.append(cpu.live_blocks)
-            super().finish()
+            super().finish()  # pyright: ignore[reportUnknownMemberType] -- as above
 
     buffer = pyopencl.as_resource(cpu, Queue(opencl.context))(SIZE)
     del buffer
