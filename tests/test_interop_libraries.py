@@ -23,6 +23,7 @@ from syncedmem.model import (
     WrongDeviceError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
+from syncedmem.runtime.interop.lender import Lender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,6 +168,24 @@ def test_what_rmm_gives_back_wrongly_is_printed_and_kept(
     resource.deallocate(address, SIZE)
 
     assert 0 == cpu.live_blocks
+
+
+def test_device_memory_of_rmm_waits_for_its_stream(rmm: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our side of it, without a GPU."""
+    waits: list[int] = []
+    stream = SimpleNamespace(synchronize=lambda: waits.append(cpu.live_blocks))
+
+    def made(*functions: Any) -> Any:
+        return functions
+
+    monkeypatch.setattr(rmm, "mr", SimpleNamespace(CallbackMemoryResource=made))
+    for kind in (DeviceType.CPU, DeviceType.CUDA):
+        monkeypatch.setattr(Limited, "device_type", kind)
+        monkeypatch.setattr(Lender, "_start", staticmethod(address_of))
+        allocate, deallocate = rmm.as_resource(cpu)
+        deallocate(allocate(SIZE, stream), SIZE, stream)
+
+    assert ([1], 0) == (waits, cpu.live_blocks)
 
 
 def test_an_rmm_resource_is_our_allocator(rmm: Any, mr: Any, cpu: Limited) -> None:

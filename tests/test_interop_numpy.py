@@ -296,3 +296,14 @@ def test_a_round_trip_through_a_handler_is_the_same_memory(memory: Tracking) -> 
     assert (1, 0xCD) == (memory.live_blocks, block[-1])
     del block
     assert 0 == memory.live_blocks
+
+
+def test_a_block_keeps_the_handler_that_it_goes_back_to(memory: Tracking) -> None:
+    """Also when the allocator is gone."""
+    handler = handlers.as_resource(memory)
+    before = sys.getrefcount(handler)
+    block: Any = handlers.from_resource(handler).allocate(SIZE)
+    assert before < sys.getrefcount(handler)
+    del block
+
+    assert before == sys.getrefcount(handler)
