@@ -27,8 +27,15 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.adaptors import (
+    GuardingAllocator,
+    StatisticsAllocator,
+    ThreadSafeAllocator,
+    TrackingAllocator,
+)
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source, allocator_over
 from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.pool import PoolAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -329,6 +336,25 @@ def test_an_allocator_that_is_aligned_already_is_asked_once_for_what_is_needed(c
 
     assert SIZE == len(lender.lent(address))
     lender.deallocate(address)
+
+
+@pytest.mark.parametrize(
+    "adaptor", [GuardingAllocator, PoolAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator]
+)
+def test_adaptors_go_between_their_memory_and_ours(adaptor: Any, heap: Heap, foreign: ForeignHostAllocator) -> None:
+    """Foreign memory below, an adaptor of ours over it, and all of it lent again."""
+    stack = adaptor(foreign)
+    lender = Lender(stack, alignment=256)
+    address = lender.allocate(SIZE)
+    ctypes.memset(address, 7, SIZE)
+    assert (0, True) == (address % 256, (lender.lent(address) == 7).all())
+    lender.deallocate(address, SIZE)
+    if hasattr(stack, "close"):
+        stack.close()
+    del lender, stack
+    gc.collect()
+
+    assert (0, {}) == (foreign.live_blocks, heap.blocks)
 
 
 def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:
