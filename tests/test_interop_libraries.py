@@ -23,6 +23,7 @@ from syncedmem.model import (
     WrongDeviceError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
+from syncedmem.runtime.adaptors import GuardingAllocator
 from syncedmem.runtime.interop.lender import Lender
 
 if TYPE_CHECKING:
@@ -676,6 +677,22 @@ def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: L
         del part
         gc.collect()
         assert (0, None) == (ours.live_blocks, theirs(0))
+
+
+def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, opencl: Any) -> None:
+    """A guard's red zones lie around the block, and stay as they are."""
+    import pyopencl.array as cla
+
+    guarded = GuardingAllocator(opencl)
+    array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=pyopencl.as_resource(guarded))
+    array.fill(7)
+    assert [7] * SIZE == array.get().tolist()
+    del array
+    gc.collect()
+    guarded.check()  # looks at the zones
+    guarded.clear()
+
+    assert 0 == opencl.live_blocks
 
 
 def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, cpu: Limited) -> None:

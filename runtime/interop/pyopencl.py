@@ -86,36 +86,50 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
         If `allocator` is of another kind, or `queue` is missing.
     """
     if getattr(allocator, "device_type", None) is DeviceType.OPENCL:
-        return lambda size: _lent_buffer(allocator, size)
+        return _lending(allocator, _handle, _nothing)
     lender = Lender(allocator, host_only=True)
     if not isinstance(queue, cl.CommandQueue):
         raise InvalidArgumentError("queue", queue, "a pyopencl.CommandQueue, for host memory")
-    return lambda size: _lent_host(lender.allocator, queue, size)
-
-
-def _lent_buffer(allocator: Any, size: int) -> Any:
-    block = allocator.allocate(size)
-    if block is None:
-        return None
-    # A second handle of the same memory: the first one belongs to the block.
-    return _tied(cl.Buffer.from_int_ptr(block.base_data.int_ptr, retain=True), lambda: allocator.release(block))
-
-
-def _lent_host(allocator: Any, queue: Any, size: int) -> Any:
-    block = allocator.allocate(size)
-    if block is None:
-        return None
-
-    def give_back() -> None:
-        queue.finish()  # OpenCL may still write to it, and keeps the handle and not the memory
-        allocator.release(block)
-
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    try:
-        return _tied(cl.Buffer(queue.context, flags, hostbuf=block), give_back)
-    except cl.Error as error:
-        allocator.release(block)
-        raise no_room(where_of(allocator), size, error) from error
+
+    def over(block: Any) -> Any:
+        return cl.Buffer(queue.context, flags, hostbuf=block)
+
+    # OpenCL may still write when a buffer goes, and keeps its handle and not the memory.
+    return _lending(lender.allocator, over, queue.finish)
+
+
+def _handle(block: Any) -> Any:
+    """A second handle of the memory of an array: the first one belongs to the array."""
+    if block.offset:
+        return block.base_data.get_sub_region(block.offset, block.nbytes)
+    return cl.Buffer.from_int_ptr(block.base_data.int_ptr, retain=True)
+
+
+def _nothing() -> None:
+    """What there is to wait for where OpenCL itself keeps the memory as long as it is used."""
+
+
+def _lending(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
+    """Lend blocks as the buffers that a function makes of them."""
+
+    def allocate(size: int) -> Any:
+        block = allocator.allocate(size)
+        if block is None:
+            return None
+        try:
+            buffer = buffer_of(block)
+        except cl.Error as error:
+            allocator.release(block)
+            raise no_room(where_of(allocator), size, error) from error
+
+        def give_back() -> None:
+            wait()
+            allocator.release(block)
+
+        return _tied(buffer, give_back)
+
+    return allocate
 
 
 _endings: dict[int, Callable[[], None]] = {}
