@@ -50,15 +50,16 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# The one place that decides about runtime/cuda.py: it counts where CuPy finds a GPU, and nowhere else.
+# The one place that decides about the modules for CUDA: they count where CuPy finds a GPU, and nowhere else.
+NEED_GPU := runtime/cuda.py,runtime/interop/foreign_cuda.py
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(PARALLEL) --cov --cov-report= --cov-fail-under=0
 	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
 	    $(BIN)/coverage report; \
 	else \
-	    echo 'No GPU here: runtime/cuda.py is not counted.'; \
-	    $(BIN)/coverage report --omit=runtime/cuda.py; \
+	    echo 'No GPU here, so these are not counted: $(NEED_GPU)'; \
+	    $(BIN)/coverage report --omit=$(NEED_GPU); \
 	fi
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what

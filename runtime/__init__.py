@@ -6,6 +6,7 @@ actions do to real memory, ``flight`` the copies that were queued, and ``failure
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
 ``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
+``interop`` adapts the allocators of other libraries.
 
 CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """

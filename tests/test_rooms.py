@@ -69,9 +69,25 @@ def everything() -> dict[str, str]:
     return front_door | modules_below(*ROOMS)
 
 
-@pytest.mark.parametrize(("target", "owner"), [("cupy", "runtime/cuda.py"), ("pyopencl", "runtime/opencl.py")])
-def test_each_device_library_is_imported_by_one_module(target: str, owner: str) -> None:
-    assert importers(target, everything()) == {owner}
+@pytest.mark.parametrize(
+    ("target", "owners"),
+    [
+        ("cupy", {"runtime/cuda.py"}),
+        ("pyopencl", {"runtime/opencl.py"}),
+        ("rmm", {"runtime/interop/rmm.py"}),
+        ("numba", {"runtime/interop/numba.py"}),
+        ("cuda", {"runtime/interop/cuda_core.py", "runtime/interop/numba.py"}),
+        ("warp", {"runtime/interop/warp.py"}),
+        ("torch", set[str]()),
+    ],
+)
+def test_each_optional_library_is_imported_by_its_own_module(target: str, owners: set[str]) -> None:
+    assert importers(target, everything()) == owners
+
+
+def test_nothing_needs_the_adapters_but_the_front_door() -> None:
+    inside = {path for path in everything() if path.startswith("runtime/interop/")}
+    assert importers("syncedmem.runtime.interop", everything()) - inside == {"interop.py"}
 
 
 @pytest.mark.parametrize(("room", "forbidden"), [(room, name) for room, names in ROOMS.items() for name in names])

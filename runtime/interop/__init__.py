@@ -1,0 +1,26 @@
+"""Other people's memory as ours, and ours as theirs: one module for each way of handing out memory.
+
+Every module here has the same two functions.  ``from_resource(theirs)`` makes a `DeviceAllocator` of whatever that
+library calls a source of memory; ``as_resource(allocator)`` makes such a source of a `DeviceAllocator`.
+
+A module is imported when its name is used, and its library with it.  Where the library is not installed, that raises
+`NoDeviceError`, which says how to install it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from . import cuda_core, cupy, malloc, numba, numpy, pyopencl, rmm, torch, warp
+
+__all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f".{name}", __name__)

@@ -1,0 +1,108 @@
+"""NVIDIA's cuda.core: ``cuda.core.MemoryResource``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .foreign import Source, allocator_over, check_calls
+from .lender import Lender
+from .packages import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+
+__all__ = ["LentResource", "as_resource", "from_resource"]
+
+try:
+    core: Any = importlib.import_module("cuda.core")
+except ImportError as error:
+    raise missing("cuda.core", "cuda-core", error) from error
+
+
+def from_resource(theirs: Any, *, stream: Any = None) -> DeviceAllocator:
+    """An allocator of ours whose memory comes from a resource of cuda.core.
+
+    Where the memory is, the resource says itself; what host and device can both read is host memory.
+
+    Parameters
+    ----------
+    theirs : cuda.core.MemoryResource
+    stream : cuda.core.Stream or None
+        Where memory is taken and given back.  Resources of device memory need one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `theirs` is no resource.
+    NoDeviceError
+        If its device cannot be reached from here.
+    """
+    check_calls("theirs", theirs, ("allocate", "deallocate"), "a memory resource of cuda.core")
+
+    def take(size: int) -> tuple[int, Callable[[], object]]:
+        buffer = theirs.allocate(size, stream=stream)
+        return int(buffer.handle), lambda: buffer.close(stream)
+
+    device = None if theirs.is_host_accessible else int(theirs.device_id)
+    return allocator_over(Source(f"cuda.core's {type(theirs).__name__}", take), device)
+
+
+def as_resource(allocator: object) -> LentResource:
+    """A resource of cuda.core whose memory comes from an allocator of ours.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of host or CUDA memory.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` has no memory with addresses.
+    """
+    return LentResource(Lender(allocator))
+
+
+class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library without types
+    """Memory of an allocator of ours, for cuda.core; made by `as_resource`."""
+
+    def __init__(self, lender: Lender) -> None:
+        self._lender = lender
+
+    def allocate(self, size: int, *, stream: Any) -> Any:
+        """A buffer, which gives its memory back when it is closed or goes.
+
+        Raises
+        ------
+        AllocationError
+            If there is no room.
+        """
+        order = {"stream": stream} if self._lender.on_device else {}
+        return core.Buffer.from_handle(self._lender.allocate(size), size, mr=self, **order)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
+        """Wait for the stream and give the memory back; what is wrong with it is printed."""
+        self._lender.give_back(int(ptr), size, None if stream is None else stream.sync)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """Whether a kernel can read it."""
+        return self._lender.on_device
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """Whether the host can read it."""
+        return not self._lender.on_device
+
+    @property
+    def is_managed(self) -> bool:
+        """False: it does not move by itself."""
+        return False
+
+    @property
+    def device_id(self) -> int:
+        """The CUDA device, or -1."""
+        return self._lender.ordinal if self._lender.on_device else -1

@@ -1,0 +1,210 @@
+"""Theirs from ours: memory of an allocator of ours for libraries that know addresses."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError
+
+from ..allocator import DeviceType
+from ..failures import where_of
+from ..pointers import Pointer, check_byte_size
+from .unraisable import print_unraisable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+
+__all__ = ["Lender", "Loan"]
+
+_CALLS = ("allocate", "release", "memcpy", "memset_zero")
+
+
+class Lender:
+    """Memory of an allocator, by address.
+
+    Any number of threads may borrow and give back, as far as the allocator allows it.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of host or CUDA memory; other memory has no addresses.
+    alignment : int
+        Every address is a multiple of it.  Where the allocator's own address is not, more bytes are taken.
+    host_only : bool
+        Refuse CUDA memory too.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` is something else.
+    """
+
+    def __init__(self, allocator: object, *, alignment: int = 1, host_only: bool = False) -> None:
+        kind = getattr(allocator, "device_type", None)
+        complete = not isinstance(allocator, type) and all(hasattr(allocator, call) for call in _CALLS)
+        if not complete or kind not in ((DeviceType.CPU,) if host_only else (DeviceType.CPU, DeviceType.CUDA)):
+            where = "the host" if host_only else "the host or on CUDA"
+            raise InvalidArgumentError("allocator", allocator, f"an allocator of memory with addresses, on {where}")
+        self.allocator = cast("DeviceAllocator", allocator)
+        self.on_device = kind is DeviceType.CUDA
+        self._alignment = alignment
+        self._blocks: dict[int, _Block] = {}
+        # Kept here, because at the end of the process this module may be empty already.
+        self._is_over = sys.is_finalizing
+
+    @property
+    def ordinal(self) -> int:
+        """Which device the memory is on."""
+        return self.allocator.ordinal
+
+    def __len__(self) -> int:
+        """How many blocks are lent."""
+        return len(self._blocks)
+
+    def allocate(self, byte_size: int) -> int:
+        """Lend memory.
+
+        Returns
+        -------
+        int
+            The address; 0 for zero bytes.
+
+        Raises
+        ------
+        AllocationError, InvalidSizeError, InvalidArgumentError
+            As from `DeviceAllocator.allocate`.
+        """
+        size = check_byte_size(byte_size, limit=sys.maxsize - self._alignment)
+        if size == 0:
+            return 0
+        block = self.allocator.allocate(size)
+        if gap := -self._start(block) % self._alignment:
+            self.allocator.release(block)
+            block = self.allocator.allocate(size + self._alignment - 1)
+            gap = -self._start(block) % self._alignment
+        address = self._start(block) + gap
+        self._blocks[address] = _Block(block, gap, size)
+        return address
+
+    def _start(self, block: Pointer) -> int:
+        return int(block.data.ptr if self.on_device else block.__array_interface__["data"][0])
+
+    def loan(self, byte_size: int) -> Loan:
+        """Lend memory to whoever keeps an object.
+
+        Raises
+        ------
+        AllocationError, InvalidSizeError, InvalidArgumentError
+            As from `allocate`.
+        """
+        return Loan(self, self.allocate(byte_size), byte_size)
+
+    def lent(self, address: int) -> Pointer:
+        """The array of exactly the bytes that are lent at an address.
+
+        Raises
+        ------
+        InvalidPointerError
+            If there are none: foreign, or given back already.
+        """
+        block, gap, size = self._found(address)
+        return block if size == len(block) else block[gap : gap + size]
+
+    def _found(self, address: int) -> _Block:
+        try:
+            return self._blocks[address]
+        except KeyError:
+            raise self._unknown(address) from None
+
+    def deallocate(self, address: int, byte_size: int | None = None) -> None:
+        """Take memory back.
+
+        Parameters
+        ----------
+        address : int
+            What `allocate` returned; 0 is ignored.
+        byte_size : int or None
+            How much it was, where the library says so.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not lent, or was of another size; it stays as it is.  Also what the allocator's ``release``
+            raises.
+        """
+        if address == 0:
+            return
+        block, _, size = self._found(address)
+        if byte_size not in (None, size):
+            raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
+        # In one step, so that of two threads that give the same block back only one does; and first, because the
+        # address may be handed out again before release() returns.
+        lent = self._blocks.pop(address, None)
+        if lent is None:
+            raise self._unknown(address)
+        try:
+            self.allocator.release(block)
+        except BaseException:
+            self._blocks[address] = lent
+            raise
+
+    def give_back(self, address: int, byte_size: int | None = None, wait: Callable[[], object] | None = None) -> None:
+        """`deallocate` for callers that can stand no exception: Python prints it, as it does a finaliser's.
+
+        At the end of the process nothing happens: the memory goes with the process.
+
+        Parameters
+        ----------
+        address : int
+        byte_size : int or None
+            As for `deallocate`.
+        wait : callable or None
+            Waits for work that may still use the memory.  It is called for device memory.
+        """
+        if self._is_over():
+            return
+        try:
+            if wait is not None and self.on_device and address:
+                wait()
+            self.deallocate(address, byte_size)
+        except BaseException as error:  # noqa: BLE001 -- the caller is C, which an exception confuses or ends
+            print_unraisable(error)
+
+    def _unknown(self, address: int) -> InvalidPointerError:
+        return InvalidPointerError(where_of(self.allocator), hex(address), "no block is lent at this address")
+
+
+class _Block(NamedTuple):
+    """What is lent at an address: so many bytes of an array, after a gap."""
+
+    array: Pointer
+    gap: int
+    size: int
+
+
+class Loan:
+    """A block of an allocator's memory, given back when this object goes.
+
+    Attributes
+    ----------
+    ptr : int
+        Its address.
+    size : int
+        In bytes.
+    """
+
+    __slots__ = ("__weakref__", "_finaliser", "ptr", "size")
+
+    def __init__(self, lender: Lender, address: int, byte_size: int) -> None:
+        self.ptr = address
+        self.size = byte_size
+        self._finaliser = weakref.finalize(self, lender.give_back, address)
+        self._finaliser.atexit = False
+
+    def give_back(self) -> None:
+        """Give it back now; twice is harmless."""
+        self._finaliser()

@@ -1,0 +1,85 @@
+"""Plain C: ``void *alloc(size_t size)`` and ``void free(void *ptr)`` of a shared library, such as libc's."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from .foreign import Source, allocator_over
+from .lender import Lender
+from .native import CFunctions, foreign_function, name_of, or_null, shared_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+    from .native import Library
+
+__all__ = ["as_resource", "from_resource"]
+
+_ALLOCATE = (ctypes.c_void_p, ctypes.c_size_t)
+_DEALLOCATE = (None, ctypes.c_void_p)
+
+
+def from_resource(
+    library: Library, allocate: str = "malloc", deallocate: str = "free", *, device: int | None = None
+) -> DeviceAllocator:
+    """An allocator of ours whose memory comes from two C functions.
+
+    Parameters
+    ----------
+    library : str, path or ctypes.CDLL
+        ``"libc.so.6"``, for one.
+    allocate, deallocate : str
+        The names of its two functions.
+    device : int or None
+        The CUDA device of the memory; None for memory that the host can read.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the library cannot be loaded, or lacks a function.
+    NoDeviceError
+        If there is no such device here.
+    """
+    loaded = shared_library(library)
+    take_from, give_to = (
+        foreign_function(loaded, allocate, *_ALLOCATE),
+        foreign_function(loaded, deallocate, *_DEALLOCATE),
+    )
+
+    def take(size: int) -> tuple[int, Callable[[], object]]:
+        address = take_from(size)
+        return address, lambda: give_to(address)
+
+    return allocator_over(Source(f"{allocate}() of {name_of(loaded)}", take), device)
+
+
+def as_resource(allocator: object) -> CFunctions:
+    """Two C functions whose memory comes from an allocator of ours.
+
+    They stay until the process ends, and the allocator with them.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of host or CUDA memory.
+
+    Returns
+    -------
+    CFunctions
+        No room is a null pointer, and so are zero bytes.  What is wrong with a block that is given back is printed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` has no memory with addresses.
+    """
+    lender = Lender(allocator, alignment=16)  # of the widest type of C, as malloc() must
+
+    def deallocate(address: int | None) -> None:
+        lender.give_back(address or 0)
+
+    return CFunctions(
+        ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(lender.allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate)
+    )

@@ -1,0 +1,151 @@
+"""Numba: external memory managers, the classes for ``numba.cuda.set_memory_manager``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, ClassVar, Never
+
+from syncedmem.model import NoDeviceError, WrongDeviceError
+
+from .foreign import Source, allocator_over, check_calls
+from .lender import Lender
+from .packages import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+    from .lender import Loan
+
+__all__ = ["LentManager", "as_resource", "from_resource"]
+
+try:
+    cuda: Any = importlib.import_module("numba.cuda")
+    bindings: Any = importlib.import_module("cuda.bindings.driver")
+except ImportError as error:
+    raise missing("Numba for CUDA", "numba", error) from error
+
+if not hasattr(cuda, "HostOnlyCUDAMemoryManager"):
+    raise NoDeviceError("Numba's simulator has no memory managers: unset NUMBA_ENABLE_CUDASIM")
+
+
+def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
+    """An allocator of ours whose memory comes from a memory manager of Numba.
+
+    Parameters
+    ----------
+    theirs : numba.cuda.BaseCUDAMemoryManager
+        A manager with a context, such as ``numba.cuda.current_context().memory_manager``.
+    device : int or None
+        The CUDA device of that context; None if the host can read what ``memalloc`` hands out.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `theirs` is no manager.
+    NoDeviceError
+        If there is no such device here.
+    """
+    check_calls("theirs", theirs, ("memalloc",), "a memory manager of Numba, with a context")
+
+    def take(size: int) -> tuple[int, Callable[[], object]]:
+        pointer = theirs.memalloc(size)
+        if isinstance(pointer, cuda.MemoryPointer):
+            return int(pointer.device_pointer), pointer.free
+        # One that counts its owners, and goes with the last.
+        pointers = [pointer]
+        return int(pointer.device_pointer), pointers.clear
+
+    return allocator_over(Source(f"Numba's {type(theirs).__name__}", take), device)
+
+
+def as_resource(allocator: object) -> type[LentManager]:
+    """A memory manager of Numba whose memory comes from an allocator of ours.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of CUDA memory; that of the host is for tests.
+
+    Returns
+    -------
+    class
+        For ``numba.cuda.set_memory_manager``.  Numba makes one object of it for each context; one of another device
+        than the allocator's is refused.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` has no memory with addresses.
+    """
+    return type("LentManager", (LentManager,), {"lender": Lender(allocator)})
+
+
+class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a library without types
+    """Memory of an allocator of ours, for Numba; `as_resource` makes the classes that have a lender.
+
+    Pinned and mapped host memory is Numba's own.  What Numba gives back while it defers clean-ups is given back later.
+    """
+
+    lender: ClassVar[Lender]
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context=context)  # pyright: ignore[reportUnknownMemberType] -- a library without types
+        self._loans: set[Loan] = set()
+
+    def initialize(self) -> None:
+        """Refuse a context of another device.
+
+        Raises
+        ------
+        WrongDeviceError
+        """
+        if self.lender.on_device and self.context.device.id != self.lender.ordinal:
+            raise WrongDeviceError("initialize", self.lender.ordinal, self.context.device.id)
+
+    def memalloc(self, size: int) -> Any:
+        """A ``numba.cuda.MemoryPointer``, which gives its memory back when it goes.
+
+        Raises
+        ------
+        AllocationError
+            If there is no room.
+        """
+        loan = self.lender.loan(size)
+        self._loans.add(loan)
+        finalizer = _finalizer(loan, self._loans, self.deallocations)
+        return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(loan.ptr), size, finalizer=finalizer)
+
+    def reset(self) -> None:
+        """Give everything back."""
+        while self._loans:
+            self._loans.pop().give_back()
+        super().reset()  # pyright: ignore[reportUnknownMemberType] -- as above
+
+    def get_ipc_handle(self, memory: Any) -> Never:
+        """Not for memory of an allocator that may hand out parts of larger blocks."""
+        raise NotImplementedError("memory of a syncedmem allocator is not shared between processes")
+
+    def get_memory_info(self) -> Never:
+        """Not known: there is no such question to an allocator."""
+        raise NotImplementedError("a syncedmem allocator does not say how much memory is free")
+
+    @property
+    def interface_version(self) -> int:
+        """The version of Numba's interface."""
+        return 1
+
+
+def _finalizer(loan: Loan, loans: set[Loan], deallocations: Any) -> Callable[[], None]:
+    """What Numba calls once when a pointer goes; after a reset() there is nothing left to do."""
+
+    def finalizer() -> None:
+        if loan not in loans:
+            return
+        loans.remove(loan)
+        if deallocations.is_disabled:
+            deallocations.add_item(type(loan).give_back, loan, loan.size)
+        else:
+            loan.give_back()
+
+    return finalizer

@@ -1,0 +1,12 @@
+"""What is said where a library is not installed."""
+
+from __future__ import annotations
+
+from syncedmem.model import NoDeviceError
+
+__all__ = ["missing"]
+
+
+def missing(library: str, extra: str, error: ImportError) -> NoDeviceError:
+    """The error for a library that is not there, with how to install it."""
+    return NoDeviceError(f"{library} is needed here: pip install 'syncedmem[{extra}]' ({error})")

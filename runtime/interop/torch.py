@@ -1,0 +1,105 @@
+"""PyTorch's pluggable allocators: two C functions of a shared library.  PyTorch itself is not needed.
+
+.. code-block:: c
+
+    void *alloc(ssize_t size, int device, cudaStream_t stream);
+    void free(void *ptr, ssize_t size, int device, cudaStream_t stream);
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .foreign import Source, allocator_over
+from .lender import Lender
+from .native import CFunctions, foreign_function, name_of, or_null, shared_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+    from .native import Library
+
+__all__ = ["as_resource", "from_resource"]
+
+_ALLOCATE = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+_DEALLOCATE = (None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+
+
+def from_resource(
+    library: Library, allocate: str = "alloc", deallocate: str = "free", *, device: int | None = 0, stream: int = 0
+) -> DeviceAllocator:
+    """An allocator of ours whose memory comes from a library made for PyTorch.
+
+    Parameters
+    ----------
+    library : str, path or ctypes.CDLL
+    allocate, deallocate : str
+        The names of its two functions.
+    device : int or None
+        The CUDA device of the memory.  None for memory that the host can read; the functions are told device 0 then.
+    stream : int
+        The address of the stream where memory is taken and given back; 0 is CUDA's default stream.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the library cannot be loaded, or lacks a function.
+    NoDeviceError
+        If there is no such device here.
+    """
+    loaded = shared_library(library)
+    take_from, give_to = (
+        foreign_function(loaded, allocate, *_ALLOCATE),
+        foreign_function(loaded, deallocate, *_DEALLOCATE),
+    )
+    ordinal = 0 if device is None else device
+
+    def take(size: int) -> tuple[int, Callable[[], object]]:
+        address = take_from(size, ordinal, stream)
+        return address, lambda: give_to(address, size, ordinal, stream)
+
+    return allocator_over(Source(f"{allocate}() of {name_of(loaded)}", take), device)
+
+
+def as_resource(allocator: object) -> CFunctions:
+    """Two functions with PyTorch's signatures whose memory comes from an allocator of ours.
+
+    They stay until the process ends, and the allocator with them.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of CUDA memory, or of the host's where only the host looks at it.
+
+    Returns
+    -------
+    CFunctions
+        No room, and another device than the allocator's, is a null pointer.  For device memory the stream is waited
+        for before a block is given back; what is wrong with the block is printed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` has no memory with addresses.
+    """
+    lender = Lender(allocator)
+
+    def allocate(size: int, device: int, _stream: int | None) -> int:
+        if lender.on_device and device != lender.ordinal:
+            return 0
+        return lender.allocate(size)
+
+    def deallocate(address: int | None, size: int, _device: int, stream: int | None) -> None:
+        lender.give_back(address or 0, size, partial(_wait_for, stream or 0))
+
+    return CFunctions(ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate))
+
+
+def _wait_for(stream: int) -> None:
+    """Wait for a stream, by its address; it is asked for device memory, so CuPy is there."""
+    from ..cuda import cupy  # noqa: PLC0415 -- for device memory only
+
+    cupy.cuda.runtime.streamSynchronize(stream)

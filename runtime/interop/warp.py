@@ -1,0 +1,96 @@
+"""NVIDIA Warp: ``warp.Allocator``, which is anything with ``allocate(size)`` and ``deallocate(address, size)``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .foreign import Source, allocator_over, check_calls
+from .lender import Lender
+from .packages import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..allocator import DeviceAllocator
+
+__all__ = ["LentAllocator", "as_resource", "from_resource"]
+
+try:
+    wp: Any = importlib.import_module("warp")
+except ImportError as error:
+    raise missing("Warp", "warp", error) from error
+
+_READABLE = (wp.MemoryKind.HOST, wp.MemoryKind.PINNED, wp.MemoryKind.CUDA_MANAGED)
+
+
+def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
+    """An allocator of ours whose memory comes from an allocator of Warp.
+
+    Parameters
+    ----------
+    theirs : warp.Allocator
+        If its ``memory_kind`` is one that the host can read, the memory is host memory, whatever `device` says.
+    device : int or None
+        The CUDA device of the memory, or None for host memory.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `theirs` is no allocator.
+    NoDeviceError
+        If there is no such device here.
+    """
+    check_calls("theirs", theirs, ("allocate", "deallocate"), "an allocator of Warp")
+
+    def take(size: int) -> tuple[int, Callable[[], object]]:
+        address = theirs.allocate(size)
+        return address, lambda: theirs.deallocate(address, size)
+
+    readable = getattr(theirs, "memory_kind", None) in _READABLE
+    # Warp has no error of its own for a full device.
+    source = Source(f"Warp's {type(theirs).__name__}", take, (MemoryError, RuntimeError))
+    return allocator_over(source, None if readable else device)
+
+
+def as_resource(allocator: object) -> LentAllocator:
+    """An allocator of Warp whose memory comes from an allocator of ours, for ``warp.set_device_allocator``.
+
+    Parameters
+    ----------
+    allocator : DeviceAllocator
+        Of host or CUDA memory.  Warp sets allocators for CUDA devices only.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `allocator` has no memory with addresses.
+    """
+    return LentAllocator(Lender(allocator))
+
+
+class LentAllocator:
+    """Memory of an allocator of ours, for Warp; made by `as_resource`.
+
+    Attributes
+    ----------
+    memory_kind : warp.MemoryKind
+    """
+
+    def __init__(self, lender: Lender) -> None:
+        self._lender = lender
+        self.memory_kind = wp.MemoryKind.CUDA_DEVICE if lender.on_device else wp.MemoryKind.HOST
+
+    def allocate(self, size_in_bytes: int) -> int:
+        """The address of new memory.
+
+        Raises
+        ------
+        AllocationError
+            If there is no room.
+        """
+        return self._lender.allocate(size_in_bytes)
+
+    def deallocate(self, ptr: int, size_in_bytes: int) -> None:
+        """Give memory back; Warp calls this from finalisers, so what is wrong with it is printed."""
+        self._lender.give_back(ptr, size_in_bytes)

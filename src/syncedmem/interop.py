@@ -1,0 +1,19 @@
+"""Allocators of other libraries as ours, and ours as theirs: ``from syncedmem.interop import rmm``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syncedmem.runtime import interop
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from syncedmem.runtime.interop import cuda_core, cupy, malloc, numba, numpy, pyopencl, rmm, torch, warp
+
+__all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    module: ModuleType = getattr(interop, name)
+    return module
