@@ -95,10 +95,10 @@ class BufferMismatchError(SyncedMemoryError, ValueError):
 
 
 class ClosedMemoryError(SyncedMemoryError, ValueError):
-    """A call on a memory after ``close()``."""
+    """A call on a memory or a buffer after ``close()``."""
 
-    def __init__(self, call: str, size: int) -> None:
-        super().__init__(f"{call}: this memory of {size} bytes is closed")
+    def __init__(self, call: str, size: int, what: str = "memory") -> None:
+        super().__init__(f"{call}: this {what} of {size} bytes is closed")
         self.call = call
         self.size = size
 
@@ -194,7 +194,7 @@ def shown(value: object) -> str:
 def _text(value: object) -> str:
     anything: Any = value
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
+    if shape is not None and dtype is not None and not isinstance(value, type):
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
     # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
     return repr(anything[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)

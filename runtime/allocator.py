@@ -29,6 +29,7 @@ __all__ = [
     "Pointer",
     "check_allocator",
     "check_byte_size",
+    "check_event",
     "check_kind",
 ]
 
@@ -261,6 +262,17 @@ def check_allocator(argument: str, allocator: object, expected: str) -> None:
     """
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError(argument, allocator, expected)
+
+
+def check_event(event: object, kind: type, where: str) -> None:
+    """Refuse what is no event of a device.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if not isinstance(event, kind):
+        raise InvalidArgumentError("event", event, f"an event of {where}, as its record() returns")
 
 
 def check_kind(kind: object) -> MemcpyKind:

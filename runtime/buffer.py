@@ -210,7 +210,7 @@ class Buffer:
         size = source.byte_size
         if size > self._byte_size:
             raise InvalidSizeError(size, self._byte_size)
-        for argument, buffer in (("source", source), ("this buffer", self)):
+        for argument, buffer in (("source", source), ("destination", self)):
             if buffer.ptr is None and size:
                 raise InvalidArgumentError(argument, buffer, "a buffer with memory")
         with ExitStack() as both:
@@ -304,7 +304,7 @@ class Buffer:
 
     def __enter__(self) -> Self:
         if self._closed:
-            raise ClosedMemoryError("__enter__", self._byte_size)
+            raise ClosedMemoryError("with", self._byte_size, "buffer")
         return self
 
     def __exit__(

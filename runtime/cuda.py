@@ -10,7 +10,7 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
@@ -177,17 +177,21 @@ class CUDADeviceAllocator(DeviceAllocator):
             return cupy.ndarray((size,), cupy.uint8, memptr=array.data)
 
     def overlaps(self, first: Any, second: Any) -> bool:
+        if first is None or second is None:
+            return False
         return bool(
             first.data.ptr < second.data.ptr + second.nbytes and second.data.ptr < first.data.ptr + first.nbytes
         )
 
     def record(self, stream: Any) -> Event:
+        self.check_stream(stream)
         with self.using():
             event = cupy.cuda.Event(block=True, disable_timing=True)
             event.record(stream)
         return cast("Event", event)
 
     def order_after(self, event: Event) -> None:
+        check_event(event, cupy.cuda.Event, self.name)
         with self.using():
             cupy.cuda.get_current_stream().wait_event(event)
 

@@ -231,7 +231,7 @@ class SyncedMemory(Performer):
         self._release()
 
     def __enter__(self) -> Self:
-        self._open("__enter__")
+        self._open("with")
         return self
 
     def __exit__(

@@ -14,7 +14,7 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
@@ -211,7 +211,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return self._array(array.base_data, array.offset, size)
 
     def overlaps(self, first: Any, second: Any) -> bool:
-        if first.base_data is None or second.base_data is None:
+        if first is None or second is None or first.base_data is None or second.base_data is None:
             return False
         (one, start), (other, begin) = _whole(first), _whole(second)
         return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
@@ -220,6 +220,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return partial(_again, type(ptr), vars(ptr))
 
     def record(self, stream: Any) -> Event:
+        self.check_stream(stream)
         event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
         stream.flush()
         return event
@@ -228,6 +229,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return cpu_allocator()
 
     def order_after(self, event: Event) -> None:
+        check_event(event, _QueueEvent, self.name)
         cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from syncedmem.model import AllocationError, InvalidArgumentError
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
-from .simulation import SimulatedStream, Space, checked_ordinal, current_device, using_device
+from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,13 +189,15 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError(str(error)) from None
         return buffer.view(BYTES)[:size]
 
-    def overlaps(self, first: SimulatedArray, second: SimulatedArray) -> bool:
-        return first.shares(second)
+    def overlaps(self, first: SimulatedArray | None, second: SimulatedArray | None) -> bool:
+        return first is not None and second is not None and first.shares(second)
 
     def record(self, stream: SimulatedStream) -> Event:
+        self._space.check_stream(stream)
         return stream.record()
 
     def order_after(self, event: Event) -> None:
+        check_event(event, SimulatedEvent, self.name)
         self._space.default_stream.wait_event(cast("Any", event))
 
     def synchronize(self) -> None:
@@ -250,7 +252,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         if size == 0:
             return None
         try:
-            block = Block(0, size, poisoned=False)
+            block = Block(None, size, poisoned=False)
         except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
             raise no_room(self.name, size, error) from error
         ptr = block.bytes(0, size)

@@ -41,8 +41,8 @@ class Block:
 
     Parameters
     ----------
-    address : int
-        Where it pretends to be; nothing is mapped there.
+    address : int or None
+        Where it pretends to be; nothing is mapped there.  None: where it is.
     size : int
         In bytes.
     poisoned : bool
@@ -55,14 +55,14 @@ class Block:
         Not freed.
     """
 
-    def __init__(self, address: int, size: int, *, poisoned: bool = True) -> None:
-        self.address = address
+    def __init__(self, address: int | None, size: int, *, poisoned: bool = True) -> None:
         self.size = size
         self.live = True
         self._poisoned = poisoned
         self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
         self._bytes.fill(FRESH)
+        self.address: int = self._bytes.ctypes.data if address is None else address
         self._checksum = 0
 
     def bytes(self, offset: int, size: int) -> HostArray:

@@ -109,7 +109,7 @@ def refused(trial: Trial, *calls: Refusable) -> None:
         raised = trial.script.call(call, trial.mode, within=within).raised
         if raised is None:
             raise trial.violation(requirement, "the last call was not refused")
-        require(trial, _called(trial) == called, requirement, "the last call was refused, but not without allocator calls")
+        require(trial, _called(trial) == called, requirement, "the last call was refused, but it called allocators")
         require(trial, _seen(trial) == before, _UNCHANGED, "the last call was refused, and yet it changed something")
         try:
             trial.compare_untouched()

@@ -371,3 +371,25 @@ def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
     with pytest.raises(InvalidArgumentError, match="byte_size must be an integer number of bytes") as caught:
         check_byte_size(Indexed(OSError("no idea")))
     assert isinstance(caught.value.__cause__, OSError)
+
+
+# --- streams and events
+
+
+@pytest.mark.parametrize("name", [device.name for device in devices()])
+@pytest.mark.parametrize("wrong", [None, "stream", 5, object()])
+def test_what_is_no_stream_is_not_recorded_and_no_event_waited_for(name: str, wrong: Any) -> None:
+    """Nor what is of another device, and null shares no bytes with anything."""
+    device = next(device for device in devices() if device.name == name)
+    with pytest.raises(InvalidArgumentError, match="stream must be a"):
+        device.record(wrong)
+    with pytest.raises(InvalidArgumentError, match=f"event must be an event of {name}, as its record"):
+        device.order_after(wrong)
+
+    assert not device.overlaps(None, device.empty(4))
+    assert not device.overlaps(device.empty(4), None)
+
+
+def test_a_stream_of_another_device_is_not_recorded() -> None:
+    with pytest.raises(InvalidArgumentError, match="stream must be a"):
+        SimulatedDeviceAllocator(0).record(SimulatedDeviceAllocator(1).stream())

@@ -87,7 +87,7 @@ def test_a_closed_buffer_is_not_entered_until_it_has_memory_again(
     buffer = Buffer(SIZE, device, ptr, use_external=external)
     with buffer:
         pass
-    with pytest.raises(ClosedMemoryError, match="__enter__: this memory of 48 bytes is closed"), buffer:
+    with pytest.raises(ClosedMemoryError, match="with: this buffer of 48 bytes is closed"), buffer:
         pytest.fail("inside")
     buffer.allocate()
     with buffer as opened, Buffer():
@@ -181,7 +181,7 @@ def test_any_memory_error_is_an_allocation_error() -> None:
         (
             lambda: Buffer(4).copy_from(Buffer(4, cpu_allocator())),
             InvalidArgumentError,
-            "this buffer must be a buffer with memory, got <Buffer 4 bytes on unknown, no memory>",
+            "destination must be a buffer with memory, got <Buffer 4 bytes on unknown, no memory>",
         ),
     ],
 )

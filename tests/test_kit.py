@@ -255,7 +255,7 @@ def test_a_contract_is_made_in_every_state() -> None:
     ("call", "message"),
     [
         ("gpu_data", "R36-too-small-refused: the last call was not refused"),
-        ("frees", "R36-too-small-refused: the last call was refused, but not without allocator calls"),
+        ("frees", "R36-too-small-refused: the last call was refused, but it called allocators"),
         ("turns", "R32-strong-guarantee: the last call was refused, and yet it changed something"),
         ("spoils", "R32-strong-guarantee: the last call was refused, and yet the cpu side holds 00"),
         ("refuses", ""),

@@ -255,7 +255,7 @@ def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
     """It is refused at the door, not at the first call inside."""
     with memory as entered:
         assert entered is memory
-    with pytest.raises(ClosedMemoryError, match="__enter__: this memory of 48 bytes is closed"), memory:
+    with pytest.raises(ClosedMemoryError, match="with: this memory of 48 bytes is closed"), memory:
         pytest.fail("inside")
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benches import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_bench, host_bench
 
-from syncedmem.model import Call, Input, Mode
+from syncedmem.model import Call, Input, Mode, using_mode
 from syncedmem.spec import FAULTS, Bench, Violation, check_conformance, suite_names
 from syncedmem.spec.faults.selftest import QUICKEST_FIRST
 from syncedmem.spec.script import Script
 from syncedmem.spec.suites import Case, Fail, Stumble, run_case
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from syncedmem.spec import Fault
@@ -105,6 +106,13 @@ def ran(program: str, bench: Bench) -> Calls:
 def run(statements: list[ast.stmt], names: dict[str, Any]) -> None:
     """As a user does."""
     exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- a program is to be run
+
+
+@pytest.fixture(autouse=True)
+def kept_mode() -> Iterator[None]:
+    """Programs set the mode, and the tests after this one have theirs."""
+    with using_mode(None):
+        yield
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)

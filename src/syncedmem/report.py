@@ -137,6 +137,9 @@ def _requirements(result: Verification) -> str:
     return (
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
+        '<p class="soft">Sources: 000 to 004 are the texts that this project was built from, with line numbers; cpp '
+        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp (BVLC/caffe 9b8915401); H1 to H20 are hazards known of "
+        "it; #1234 is an issue of BVLC/caffe.</p>"
     )
 
 
