@@ -24,6 +24,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidPointerError",
     "InvalidSizeError",
+    "NoArithmeticError",
     "NoDeviceError",
     "ReentrantCallError",
     "ReleaseError",
@@ -148,6 +149,15 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
         super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
         self.where = where
         self.pointer = pointer
+
+
+class NoArithmeticError(SyncedMemoryError, TypeError):
+    """Arithmetic on elements that it is not for: integers, as Caffe's ``NOT_IMPLEMENTED``, or what a device lacks."""
+
+    def __init__(self, call: str, dtype: object, types: tuple[str, ...]) -> None:
+        super().__init__(f"{call} is not for elements of type {dtype}; it is for {', '.join(types)}")
+        self.call = call
+        self.dtype = dtype
 
 
 def shown(value: object) -> str:
