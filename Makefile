@@ -71,9 +71,9 @@ types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# There is no site to build yet: this runs the Python blocks of the pages.
+# There is no site to build yet: this runs the Python blocks of the pages, and those that name a device on all of them.
 docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
-	$(BIN)/pytest README.md docs
+	$(BIN)/pytest README.md docs tests/test_pages.py
 
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)

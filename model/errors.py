@@ -143,7 +143,7 @@ class ReleaseError(DeviceError):
 
 
 class InvalidPointerError(SyncedMemoryError, ValueError):
-    """An allocator was given a pointer that is not one of its live blocks: foreign, or released already."""
+    """A pointer that cannot be used so: foreign, released already, on the other side, or read-only."""
 
     def __init__(self, where: str, pointer: object, reason: str) -> None:
         super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
@@ -183,7 +183,13 @@ def _text(value: object) -> str:
 
 def said(error: BaseException) -> str:
     """An error as another shows it: its type, and what it says, if it can say anything."""
+    name, text = type(error).__name__, words(error)
+    return name if text == name else f"{name}: {text}"
+
+
+def words(error: BaseException) -> str:
+    """What an error says; its type, if it cannot say anything."""
     try:
-        return f"{type(error).__name__}: {error}"
+        return str(error)
     except Exception:  # noqa: BLE001 -- as above
         return type(error).__name__

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from syncedmem.model import InvalidArgumentError
 
-from .pointers import HostArray, Pointer, check_byte_size
+from .pointers import End, HostArray, Pointer, check_byte_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,21 @@ class MemcpyKind(enum.IntEnum):
     def to_device(self) -> bool:
         """Whether the destination is on the device."""
         return self in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA)
+
+    @property
+    def source(self) -> End:
+        """Where the source has to be, as errors say it."""
+        return _SOURCES[self]
+
+    @property
+    def target(self) -> End:
+        """Where the destination has to be."""
+        return _TARGETS[self]
+
+
+# Made once, because every copy needs two of them; in the order of the numbers.
+_SOURCES = tuple(End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind)
+_TARGETS = tuple(End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it in MemcpyKind)
 
 
 class Event(Protocol):

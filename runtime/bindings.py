@@ -17,9 +17,10 @@ from syncedmem.model import (
     ReleaseError,
     SyncedMemoryError,
 )
+from syncedmem.model.errors import words
 
 from .allocator import DeviceAllocator, MemcpyKind
-from .failures import attempt, warn_of_leak, where_of
+from .failures import attempt, reporting, warn_of_leak, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
 
@@ -53,7 +54,11 @@ class Sides:
     def __init__(self, pageable: DeviceAllocator, device: DeviceAllocator | None) -> None:
         self.pageable = pageable
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
-        self.pinned = pageable if device is None else device.pinned_host()
+        try:
+            self.pinned = pageable if device is None else device.pinned_host()
+        except Exception:
+            with reporting("pinned_host", device):
+                raise
 
 
 class Change:
@@ -103,7 +108,7 @@ class Change:
         except SyncedMemoryError:
             raise
         except MemoryError as error:
-            raise AllocationError(where_of(allocator), self.size, str(error)) from error
+            raise AllocationError(where_of(allocator), self.size, words(error)) from error
         if ptr is None:
             raise AllocationError(where_of(allocator), self.size, "the allocator returned None")
         self._new += ((allocator, ptr),)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Never, Self, cast
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedMemoryError,
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
     ReleaseError,
     SyncedMemoryError,
 )
-from syncedmem.model.errors import said
+from syncedmem.model.errors import said, words
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_byte_size
 from .failures import attempt, reporting, warn_of_leak, where_of
@@ -63,7 +64,7 @@ class Buffer:
         If there is no room.
     """
 
-    __slots__ = ("__weakref__", "_allocator", "_byte_size", "_external", "_flights", "_lock", "_ptr")
+    __slots__ = ("__weakref__", "_allocator", "_byte_size", "_closed", "_external", "_flights", "_lock", "_ptr")
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class Buffer:
         self._byte_size = check_byte_size(byte_size)
         self._allocator = allocator
         self._external = False
+        self._closed = False
         self._flights: list[Push] = []
         self._lock = threading.RLock()
         if ptr is not None:
@@ -97,7 +99,7 @@ class Buffer:
         except SyncedMemoryError:
             raise
         except ValueError as error:
-            raise BufferMismatchError("Buffer", ptr, str(error)) from None
+            raise BufferMismatchError("Buffer", ptr, words(error)) from None
         except Exception as error:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # What is to be released must be the very array that was allocated, and not a view of it.
@@ -105,6 +107,8 @@ class Buffer:
 
     def allocate(self) -> bool:
         """Allocate the bytes anew, contents undefined; what was there is released, if it was ours, or let go.
+
+        After `close` this opens the buffer again.
 
         Returns
         -------
@@ -134,7 +138,7 @@ class Buffer:
             except BaseException:
                 self._ptr = fresh  # an interrupt: what was there is gone, so the rest is done first
                 raise
-            self._ptr = fresh
+            self._ptr, self._closed = fresh, False
             return fresh is not None
 
     def _allocated(self, allocator: DeviceAllocator) -> Pointer:
@@ -143,7 +147,7 @@ class Buffer:
                 fresh = allocator.allocate(self._byte_size)
         except DeviceError as error:
             if isinstance(error.__cause__, MemoryError):
-                raise AllocationError(where_of(allocator), self._byte_size, str(error.__cause__)) from error
+                raise AllocationError(where_of(allocator), self._byte_size, words(error.__cause__)) from error
             raise
         if fresh is None and self._byte_size:
             raise AllocationError(where_of(allocator), self._byte_size, "the allocator returned None")
@@ -238,6 +242,7 @@ class Buffer:
         """
         with self._lock:
             self._release()
+            self._closed = True
 
     def _land(self) -> None:
         """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
@@ -261,6 +266,8 @@ class Buffer:
         self._external = False
 
     def __enter__(self) -> Self:
+        if self._closed:
+            raise ClosedMemoryError("__enter__", self._byte_size)
         return self
 
     def __exit__(

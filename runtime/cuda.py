@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoDeviceError
+from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host import CPUDeviceAllocator
-from .pointers import HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
 
     from .allocator import Event
+    from .pointers import End
 
 __all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator"]
 
@@ -105,8 +106,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        source = self._address(src, kind.from_device, "src")
-        target = self._address(dest, kind.to_device, "dest", write=True)
+        source = self._address(src, kind.source)
+        target = self._address(dest, kind.target)
         size = check_copy(byte_size, src, dest)
         with self.using(), self._queued(stream, need_sync) as queue:
             if size:
@@ -114,7 +115,7 @@ class CUDADeviceAllocator(DeviceAllocator):
                 cupy.cuda.runtime.memcpyAsync(target, source, size, int(kind), queue.ptr)
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        target = self._address(ptr, True, "ptr", write=True)
+        target = self._address(ptr, FILLED)
         size = check_copy(byte_size, ptr)
         with self.using(), self._queued(stream, need_sync) as queue:
             if size:
@@ -133,16 +134,16 @@ class CUDADeviceAllocator(DeviceAllocator):
         if need_sync:
             cupy.cuda.runtime.deviceSynchronize()
 
-    def _address(self, ptr: Any, on_device: bool, argument: str, *, write: bool = False) -> int:
+    def _address(self, ptr: Any, end: End) -> int:
         """Where an end of a copy is, checked; 0 for null."""
-        if ptr is None or not on_device:
-            array = check_host(self.name, ptr, argument, write=write)
+        if ptr is None or not end.on_device:
+            array = check_host(self.name, ptr, end)
             return 0 if array is None else array.ctypes.data
         if not isinstance(ptr, cupy.ndarray) or ptr.device.id != self.ordinal:
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not memory of this device")
+            raise end.misplaced(self.name, ptr)
         array = ptr
         if array.dtype != cupy.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not a contiguous row of bytes")
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
         return int(array.data.ptr)
 
     def empty(self, byte_size: int) -> Any:

@@ -95,9 +95,13 @@ def named_device(name: str) -> DeviceAllocator:
 
     Raises
     ------
+    InvalidArgumentError
+        If it is no string.
     NoDeviceError
         If the name is unknown, or the device is not here; the message says what is missing.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+        raise InvalidArgumentError("name", name, "the name of a device")
     if name == "auto":
         return _automatic(os.environ.get(ENVIRONMENT, ""))
     if name not in _MAKERS:

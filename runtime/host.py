@@ -18,7 +18,7 @@ from syncedmem.model import InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host_vectors import host_vectors
-from .pointers import HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
+from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
 
 if TYPE_CHECKING:
     from .allocator import Event
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
 ALIGNMENT = 64
+_FILLED = End("ptr", on_device=False, written=True)
 _LARGE = 1 << 20
 # Elsewhere than on Linux MADV_DONTNEED is a hint that may leave the old bytes in place.
 _CAN_DISCARD = sys.platform == "linux"
@@ -75,15 +76,16 @@ class CPUDeviceAllocator(DeviceAllocator):
         stream: Any = None,  # noqa: ARG002 -- host copies are finished on return whatever the stream
         need_sync: bool = False,  # noqa: ARG002
     ) -> None:
-        if check_kind(kind) is not MemcpyKind.CPU2CPU:
+        kind = check_kind(kind)
+        if kind is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
-        source, target = check_host(self.name, src, "src"), check_host(self.name, dest, "dest", write=True)
+        source, target = check_host(self.name, src, kind.source), check_host(self.name, dest, kind.target)
         size = check_copy(byte_size, source, target)
         if source is not None and target is not None:
             np.copyto(target[:size], source[:size])
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:  # noqa: ARG002 -- as memcpy
-        target = check_host(self.name, ptr, "ptr", write=True)
+        target = check_host(self.name, ptr, _FILLED)
         size = check_copy(byte_size, target)
         if target is not None and not self._discard(target, size):
             target[:size] = 0

@@ -96,7 +96,11 @@ class SyncedMemory(Performer):
         """
         ready = self._read_cpu
         if ready is not None:
-            return ready()
+            try:
+                return ready()
+            except Exception:
+                with self._viewing():
+                    raise
         view: HostArray = self._alone(ACCESSORS[READ_CPU], self._access, READ_CPU)
         return view
 
@@ -108,7 +112,11 @@ class SyncedMemory(Performer):
         """
         ready = self._write_cpu
         if ready is not None:
-            return ready()
+            try:
+                return ready()
+            except Exception:
+                with self._viewing():
+                    raise
         view: HostArray = self._alone(ACCESSORS[WRITE_CPU], self._access, WRITE_CPU)
         return view
 
@@ -133,14 +141,22 @@ class SyncedMemory(Performer):
         """
         ready = self._read_gpu
         if ready is not None:
-            return ready()
+            try:
+                return ready()
+            except Exception:
+                with self._viewing():
+                    raise
         return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
         """The device side, to write (000:236-246): as `gpu_data`, then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
-            return ready()
+            try:
+                return ready()
+            except Exception:
+                with self._viewing():
+                    raise
         return self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
 
     # --- adoption, push, release
@@ -215,6 +231,7 @@ class SyncedMemory(Performer):
         self._release()
 
     def __enter__(self) -> Self:
+        self._open("__enter__")
         return self
 
     def __exit__(
@@ -280,7 +297,7 @@ class SyncedMemory(Performer):
         return self._closed
 
     def _open(self, call: str) -> int:
-        """The packed state, of a memory that is not closed."""
+        """The packed state, if this memory is not closed."""
         if self._closed:
             raise ClosedMemoryError(call, self._size)
         return self._state

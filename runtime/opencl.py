@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoDeviceError
+from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
-from .pointers import LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import Event
+    from .pointers import End
 
 __all__ = ["OpenCLDeviceAllocator"]
 
@@ -111,8 +112,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        self._check_end(src, kind.from_device, "src")
-        self._check_end(dest, kind.to_device, "dest", write=True)
+        self._check_end(src, kind.source)
+        self._check_end(dest, kind.target)
         size, queue = check_copy(byte_size, src, dest), self._queue(stream)
         if size:
             self._copy(src, dest, size, kind, stream)
@@ -163,16 +164,16 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         queue.finish()
         self.queue.finish()
 
-    def _check_end(self, ptr: Any, on_device: bool, argument: str, *, write: bool = False) -> None:
-        if ptr is None or not on_device:
-            check_host(self.name, ptr, argument, write=write)
+    def _check_end(self, ptr: Any, end: End) -> None:
+        if ptr is None or not end.on_device:
+            check_host(self.name, ptr, end)
         elif not isinstance(ptr, cla.Array) or ptr.context != self.context:
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not memory of this device")
+            raise end.misplaced(self.name, ptr)
         elif ptr.dtype != np.uint8 or not ptr.flags.forc or ptr.ndim != 1:
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not a contiguous row of bytes")
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        self._check_end(ptr, True, "ptr", write=True)
+        self._check_end(ptr, FILLED)
         size, queue = check_copy(byte_size, ptr), self._queue(stream)
         if size:
             event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size)

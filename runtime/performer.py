@@ -32,6 +32,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.dispatch import Cell, facts_of, head_of, state_of
 from syncedmem.model.editions import dispatch
+from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
 from .bindings import BINDINGS, EMPTY_BINDINGS, Change, Sides
@@ -212,7 +213,7 @@ class Performer:
         """Act, make the view to return, and take effect; if anything fails before that, nothing has."""
         after = cell.next[current_mode() is Mode.GPU]
         if not cell.actions and accessor is not None:
-            with reporting(_VIEWING, self._where):
+            with self._viewing():
                 view = self._makers[accessor]()
             if accessor == WRITE_CPU:
                 self._push = None  # it has landed, or failed, which no longer matters
@@ -222,7 +223,7 @@ class Performer:
         interrupt = view = None
         try:
             self._act(change, cell.actions)
-            with reporting(_VIEWING, self._where):
+            with self._viewing():
                 makers = makers or self._view_makers(change.cpu, change.gpu)
                 view = None if accessor is None else makers[accessor]()
         except BaseException as error:
@@ -306,9 +307,9 @@ class Performer:
         except SyncedMemoryError:
             raise
         except ValueError as error:
-            raise BufferMismatchError(call, buffer, str(error)) from None
+            raise BufferMismatchError(call, buffer, words(error)) from None
         except Exception as error:
-            raise BufferMismatchError(call, buffer, f"{type(error).__name__}: {error}") from error
+            raise BufferMismatchError(call, buffer, said(error)) from error
         if ours:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
@@ -318,6 +319,10 @@ class Performer:
         """The allocator that errors name."""
         where: DeviceAllocator = self._sides.device or self._sides.pageable
         return where
+
+    def _viewing(self) -> reporting:
+        """Around what makes a view to return."""
+        return reporting(_VIEWING, self._where)
 
     # --- copies in flight
 

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import re
 import sys
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from syncedmem.model import (
     InvalidSizeError,
     NoDeviceError,
 )
-from syncedmem.model.errors import shown
+from syncedmem.model.errors import shown, words
 
 __all__ = [
+    "FILLED",
+    "End",
     "HostArray",
     "LiveBlocks",
     "Pointer",
@@ -92,7 +94,42 @@ def check_copy(byte_size: object, *pointers: Pointer) -> int:
     return check_byte_size(byte_size, limit=min(0 if ptr is None else len(ptr) for ptr in pointers))
 
 
-def check_host(where: str, ptr: Pointer, argument: str, *, write: bool = False) -> HostArray | None:
+class End(NamedTuple):
+    """What a pointer is to the call that it was given to.
+
+    Attributes
+    ----------
+    argument : str
+        Its name.
+    on_device : bool
+        Where it has to be: on the allocator's device, or on the host.
+    written : bool
+        The call writes there.
+    required_by : str
+        What says where it has to be, if the caller said so.
+    """
+
+    argument: str
+    on_device: bool
+    written: bool
+    required_by: str = ""
+
+    def misplaced(self, where: str, ptr: Pointer) -> InvalidPointerError:
+        """The error for a pointer that is somewhere else."""
+        place = "memory of this device" if self.on_device else "host memory"
+        reason = f"not {place}, as {self.required_by} requires" if self.required_by else f"not {place}"
+        return self.refused(where, ptr, reason)
+
+    def refused(self, where: str, ptr: Pointer, reason: str) -> InvalidPointerError:
+        """The error for a pointer with what it is or is not."""
+        return InvalidPointerError(where, ptr, f"{self.argument} is {reason}")
+
+
+FILLED = End("ptr", on_device=True, written=True)
+"""What a device fills with zeros."""
+
+
+def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
     """A pointer to host memory, or null.
 
     It is checked here because drivers take its address and believe the rest: of every second byte of an
@@ -105,12 +142,12 @@ def check_host(where: str, ptr: Pointer, argument: str, *, write: bool = False) 
     if ptr is None:
         return None
     if not isinstance(ptr, np.ndarray):
-        raise InvalidPointerError(where, ptr, f"{argument} is not host memory")
+        raise end.misplaced(where, ptr)
     array = cast("np.ndarray[Any, np.dtype[Any]]", ptr)
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
-        raise InvalidPointerError(where, array, f"{argument} is not a contiguous row of bytes")
-    if write and not array.flags.writeable:
-        raise InvalidPointerError(where, array, f"{argument} is read-only")
+        raise end.refused(where, array, "not a contiguous row of bytes")
+    if end.written and not array.flags.writeable:
+        raise end.refused(where, array, "read-only")
     return array
 
 
@@ -224,4 +261,4 @@ def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> 
 
 def no_room(where: str, byte_size: int, cause: BaseException) -> AllocationError:
     """The error for a device that has no room, with what the device itself said."""
-    return AllocationError(where, byte_size, str(cause))
+    return AllocationError(where, byte_size, words(cause))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
+from syncedmem.model import AllocationError, InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
 from .host import CPUDeviceAllocator
-from .pointers import HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
-from .simulated_array import SimulatedArray
+from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
+from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
 from .simulation import SimulatedStream, Space, checked_ordinal, current_device, using_device
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from .allocator import Event
+    from .pointers import End
 
 __all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedPinnedAllocator"]
 
@@ -123,15 +124,15 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        source = self._end(src, kind.from_device, "src")
-        target = self._end(dest, kind.to_device, "dest", write=True)
+        source = self._end(src, kind.source)
+        target = self._end(dest, kind.target)
         size = check_copy(byte_size, source, target)
         self._perform("memcpy", size, lambda: np.copyto(_bytes(target, size), _bytes(source, size)), stream, need_sync)
 
     def memset_zero(
         self, ptr: SimulatedArray, byte_size: int, stream: SimulatedStream | None = None, need_sync: bool = False
     ) -> None:
-        target = self._end(ptr, True, "ptr", write=True)
+        target = self._end(ptr, FILLED)
         size = check_copy(byte_size, target)
         self._perform("memset_zero", size, lambda: _bytes(target, size).fill(0), stream, need_sync)
 
@@ -147,14 +148,16 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             if need_sync:
                 self._space.synchronize()
 
-    def _end(self, ptr: Any, on_device: bool, argument: str, *, write: bool = False) -> Any:
+    def _end(self, ptr: Any, end: End) -> Any:
         """An end of a copy, checked; null stays null."""
-        if ptr is None or not on_device:
-            return check_host(self.name, ptr, argument, write=write)
+        if ptr is None or not end.on_device:
+            return check_host(self.name, ptr, end)
         if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
-            raise InvalidPointerError(self.name, ptr, f"{argument} is not memory of this device")
-        if write and ptr.read_only:
-            raise InvalidPointerError(self.name, ptr, f"{argument} is read-only")
+            raise end.misplaced(self.name, ptr)
+        if ptr.dtype != BYTES:
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+        if end.written and ptr.read_only:
+            raise end.refused(self.name, ptr, "read-only")
         return ptr
 
     def empty(self, byte_size: int) -> SimulatedArray:
@@ -178,13 +181,13 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         if buffer.read_only:
             raise ValueError("it is a read-only view, and the host is copied into it")
         size = check_byte_size(byte_size)
-        if buffer.size < size:
-            raise ValueError(f"it has {buffer.size} bytes, and {size} are needed")
+        if buffer.nbytes < size:
+            raise ValueError(f"it has {buffer.nbytes} bytes, and {size} are needed")
         try:
             buffer.raw(size)
         except SimulatedDeviceError as error:  # freed, or not where it says
             raise ValueError(str(error)) from None
-        return buffer[:size]
+        return buffer.view(BYTES)[:size]
 
     def overlaps(self, first: SimulatedArray, second: SimulatedArray) -> bool:
         return first.shares(second)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,36 +16,56 @@ if TYPE_CHECKING:
     from .simulated_block import Block
     from .simulation import SimulatedStream, Space
 
-__all__ = ["SimulatedArray"]
+__all__ = ["BYTES", "SimulatedArray"]
+
+BYTES = np.dtype(np.uint8)
+"""What allocators hand out rows of."""
+
+_NUMBERS = "biufc"
+"""The kinds of types that arrays of other devices have too: truth values, integers, floating and complex numbers."""
 
 
 class SimulatedArray:
-    """Bytes on a simulated device: one-dimensional, ``uint8``, reached only through `get` and `set`.
+    """Memory of a simulated device: a row of items, reached only through `get` and `set`.
 
-    Like ``cupy.ndarray`` it refuses to become a NumPy array by accident.
+    Allocators hand out rows of bytes, ``uint8``; `view` gives them another type.  It takes what ``cupy.ndarray`` and
+    ``pyopencl.array.Array`` both take, and like the first it refuses to become a NumPy array by accident.
     """
 
-    __slots__ = ("__weakref__", "_block", "_offset", "_read_only", "_size", "_space")
+    __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_space")
 
-    dtype = np.dtype(np.uint8)
     ndim = 1
 
-    def __init__(self, space: Space, block: Block, offset: int, size: int, *, read_only: bool = False) -> None:
+    def __init__(  # noqa: PLR0913 -- where the bytes are, and how they are looked at
+        self,
+        space: Space,
+        block: Block,
+        offset: int,
+        nbytes: int,
+        dtype: np.dtype[Any] = BYTES,
+        read_only: bool = False,
+    ) -> None:
         self._space = space
         self._block = block
         self._offset = offset
+        self._nbytes = nbytes
+        self._dtype = dtype
         self._read_only = read_only
-        self._size = size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the items."""
+        return self._dtype
 
     @property
     def size(self) -> int:
-        """The length in elements, which are bytes."""
-        return self._size
+        """The length in items."""
+        return self._nbytes // self._dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """The length in bytes."""
-        return self._size
+        return self._nbytes
 
     @property
     def shape(self) -> tuple[int]:
@@ -65,58 +87,93 @@ class SimulatedArray:
         """Whether `set` is refused."""
         return self._read_only
 
-    def get(self) -> HostArray:
-        """A copy of the bytes on the host, after everything the default stream holds."""
+    def get(self) -> np.ndarray[tuple[int], np.dtype[Any]]:
+        """A copy of the items on the host, after everything the default stream holds."""
         with self._space.entered():
             self._space.default_stream.synchronize()
-            return self.raw(self.size).copy()
+            return self.raw(self._nbytes).copy().view(self._dtype)
 
     def set(self, data: Any, stream: SimulatedStream | None = None) -> None:
-        """Write host bytes here, at once or on a stream.
+        """Write items from the host here, at once or on a stream.
 
         Parameters
         ----------
-        data : buffer
-            Contiguous, exactly as many bytes as this array has.
+        data : numpy.ndarray
+            C-contiguous, with the shape and the type of this array: ``array.view(np.float32).set(floats)``.
         stream : SimulatedStream or None
 
         Raises
         ------
-        ValueError
-            If this view is read-only, or `data` is not contiguous or has another length.
         InvalidArgumentError
-            If `stream` is none of this device.
+            If `data` is anything else, or `stream` is none of this device.
+        InvalidPointerError
+            If this view is read-only.
         """
         if self._read_only:
-            raise ValueError("this view is read-only; mutable_gpu_data() gives a writeable one")
-        source = np.frombuffer(data, np.uint8)
-        if source.size != self.size:
-            raise ValueError(f"cannot set {self.size} bytes from {source.size}")
+            reason = "this view is read-only; mutable_gpu_data() gives a writeable one"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
+        source = self._source(data)
         if stream is not None:
             self._space.check_stream(stream)
         with self._space.entered():
-            self._space.now(stream, lambda: np.copyto(self.raw(self.size), source))
+            self._space.now(stream, lambda: np.copyto(self.raw(self._nbytes), source))
 
-    def view(self) -> Self:
-        """A new array object over the same bytes."""
-        return self.viewer()()
+    def _source(self, data: object) -> HostArray:
+        """The bytes of what `set` takes.
+
+        CuPy refuses another type or shape, PyOpenCL what is not contiguous, and both what is no array.
+        """
+        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}"
+        if not isinstance(data, np.ndarray):
+            raise InvalidArgumentError("data", data, expected)
+        array = cast("np.ndarray[Any, np.dtype[Any]]", data)
+        if (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
+            raise InvalidArgumentError("data", array, expected)
+        return np.asarray(array).view(np.uint8)  # asarray: a masked array is more than its items
+
+    def view(self, dtype: Any = None) -> Self:
+        """A new array object over the same bytes.
+
+        Parameters
+        ----------
+        dtype : type of numbers, or None
+            What the bytes are looked at as; None for what they are looked at as here.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no type of numbers, or these bytes are no whole number of them.
+        """
+        kind = self._dtype if dtype is None else self._kind(dtype)
+        return type(self)(self._space, self._block, self._offset, self._nbytes, kind, read_only=self._read_only)
+
+    def _kind(self, dtype: Any) -> np.dtype[Any]:
+        """The type of numbers that an argument of `view` names."""
+        expected = f"a type of numbers, of which {self._nbytes} bytes are a whole number"
+        try:
+            kind: np.dtype[Any] = np.dtype(dtype)
+        except Exception as error:
+            raise InvalidArgumentError("dtype", dtype, expected) from error
+        if kind.kind not in _NUMBERS or self._nbytes % kind.itemsize:
+            raise InvalidArgumentError("dtype", dtype, expected)
+        return kind
 
     def viewer(self) -> Callable[[], Self]:
-        """What `view` does, ready to be done often."""
-        kind, read_only = type(self), self._read_only
-        return partial(kind, self._space, self._block, self._offset, self._size, read_only=read_only)
+        """What `view` does without a type, ready to be done often."""
+        # No argument by name: that would take longer each time.
+        return partial(type(self), self._space, self._block, self._offset, self._nbytes, self._dtype, self._read_only)
 
     def as_read_only(self) -> Self:
         """A new array object over the same bytes that cannot be written through."""
-        return type(self)(self._space, self._block, self._offset, self._size, read_only=True)
+        return type(self)(self._space, self._block, self._offset, self._nbytes, self._dtype, read_only=True)
 
-    def raw(self, size: int) -> HostArray:
+    def raw(self, nbytes: int) -> HostArray:
         """The first bytes themselves; for the device, not for its users."""
-        return self._block.bytes(self._offset, size)
+        return self._block.bytes(self._offset, nbytes)
 
     def shares(self, other: SimulatedArray) -> bool:
         """Whether two arrays have bytes in common."""
-        start, stop = max(self._offset, other._offset), min(self._offset + self.size, other._offset + other.size)
+        start, stop = max(self._offset, other._offset), min(self._offset + self.nbytes, other._offset + other.nbytes)
         return self._block is other._block and start < stop
 
     def belongs_to(self, space: Space) -> bool:
@@ -132,13 +189,14 @@ class SimulatedArray:
         start, stop, step = key.indices(self.size)
         if step != 1:
             raise ValueError("a simulated array is contiguous; slice it with step 1")
-        return type(self)(
-            self._space, self._block, self._offset + start, max(stop - start, 0), read_only=self._read_only
-        )
+        item = self._dtype.itemsize
+        offset, nbytes = self._offset + start * item, max(stop - start, 0) * item
+        return type(self)(self._space, self._block, offset, nbytes, self._dtype, read_only=self._read_only)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         raise TypeError("memory of a simulated device is not host memory; use .get()")
 
     def __repr__(self) -> str:
+        items = "bytes" if self._dtype == BYTES else self._dtype.name
         kind = ", read-only" if self._read_only else ""
-        return f"<SimulatedArray {self.size} bytes at {self.ptr:#x} on device {self.ordinal}{kind}>"
+        return f"<SimulatedArray {self.size} {items} at {self.ptr:#x} on device {self.ordinal}{kind}>"

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from benches import devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SimulatedDeviceAllocator
 from syncedmem.runtime.allocator import check_kind
 from syncedmem.runtime.pointers import (
+    End,
     LiveBlocks,
     adopt_host,
     as_integer,
@@ -108,6 +110,8 @@ def test_what_is_no_direction_is_refused(kind: Any) -> None:
 
 # --- pointers
 
+SOURCE, TARGET = End("src", on_device=False, written=False), End("dest", on_device=False, written=True)
+
 
 def test_rows_of_bytes_and_null_are_host_pointers() -> None:
     """A read-only row may be read, and is handed back as it is."""
@@ -115,17 +119,37 @@ def test_rows_of_bytes_and_null_are_host_pointers() -> None:
     frozen = row.view()
     frozen.flags.writeable = False
 
-    assert check_host("here", row, "dest", write=True) is row
-    assert check_host("here", frozen, "src") is frozen
-    assert check_host("here", None, "src") is None
+    assert check_host("here", row, TARGET) is row
+    assert check_host("here", frozen, SOURCE) is frozen
+    assert check_host("here", None, SOURCE) is None
     with pytest.raises(InvalidPointerError, match="dest is read-only"):
-        check_host("here", frozen, "dest", write=True)
+        check_host("here", frozen, TARGET)
 
 
 @pytest.mark.parametrize("other", [bytearray(4), b"abcd", 0xDEAD, SimulatedDeviceAllocator().empty(4)])
 def test_what_is_no_host_array_is_no_host_pointer(other: object) -> None:
     with pytest.raises(InvalidPointerError, match=r"here cannot use .*: src is not host memory"):
-        check_host("here", other, "src")
+        check_host("here", other, SOURCE)
+
+
+@pytest.mark.parametrize("allocator", [CPUDeviceAllocator(), *devices()], ids=lambda it: str(it.device_type.name))
+def test_a_copy_in_the_wrong_direction_is_told_which_it_was_given(allocator: Any) -> None:
+    """Its name is in the error, whichever way it was given, and in the default; what is filled has none."""
+    host, ours = np.zeros(4, np.uint8), allocator.empty(4)
+    here = isinstance(ours, np.ndarray)
+    for kind in [MemcpyKind.CPU2CPU] if here else MemcpyKind:
+        elsewhere, near, far = SimulatedDeviceAllocator().empty(4), "memory of this device", "host memory"
+        good = [ours if kind.from_device else host, ours if kind.to_device else host]
+        for name, ends, place in (
+            ("src", [elsewhere, good[1]], near if kind.from_device else far),
+            ("dest", [good[0], elsewhere], near if kind.to_device else far),
+        ):
+            reason = f": {name} is not {place}, as MemcpyKind.{kind.name} requires$"
+            for given in (kind, int(kind)):
+                with pytest.raises(InvalidPointerError, match=reason):
+                    allocator.memcpy(*ends, 4, given)
+    with pytest.raises(InvalidPointerError, match=r": ptr is not .* (memory|device)$"):
+        allocator.memset_zero(SimulatedDeviceAllocator().empty(4), 4)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +167,7 @@ def test_what_is_no_host_array_is_no_host_pointer(other: object) -> None:
 def test_arrays_that_are_no_row_of_bytes_are_refused(other: Any) -> None:
     """A driver would take their address and copy other bytes."""
     with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
-        check_host("here", other, "src")
+        check_host("here", other, SOURCE)
 
 
 # --- blocks

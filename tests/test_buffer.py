@@ -15,6 +15,7 @@ from benches import SIZE, devices
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedMemoryError,
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
@@ -74,6 +75,24 @@ def test_what_is_its_own_is_released_once(allocator: Any) -> None:
 
     assert (False, True, 1) == owned
     assert (None, None, before) == (closed.ptr, inside.ptr, allocator.live_blocks)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_closed_buffer_is_not_entered_until_it_has_memory_again(
+    device: SimulatedDeviceAllocator, external: bool
+) -> None:
+    """One that never had any is not closed."""
+    ptr = device.empty(SIZE) if external else None
+    buffer = Buffer(SIZE, device, ptr, use_external=external)
+    with buffer:
+        pass
+    with pytest.raises(ClosedMemoryError, match="__enter__: this memory of 48 bytes is closed"), buffer:
+        pytest.fail("inside")
+    buffer.allocate()
+    with buffer as opened, Buffer():
+        assert opened.ptr is not None
+
+    assert device.live_blocks == 0
 
 
 def test_external_memory_is_used_and_never_released(device: SimulatedDeviceAllocator) -> None:

@@ -16,11 +16,13 @@ from typer.testing import CliRunner
 
 from syncedmem import __version__, verification
 from syncedmem.cli import app, main
+from syncedmem.model import EDITIONS
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.mermaid import mermaid
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
+from syncedmem.verification import DeviceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +94,54 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
     assert "cuda: CUDA needs CuPy" in result.output
+    assert "nothing could be checked. Report: " in result.output
+    assert not [
+        line for line in result.output.splitlines() if "R01" in line or "requirement" in line or "walks" in line
+    ]
     assert {"not checked"} == {it["status"] for it in report["requirements"]}
+
+
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """As in a file, whose width is 80, or in a narrow terminal, with all the devices there could be."""
+    found = verification.verify_device("cpu", steps=0, seed=0).conformance
+    assert found is not None
+    slow = replace(found, seconds=1234.5)
+
+    def here(name: str, **_: object) -> DeviceVerdict:
+        return DeviceVerdict(name, "", slow)
+
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(verification, "verify_device", here)
+    result, _ = verified(tmp_path)
+    tables = [line for line in result.output.splitlines() if line.startswith(" ")]
+    heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
+
+    assert ["requirement", "cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == heads[0]
+    assert ["device", "status", "cells", "transitions", "walks", "steps", "seconds"] == heads[1]
+    assert all(any(line.split()[:1] == [name] for line in tables) for name in REQUIREMENTS)
+    assert 5 == result.output.count("1234.5")
+    assert "…" not in result.output
+    assert max(map(len, tables)) <= 80
+    assert all(report in run("devices").output for report in ("available", "what it is, or what is missing"))
+
+
+def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless told where, they are written side by side; a device is checked once, however often it is named."""
+    monkeypatch.chdir(tmp_path)
+    use(monkeypatch, host_bench())
+    some = run("verify", "--steps", "0", *("--device", "cpu", "--device", "opencl", "--device", "cpu"))
+    every = run("verify", "--steps", "0")
+    reordered = run("verify", "--steps", "0", *(f"--device={name}" for name in reversed(verification.BENCHES)))
+    report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
+
+    assert "Report: build/verify-cpu+opencl/index.html" in some.output
+    assert ["cpu", "opencl"] == [device["name"] for device in report["devices"]]
+    assert "Report: build/verify/index.html" in every.output
+    assert "Report: build/verify/index.html" in reordered.output
+    assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +300,18 @@ def test_checking_needs_a_file() -> None:
 
 
 # --- all of it
+
+
+def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every device, every format and every edition by name, and where a report goes."""
+    monkeypatch.setenv("COLUMNS", "200")
+    said = run("verify", "--help").output
+    drawn = run("diagram", "--help").output
+
+    assert all(f"Exit status {status}" in said for status in range(3))
+    assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
+    assert all(name in drawn for name in ("mermaid", "svg", "markdown", "matrix", "page", *EDITIONS))
+    assert "missing" in run("devices", "--help").output
 
 
 def test_version_and_help() -> None:

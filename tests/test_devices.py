@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncedmem import runtime
-from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model import DeviceError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
     DeviceType,
@@ -169,6 +169,28 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
 def test_an_unknown_name_is_no_device(name: str) -> None:
     with pytest.raises(NoDeviceError, match=f"unknown device '{name}'; there are auto, {', '.join(DEVICE_NAMES)}, and"):
         named_device(name)
+
+
+@pytest.mark.parametrize("name", [[], None, 0, b"cuda"])
+def test_what_is_no_name_is_refused(name: Any) -> None:
+    """Also what cannot be looked up at all."""
+    with pytest.raises(InvalidArgumentError, match="name must be the name of a device, got ") as caught:
+        named_device(name)
+
+    assert caught.value.value is name
+
+
+def test_a_device_without_an_allocator_of_pinned_memory_is_an_error_of_the_family() -> None:
+    """Found when the memory is made; what the device raised is chained."""
+
+    class Odd(SimulatedDeviceAllocator):
+        def pinned_host(self) -> Any:
+            raise OSError(12, "no pages")
+
+    with pytest.raises(DeviceError, match=r"pinned_host failed on simulated:0: OSError: .*no pages") as caught:
+        SyncedMemory(4, device=Odd())
+
+    assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,3 +164,8 @@ def test_an_error_that_cannot_speak_is_named_by_its_type() -> None:
             raise KeyError("no")
 
     assert "copy failed on cpu:0: Mute" == str(DeviceError("copy", "cpu:0", Mute()))
+    assert ("Mute", "no", "KeyError: 'no'") == (
+        errors.words(Mute()),
+        errors.words(OSError("no")),
+        errors.said(KeyError("no")),
+    )

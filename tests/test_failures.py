@@ -26,7 +26,8 @@ from syncedmem.model import (
     SyncedHead,
     SyncedMemoryError,
 )
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
+from syncedmem.runtime.pointers import no_room
 from syncedmem.runtime.simulated_block import exclusive
 
 if TYPE_CHECKING:
@@ -96,6 +97,86 @@ def test_a_buffer_that_raises_while_it_is_looked_at_is_refused() -> None:
         memory.set_cpu_data(buffer)
 
     assert caught.value.buffer is buffer
+
+
+class Mute(Exception):
+    """An error that cannot say anything."""
+
+    def __str__(self) -> str:
+        raise KeyError("no")
+
+
+class MuteValue(Mute, ValueError):
+    """The same, as allocators refuse a buffer."""
+
+
+class MuteMemory(Mute, MemoryError):
+    """The same, of a device that has no room."""
+
+
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    """What raises, however it is called."""
+
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [Mute, MuteValue])
+def test_a_buffer_is_refused_although_the_reason_cannot_be_shown(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a memory and by a `Buffer`; the reason is named by its type."""
+    host, mine = CPUDeviceAllocator(), bytearray(SIZE)
+    memory = SyncedMemory(SIZE, host=host, device=None)
+    monkeypatch.setattr(host, "adopt", raising(error))
+    for adopting in (lambda: memory.set_cpu_data(mine), lambda: Buffer(SIZE, host, mine, use_external=True)):
+        with pytest.raises(BufferMismatchError, match=rf": {error.__name__}$"):
+            adopting()
+
+
+def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a memory, of a `Buffer`, and of an allocator."""
+    host = CPUDeviceAllocator()
+    memory = SyncedMemory(SIZE, host=host, device=None)
+    monkeypatch.setattr(host, "allocate", raising(MuteMemory))
+    for allocating in (memory.cpu_data, lambda: Buffer(SIZE, host)):
+        with pytest.raises(AllocationError, match=r"cannot allocate 48 bytes on cpu:0: MuteMemory$"):
+            allocating()
+
+    assert "cannot allocate 4 bytes on here: MuteMemory" == str(no_room("here", 4, MuteMemory()))
+
+
+@pytest.mark.parametrize(
+    ("accessor", "ready"),
+    [
+        ("cpu_data", "_read_cpu"),
+        ("mutable_cpu_data", "_write_cpu"),
+        ("gpu_data", "_read_gpu"),
+        ("mutable_gpu_data", "_write_gpu"),
+    ],
+)
+def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
+    memory: SyncedMemory, accessor: str, ready: str
+) -> None:
+    """On the hot path; errors of the family and interrupts pass, the head stays, and the next call works."""
+    call = getattr(memory, accessor)
+    call()
+    head, maker = memory.head, getattr(memory, ready)
+    cause = OSError(5, "no view")
+    setattr(memory, ready, raising(cause))
+    with pytest.raises(DeviceError, match=r"making a view failed on simulated:0: OSError: .*no view") as caught:
+        call()
+    assert caught.value.__cause__ is cause
+    for passing in (SimulatedDeviceError("late"), KeyboardInterrupt()):
+        setattr(memory, ready, raising(passing))
+        with pytest.raises(type(passing)) as passed:
+            call()
+        assert passed.value is passing
+    setattr(memory, ready, maker)
+
+    assert (head, SIZE) == (memory.head, call().nbytes)
 
 
 def test_an_error_of_the_device_becomes_one_of_the_family(

@@ -197,7 +197,7 @@ def test_adopted_memory_is_the_callers_own(memory: SyncedMemory) -> None:
     """Copies down are written into it, and it is kept alive and never freed."""
     buffer = np.zeros(SIZE // 4, np.float32)
     memory.set_cpu_data(buffer)
-    memory.mutable_gpu_data().set(np.full(SIZE // 4, 1.5, np.float32))
+    memory.mutable_gpu_data().view(np.float32).set(np.full(SIZE // 4, 1.5, np.float32))
     memory.cpu_data()
     memory.close()
 
@@ -220,6 +220,43 @@ def test_an_adopted_buffer_is_let_go_at_close(memory: SyncedMemory) -> None:
     gc.collect()
 
     assert (alive, watch()) == (True, None)
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None:
+    """What is got and set through them has their type; and one of them can be adopted."""
+    numbers = np.arange(SIZE // 4, dtype=np.float32)
+    with SyncedMemory(SIZE, device=allocator) as memory, SyncedMemory(SIZE - 4, device=allocator) as other:
+        memory.mutable_gpu_data().view(np.float32).set(numbers)
+        floats = memory.gpu_data().view(np.float32)
+        other.set_gpu_data(memory.mutable_gpu_data().view(np.float32)[1:])
+
+        assert (np.float32, numbers.shape, numbers.tolist()) == (floats.dtype, floats.shape, floats.get().tolist())
+        assert numbers[1:].tolist() == other.cpu_data().view(np.float32).tolist()
+        assert numbers.tolist() == memory.cpu_data().view(np.float32).tolist()
+        with pytest.raises((ValueError, TypeError)):
+            memory.gpu_data()[1:].view(np.float32)
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_a_stream_is_waited_for_in_one_way_on_every_device(allocator: Any) -> None:
+    """By way of an event, because not every kind of stream can be asked itself."""
+    with SyncedMemory(SIZE, device=allocator) as memory:
+        filled(memory)
+        stream = allocator.stream()
+        memory.async_gpu_push(stream=stream)
+        event = allocator.record(stream)
+        event.synchronize()
+
+        assert (True, [7] * SIZE) == (event.done, memory.gpu_data().get().tolist())
+
+
+def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
+    """It is refused at the door, not at the first call inside."""
+    with memory as entered:
+        assert entered is memory
+    with pytest.raises(ClosedMemoryError, match="__enter__: this memory of 48 bytes is closed"), memory:
+        pytest.fail("inside")
 
 
 def test_device_memory_of_another_device_is_refused(memory: SyncedMemory) -> None:

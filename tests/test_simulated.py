@@ -371,21 +371,129 @@ def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
     assert [7] * SIZE == frozen.get().tolist()
 
 
-@pytest.mark.parametrize("data", [b"", bytes(SIZE - 1), bytes(SIZE + 1), np.zeros(SIZE)])
-def test_set_takes_exactly_as_many_bytes(device: SimulatedDeviceAllocator, data: Any) -> None:
-    with pytest.raises(ValueError, match="cannot set 16 bytes from"):
-        allocated(device).set(data)
-    with pytest.raises(ValueError, match="cannot set 0 bytes from 1"):
-        device.empty(0).set(b"x")
+# What CuPy or PyOpenCL refuses: no array, another length, shape or type, or not contiguous.
+UNSETTABLE: dict[str, tuple[Any, str]] = {
+    "bytes": (bytes(SIZE), r"b'.*"),
+    "a bytearray": (bytearray(SIZE), r"bytearray\(.*"),
+    "a list": ([0] * SIZE, r"\[0, .*"),
+    "None": (None, "None"),
+    "too short": (row(0, SIZE - 1), r"ndarray of shape \(15,\) and type uint8"),
+    "too long": (row(0, SIZE + 1), r"ndarray of shape \(17,\) and type uint8"),
+    "as many bytes": (np.zeros(SIZE // 4, np.float32), r"ndarray of shape \(4,\) and type float32"),
+    "as many items": (np.zeros(SIZE), r"ndarray of shape \(16,\) and type float64"),
+    "signed": (np.zeros(SIZE, np.int8), r"ndarray of shape \(16,\) and type int8"),
+    "two dimensions": (row(0).reshape(4, 4), r"ndarray of shape \(4, 4\) and type uint8"),
+    "every second": (row(0, 2 * SIZE)[::2], r"ndarray of shape \(16,\) and type uint8"),
+    "backwards": (row(0)[::-1], r"ndarray of shape \(16,\) and type uint8"),
+}
 
 
-def test_set_takes_any_contiguous_buffer(device: SimulatedDeviceAllocator) -> None:
-    block = allocated(device)
-    for data in (bytes(range(SIZE)), bytearray(range(SIZE)), np.arange(SIZE, dtype=np.uint8).reshape(4, 4)):
+@pytest.mark.parametrize("name", UNSETTABLE)
+def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDeviceAllocator, name: str) -> None:
+    """As real devices do between them; the error shows what was given, and nothing is written."""
+    data, shown = UNSETTABLE[name]
+    block = allocated(device, 7)
+    expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, got "
+    with pytest.raises(InvalidArgumentError, match=expected + shown):
         block.set(data)
-        assert list(range(SIZE)) == block.get().tolist()
-    with pytest.raises(ValueError, match="not C-contiguous"):
-        block.set(np.zeros(2 * SIZE, np.uint8)[::2])
+
+    assert [7] * SIZE == block.get().tolist()
+
+
+def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
+    """Also those that are masked, and those that may only be read."""
+    block, empty, frozen = allocated(device), device.empty(0), row(5)
+    frozen.flags.writeable = False
+    block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))
+    masked = block.get().tolist()
+    block.set(frozen)
+    empty.set(row(0, 0))
+
+    assert ([9] * SIZE, [5] * SIZE, 0) == (masked, block.get().tolist(), empty.size)
+
+
+# --- views of another type
+
+FLOATS: np.dtype[Any] = np.dtype(np.float32)
+
+
+def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
+    """Its lengths are in items, what it gets and takes has its type, and its own views and slices too."""
+    block, numbers = allocated(device, 0), np.array([1.5, 2, -3, 4], np.float32)
+    floats = block.view(np.float32)
+    floats.set(numbers)
+    shown = f"<SimulatedArray 4 float32 at {block.ptr:#x} on device 0>"
+
+    assert (4, 4, SIZE, (4,), FLOATS) == (len(floats), floats.size, floats.nbytes, floats.shape, floats.dtype)
+    assert (block.ptr, shown) == (floats.ptr, repr(floats))
+    for same in (floats, floats.view(), floats.viewer()(), floats[:], block.view("f4"), floats.view("u1").view("f4")):
+        assert (FLOATS, numbers.tolist()) == (same.get().dtype, same.get().tolist())
+    assert numbers.tobytes() == block.get().tobytes()
+    assert (block.ptr + 4, [2.0, -3.0]) == (floats[1:3].ptr, floats[1:3].get().tolist())
+    floats[3:].set(np.array([8], np.float32))
+    assert [1.5, 2, -3, 8] == floats.get().tolist()
+    assert (np.dtype(np.uint8), SIZE) == (floats.view(np.uint8).dtype, floats.view(np.uint8).size)
+
+
+def test_a_typed_view_takes_no_bytes(device: SimulatedDeviceAllocator) -> None:
+    """What the block itself would take is of another type and shape."""
+    with pytest.raises(InvalidArgumentError, match=r"of shape \(4,\) and type float32, got ndarray of shape \(16,\)"):
+        allocated(device).view(np.float32).set(row(1))
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, "f4", "object", "V1", "S2", "U1", "datetime64[s]", "nonsense", 7, b"", "f4,"]
+)
+def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
+    """A size that does not come out even is refused, and what is no type of numbers, or none at all."""
+    expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
+    with pytest.raises(InvalidArgumentError, match=expected) as caught:
+        allocated(device)[1:].view(dtype)
+
+    assert caught.value.value is dtype
+    assert 0 == device.empty(0).view(np.float64).size
+
+
+def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
+    """It is read-only where the block is, belongs to its device, overlaps by bytes, and finds out that it is late."""
+    block, other = allocated(device, 7), allocated(device)
+    floats = block.view(np.float32)
+    frozen = device.read_only(block).view(np.float32)
+    with pytest.raises(InvalidPointerError, match="this view is read-only"):
+        frozen.set(np.zeros(4, np.float32))
+    assert (True, FLOATS) == (device.read_only(floats).read_only, device.read_only(floats).dtype)
+    assert device.overlaps(floats[2:], block[11:])
+    assert not device.overlaps(floats[2:], block[:8])
+    assert not device.overlaps(floats, other)
+    device.release(block)
+    for use in (floats.get, lambda: floats.set(np.zeros(4, np.float32))):
+        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+            use()
+    device.check()
+
+
+def test_a_typed_view_is_adopted_as_bytes(device: SimulatedDeviceAllocator) -> None:
+    """As many of them as are needed, counted in bytes."""
+    floats = allocated(device, 7).view(np.float32)
+    ptr = device.adopt(floats[1:], SIZE - 6)
+
+    assert (floats.ptr + 4, SIZE - 6, np.dtype(np.uint8)) == (ptr.ptr, ptr.size, ptr.dtype)
+    with pytest.raises(ValueError, match="has 12 bytes, and 13 are needed"):
+        device.adopt(floats[1:], SIZE - 3)
+
+
+def test_a_typed_view_is_no_pointer(device: SimulatedDeviceAllocator) -> None:
+    """A pointer is a row of bytes, here as on real devices."""
+    block = allocated(device, 7)
+    floats = block.view(np.float32)
+    with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
+        device.memcpy(floats, row(0), 4, DOWN)
+    with pytest.raises(InvalidPointerError, match="ptr is not a contiguous row of bytes"):
+        device.memset_zero(floats, 4)
+    with pytest.raises(InvalidPointerError, match="not a live block"):
+        device.release(floats)
+
+    assert [7] * SIZE == block.get().tolist()
 
 
 def test_overlaps_are_shared_bytes(device: SimulatedDeviceAllocator) -> None:

@@ -48,7 +48,7 @@ class TakesStaleForFresh(Port):
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
         if self.head is SyncedHead.HEAD_AT_GPU and self.size:
-            self.doubtful = bytes(memoryview(pointer))
+            self.doubtful = pointer.copy()
         super().undo(allocator, pointer, fresh)
 
     def to_gpu(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -38,6 +38,7 @@ app = typer.Typer(
 
 DEFAULT_OUT = Path("build/verify")
 _DEFAULT_STEPS = 6000
+_NARROWEST = 80
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
 _COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
 
@@ -71,7 +72,7 @@ def _version(wanted: bool) -> None:
 def _root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
     ] = False,
 ) -> None:
     del version
@@ -82,33 +83,61 @@ def verify(
     *,
     device: Annotated[
         list[str] | None,
-        typer.Option(help="Only this one (repeatable): cpu, simulated, simulated-seeded, opencl, cuda."),
+        typer.Option(
+            metavar="NAME",
+            help="Check this one only; repeat it for more. There are cpu (host memory alone), simulated, "
+            "simulated-seeded (the same, with queued copies happening when a seeded scheduler decides), opencl and "
+            "cuda. Without this option all of them are checked.",
+        ),
     ] = None,
-    steps: Annotated[int, typer.Option(min=0, help="Generated steps on each device.")] = _DEFAULT_STEPS,
-    seed: Annotated[int, typer.Option(help="Of the generated walks; the same seed takes the same walks.")] = 0,
+    steps: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="NUMBER", help="How many generated steps to take on each device, after the enumerated ones."
+        ),
+    ] = _DEFAULT_STEPS,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="What the generated steps follow from: the same seed, the same steps.")
+    ] = 0,
     json_path: Annotated[
         str | None,
-        typer.Option("--json", metavar="PATH|-", help="Write the report as JSON there too; - for standard output."),
+        typer.Option("--json", metavar="FILE", help="Write report.json to this file too; - is standard output."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where index.html and report.json go.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where index.html and report.json go, over what is there. Without this option: "
+            f"{DEFAULT_OUT}, or if not all devices are checked {DEFAULT_OUT}-NAME+NAME.",
+        ),
+    ] = None,
 ) -> None:
     """Check the model, then every device of this machine, against the spec.
 
-    Exits with 0 if everything that is here passed, and with 1 if something failed.
+    A device that is not here is said, and is no failure.
+
+    Exit status 0: what is here passed.
+
+    Exit status 1: something failed, or nothing could be checked.
+
+    Exit status 2: the command line is wrong, or a file cannot be written.
     """
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
     from .verification import BENCHES  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
-    names = tuple(device or BENCHES)
+    names = tuple(dict.fromkeys(device or BENCHES))
     with _progress(console) as progress:
         result = run_verification(names, steps=steps, seed=seed, on_device=lambda name: _follow(progress, name))
     data = json.dumps(result.as_json(), indent=2) + "\n"
-    _write(out / "index.html", page(result))
-    _write(out / "report.json", data)
+    # The report of some devices does not pass for that of all, nor take its place.
+    folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    _write(folder / "index.html", page(result))
+    _write(folder / "report.json", data)
+    _widen(console)
     _print_verification(console, result)
-    console.print(f"Report: {out / 'index.html'}", highlight=False, soft_wrap=True)
+    console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
     if json_path == "-":
         sys.stdout.write(data)
     elif json_path is not None:
@@ -118,32 +147,60 @@ def verify(
 
 
 @app.command()
-def devices(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the devices: what is here, and why what is not here is not."""
+def devices(
+    *, as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")] = False
+) -> None:
+    """List the devices of this machine: what each one is, or what is missing for it.
+
+    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None.
+    """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
 
     found = probe()
     if as_json:
         typer.echo(json.dumps([vars(report) for report in found], indent=2))
         return
-    table = Table("device", "available", "what it is, or what is missing")
+    table = _table("device", "available", "what it is, or what is missing")
     for report in found:
         mark = "[green]yes[/green]" if report.available else "[dim]no[/dim]"
         table.add_row(report.name, mark, escape(report.detail))
-    Console().print(table)
+    console = Console()
+    _widen(console)
+    console.print(table)
 
 
 @app.command()
 def diagram(
     *,
-    format_: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MERMAID,
-    edition: Annotated[str, typer.Option(help=f"One of {', '.join(EDITIONS)}.")] = "caffe",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to a file instead of standard output.")] = None,
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="mermaid or svg: the state diagram. markdown: a table of heads and calls. matrix: a table of "
+            "configurations and calls. page: a Markdown page with all of it.",
+        ),
+    ] = Format.MERMAID,
+    edition: Annotated[
+        str,
+        typer.Option(
+            metavar="EDITION",
+            help=f"Whose machine, one of {', '.join(EDITIONS)}: Caffe's as it is now, as it was at first, or as it is "
+            "in a build without a device.",
+        ),
+    ] = "caffe",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
+    ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 1 if the file of -o is not up to date.")
+        bool,
+        typer.Option(
+            "--check", metavar="", help="Write nothing; exit with 1 if the file of -o is not what would be written."
+        ),
     ] = False,
 ) -> None:
-    """Draw the head machine from its one declaration."""
+    """Draw the head machine, or tabulate it, from its one declaration."""
     text = _WRITERS[format_](edition)
     if check and out is None:
         raise typer.BadParameter("--check needs a file to compare with: -o FILE")
@@ -159,6 +216,16 @@ def diagram(
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def _widen(console: Console) -> None:
+    """Have room for the tables: a narrower terminal breaks their lines, and nothing is cut off."""
+    console.width = max(console.width, _NARROWEST)
+
+
+def _table(*columns: str) -> Table:
+    """A table as narrow as its contents allow."""
+    return Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def _progress(console: Console) -> Progress:
@@ -194,19 +261,25 @@ def _print_verification(console: Console, result: Verification) -> None:
     )
     for problem in result.model.problems:
         console.print(f"  {problem}", style="red", markup=False)
-    console.print(_requirement_table(result))
-    console.print("✓ met, ✗ not met, – not checked: no use for it here, or a suite stopped before it", style="dim")
-    table = Table("device", "status", "cells", "transitions", "walks", "steps", "seconds", box=SIMPLE, pad_edge=False)
+    if result.ran:
+        console.print(_requirement_table(result))
+        console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        console.print(_device_table(result))
+    for device in result.devices:
+        _print_failure(console, device)
+    failed = "failed" if result.ran else "nothing could be checked"
+    console.print("[green]passed[/green]" if result.passed else f"[bold red]{failed}[/bold red]", end=". ")
+
+
+def _device_table(result: Verification) -> Table:
+    table = _table("device", "status", "cells", "transitions", "walks", "steps", "seconds")
     for column in table.columns:
         column.no_wrap = True
     for column in table.columns[2:]:
         column.justify = "right"
     for device in result.devices:
         table.add_row(*_row(device))
-    console.print(table)
-    for device in result.devices:
-        _print_failure(console, device)
-    console.print("[green]passed[/green]" if result.passed else "[bold red]failed[/bold red]", end=". ")
+    return table
 
 
 def _row(device: DeviceVerdict) -> list[str]:
@@ -229,12 +302,11 @@ def _row(device: DeviceVerdict) -> list[str]:
 def _requirement_table(result: Verification) -> Table:
     from .spec import REQUIREMENTS  # noqa: PLC0415 -- as in verify
 
-    ran = [device for device in result.devices if device.conformance is not None]
-    table = Table("requirement", *(device.name for device in ran), box=SIMPLE)
+    table = _table("requirement", *(device.name for device in result.ran))
     for column in table.columns[1:]:
         column.justify = "center"
     for identifier in REQUIREMENTS:
-        statuses = [device.conformance.status(identifier) for device in ran if device.conformance is not None]
+        statuses = [it.conformance.status(identifier) for it in result.ran if it.conformance is not None]
         table.add_row(identifier, *(f"[{_COLOURS[status]}]{_MARKS[status]}[/]" for status in statuses))
     return table
 

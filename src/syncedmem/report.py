@@ -132,9 +132,8 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
 
 
 def _requirements(result: Verification) -> str:
-    ran = [device for device in result.devices if device.conformance is not None]
-    heads = "".join(f"<th>{escape(device.name)}" for device in ran)
-    rows = "".join(_requirement(identifier, ran) for identifier in REQUIREMENTS)
+    heads = "".join(f"<th>{escape(device.name)}" for device in result.ran)
+    rows = "".join(_requirement(identifier, result.ran) for identifier in REQUIREMENTS)
     return (
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
