@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Vectors", "vectors_of"]
 
+_ON_THE_HOST = (0, 1)
+"""`DeviceType.UNKNOWN` and `DeviceType.CPU`; ``allocator``, which has the names, knows this module."""
+
 
 class Vectors(ABC):
     """Vector operations on one device.  Every method raises what `check` raises.
@@ -151,15 +154,21 @@ class Vectors(ABC):
 def vectors_of(allocator: object) -> Vectors:
     """The vector operations on an allocator's memory.
 
+    An allocator of ours has `DeviceAllocator.vectors`; somebody else's may have it.  Without it, what calls itself
+    an allocator of the host, or of nothing in particular, is taken for one of host memory, as a memory takes it.
+
     Raises
     ------
     InvalidArgumentError
-        If it has none: no ``vectors()``, as every allocator here has it.
+        If it has none, and is of a device.
     """
-    make = getattr(allocator, "vectors", None)
-    if make is None or isinstance(allocator, type):
-        raise InvalidArgumentError("allocator", allocator, "an allocator with vectors(), for arithmetic on its memory")
-    return cast("Vectors", make())
+    if callable(make := getattr(allocator, "vectors", None)) and not isinstance(allocator, type):
+        return cast("Vectors", make())
+    if not hasattr(allocator, "allocate") or getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
+        raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with vectors()")
+    from .host_vectors import host_vectors  # noqa: PLC0415 -- it implements what stands here
+
+    return host_vectors()
 
 
 def _factor(alpha: Any) -> float:

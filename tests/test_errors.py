@@ -18,6 +18,7 @@ from syncedmem.model import (
     InvalidArgumentError,
     InvalidPointerError,
     InvalidSizeError,
+    NoArithmeticError,
     NoDeviceError,
     ReentrantCallError,
     ReleaseError,
@@ -56,6 +57,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ValueError,
         "cpu_data: this memory of 12 bytes is closed",
         {"call": "cpu_data", "size": 12},
+    ),
+    (
+        NoArithmeticError("axpy", "int32", ("float32", "float64")),
+        TypeError,
+        "axpy is not for elements of type int32; it is for float32, float64",
+        {"call": "axpy", "dtype": "int32"},
     ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (
