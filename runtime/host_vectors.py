@@ -22,6 +22,7 @@ import numpy as np
 
 from syncedmem.model import InvalidPointerError
 
+from .blas import BLOCK, magnitudes
 from .vectors import Vectors
 from .workers import crew
 
@@ -58,6 +59,9 @@ class HostVectors(Vectors):
     """Vector operations on NumPy arrays; of ``bfloat16`` those whose type the package ``ml_dtypes`` has made."""
 
     where = "the host"
+
+    def __init__(self, *, blas: bool = True) -> None:
+        self._magnitudes = magnitudes() if blas else {}
 
     def _check(self, array: Pointer, argument: str, *, write: bool) -> None:
         if not isinstance(array, np.ndarray):
@@ -99,11 +103,15 @@ class HostVectors(Vectors):
 
     def _asum(self, x: Row) -> float:
         wide = _wide(x)
+        summed = self._magnitudes.get(x.dtype)
 
-        def step(magnitudes: Row, s: slice) -> float:
-            return _sum(np.absolute(x[s], out=magnitudes, dtype=wide))
+        def directly(_: Row, s: slice) -> float:
+            return sum(_checked(summed(few), few) for few in _cut(x[s], BLOCK)) if summed else 0.0
 
-        return _work(x, step, written=1)
+        def written(block: Row, s: slice) -> float:
+            return _sum(np.absolute(x[s], out=block, dtype=wide))
+
+        return _work(x, directly) if summed else _work(x, written, written=1)
 
     def _dot(self, x: Row, y: Row) -> float:
         def directly(_: Row, s: slice) -> float:
@@ -175,7 +183,14 @@ def _sum(x: Row) -> float:
     full = x.size - x.size % _ROW
     rows = np.vecdot(x[:full].reshape(-1, _ROW), _ONES[x.dtype])
     total = float(np.add.reduce(rows, dtype=np.float64)) + float(np.add.reduce(x[full:], dtype=np.float64))
-    return total if math.isfinite(total) else float(np.add.reduce(x, dtype=np.float64))
+    return _checked(total, x)
+
+
+def _checked(total: float, x: Row) -> float:
+    """A sum of magnitudes, once more and wider if it is not finite."""
+    if math.isfinite(total):
+        return total
+    return float(sum(np.add.reduce(np.absolute(few, dtype=np.float64)) for few in _cut(x, _FEW)))
 
 
 def _sum_of_products(x: Row, y: Row) -> float:
@@ -199,8 +214,9 @@ def _lost(rows: Row, left: Row) -> bool:
 
 
 def _wide_sum_of_products(x: Row, y: Row) -> float:
-    total = 0.0
-    for start in range(0, x.size, _FEW):
-        few = slice(start, start + _FEW)
-        total += float(np.dot(x[few].astype(np.float64), y[few].astype(np.float64)))
-    return total
+    pairs = zip(_cut(x, _FEW), _cut(y, _FEW), strict=True)
+    return float(sum(np.dot(left.astype(np.float64), right.astype(np.float64)) for left, right in pairs))
+
+
+def _cut(x: Row, length: int) -> Iterator[Row]:
+    return (x[start : start + length] for start in range(0, x.size, length))
