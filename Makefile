@@ -50,15 +50,15 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# The one place that decides about runtime/cuda.py: it counts where CuPy finds a GPU, and nowhere else.
+# The one place that decides about runtime/cuda*.py: they count where CuPy finds a GPU, and nowhere else.
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(PARALLEL) --cov --cov-report= --cov-fail-under=0
 	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
 	    $(BIN)/coverage report; \
 	else \
-	    echo 'No GPU here: runtime/cuda.py is not counted.'; \
-	    $(BIN)/coverage report --omit=runtime/cuda.py; \
+	    echo 'No GPU here: runtime/cuda*.py are not counted.'; \
+	    $(BIN)/coverage report --omit='runtime/cuda*.py'; \
 	fi
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
@@ -82,8 +82,9 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/package  ## measure the hot path
+bench: $(STAMPS)/package  ## measure the hot path, and arithmetic on vectors
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/vectors.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

@@ -68,8 +68,11 @@ class CUDAVectors(Vectors):
         if array.ndim != 1 or not array.flags.c_contiguous or array.data.ptr % array.dtype.itemsize:
             raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
 
-    def _partly(self, x: Any, y: Any) -> bool:
-        return 0 < abs(x.data.ptr - y.data.ptr) < x.nbytes
+    def _overlap(self, x: Any, y: Any) -> bool:
+        return bool(abs(x.data.ptr - y.data.ptr) < x.nbytes)
+
+    def _same(self, x: Any, y: Any) -> bool:
+        return bool(x.data.ptr == y.data.ptr)
 
     def _axpy(self, alpha: float, x: Any, y: Any) -> None:
         self._elementwise("axpy", alpha, x, y)
@@ -127,5 +130,13 @@ class CUDAVectors(Vectors):
         if name == "dot":
             takes, term = f"{takes}, {kind.storage} y", f"(double)({x}) * (double)({y})"
         return self._cupy.ReductionKernel(
-            takes, "float64 sum", term, "a + b", "sum = a", "0.0", title, reduce_type="double", preamble=kind.preamble
+            takes,
+            "float64 total",
+            term,
+            "a + b",
+            "total = a",
+            "0.0",
+            title,
+            reduce_type="double",
+            preamble=kind.preamble,
         )

@@ -29,6 +29,7 @@ from .workers import crew
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .blas import Magnitudes
     from .pointers import Pointer
 
     Row = np.ndarray[tuple[int], np.dtype[Any]]
@@ -68,12 +69,15 @@ class HostVectors(Vectors):
             raise InvalidPointerError(self.where, array, f"{argument} is not host memory")
         vector = cast("Row", array)
         if vector.ndim != 1 or not vector.flags.c_contiguous or not vector.flags.aligned or vector.dtype.hasobject:
-            raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
+            raise InvalidPointerError(self.where, vector, f"{argument} is not a contiguous, aligned row of numbers")
         if write and not vector.flags.writeable:
-            raise InvalidPointerError(self.where, array, f"{argument} is read-only")
+            raise InvalidPointerError(self.where, vector, f"{argument} is read-only")
 
-    def _partly(self, x: Row, y: Row) -> bool:
-        return np.may_share_memory(x, y) and x.ctypes.data != y.ctypes.data
+    def _overlap(self, x: Row, y: Row) -> bool:
+        return np.may_share_memory(x, y)
+
+    def _same(self, x: Row, y: Row) -> bool:
+        return x.ctypes.data == y.ctypes.data
 
     def _axpy(self, alpha: float, x: Row, y: Row) -> None:
         wide = _wide(x)
@@ -104,14 +108,13 @@ class HostVectors(Vectors):
     def _asum(self, x: Row) -> float:
         wide = _wide(x)
         summed = self._magnitudes.get(x.dtype)
+        if summed is not None:
+            return _work(x, lambda _, s: _checked(_sum_at(summed, x[s]), x[s]))
 
-        def directly(_: Row, s: slice) -> float:
-            return sum(_checked(summed(few), few) for few in _cut(x[s], BLOCK)) if summed else 0.0
-
-        def written(block: Row, s: slice) -> float:
+        def step(block: Row, s: slice) -> float:
             return _sum(np.absolute(x[s], out=block, dtype=wide))
 
-        return _work(x, directly) if summed else _work(x, written, written=1)
+        return _work(x, step, written=1)
 
     def _dot(self, x: Row, y: Row) -> float:
         def directly(_: Row, s: slice) -> float:
@@ -186,6 +189,12 @@ def _sum(x: Row) -> float:
     return _checked(total, x)
 
 
+def _sum_at(summed: Magnitudes, x: Row) -> float:
+    """The same by a function that is handed addresses."""
+    begin, itemsize = x.ctypes.data, x.dtype.itemsize
+    return sum(summed(min(BLOCK, x.size - start), begin + start * itemsize, 1) for start in range(0, x.size, BLOCK))
+
+
 def _checked(total: float, x: Row) -> float:
     """A sum of magnitudes, once more and wider if it is not finite."""
     if math.isfinite(total):
@@ -204,7 +213,7 @@ def _sum_of_products(x: Row, y: Row) -> float:
     return total + _wide_sum_of_products(x[full:], y[full:])
 
 
-def _lost(rows: Row, left: Row) -> bool:
+def _lost(rows: Row, left: np.ndarray[tuple[int, int], np.dtype[Any]]) -> bool:
     """Whether terms too small for ``float32`` may be missing in sums of rows.  In ``float64`` nothing is wider."""
     if rows.dtype != np.float32 or np.absolute(rows).min(initial=np.inf) >= _ACCURATE:
         return False

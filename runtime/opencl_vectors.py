@@ -109,11 +109,11 @@ class OpenCLVectors(Vectors):
         self.where = where
         self._queue = queue
         self._cl = cl
-        self._overlap = overlap
+        self._overlapping = overlap
         able = bool(queue.device.double_fp_config) if fp64 is None else fp64
         self.types = tuple(name for name in Vectors.types if able or name != "float64")
         self._sum = np.dtype(np.float64 if able else np.float32)
-        self._programs: dict[str, Any] = {}
+        self._programs: dict[str, dict[str, Any]] = {}
         # A kernel keeps its arguments until it is queued, so two threads must not set them at once.
         self._lock = threading.Lock()
 
@@ -123,9 +123,11 @@ class OpenCLVectors(Vectors):
         if array.ndim != 1 or not array.flags.c_contiguous or array.offset % array.dtype.itemsize:
             raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
 
-    def _partly(self, x: Any, y: Any) -> bool:
-        same = x.base_data == y.base_data and x.offset == y.offset
-        return not same and self._overlap(x, y)
+    def _overlap(self, x: Any, y: Any) -> bool:
+        return self._overlapping(x, y)
+
+    def _same(self, x: Any, y: Any) -> bool:
+        return bool(x.base_data == y.base_data and x.offset == y.offset)
 
     def _axpy(self, alpha: float, x: Any, y: Any) -> None:
         with self._lock:

@@ -42,8 +42,11 @@ class SimulatedVectors(Vectors):
         if write and array.read_only:
             raise InvalidPointerError(self.where, array, f"{argument} is read-only")
 
-    def _partly(self, x: SimulatedArray, y: SimulatedArray) -> bool:
-        return x.shares(y) and x.ptr != y.ptr
+    def _overlap(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.shares(y)
+
+    def _same(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.ptr == y.ptr
 
     @contextmanager
     def _bytes(self, *arrays: SimulatedArray) -> Generator[list[Any]]:

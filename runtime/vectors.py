@@ -36,7 +36,7 @@ at work is the exception: some elements are then done and others not, and nobody
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
 
@@ -61,7 +61,7 @@ class Vectors(ABC):
     """
 
     where: str
-    types: ClassVar[tuple[str, ...]] = ("float16", "bfloat16", "float32", "float64")
+    types: tuple[str, ...] = ("float16", "bfloat16", "float32", "float64")
 
     def axpy(self, alpha: SupportsFloat, x: Pointer, y: Pointer) -> None:
         """``y += alpha * x``."""
@@ -95,7 +95,7 @@ class Vectors(ABC):
     def copy(self, x: Pointer, y: Pointer) -> None:
         """Copy `x` to `y`; any type, bit for bit."""
         self._check_two("copy", x, y, write=True, arithmetic=False)
-        if len(y) and x is not y:
+        if len(y) and not self._same(x, y):
             self._copy(x, y)
 
     def _check_one(self, call: str, x: Pointer, *, write: bool = False) -> None:
@@ -120,7 +120,7 @@ class Vectors(ABC):
             raise InvalidPointerError(self.where, y, f"y must have as many elements as x, of the same type: {theirs}")
         if arithmetic:
             self._check_type(call, x)
-        if write and len(x) and self._partly(x, y):
+        if write and len(x) and self._overlap(x, y) and not self._same(x, y):
             raise InvalidPointerError(self.where, y, "x and y overlap, and are not the same")
 
     def _check_type(self, call: str, x: Pointer) -> None:
@@ -132,8 +132,12 @@ class Vectors(ABC):
         """Refuse what is no contiguous row of this device with `InvalidPointerError`."""
 
     @abstractmethod
-    def _partly(self, x: Pointer, y: Pointer) -> bool:
-        """Whether two vectors of one size have bytes in common, and not all."""
+    def _overlap(self, x: Pointer, y: Pointer) -> bool:
+        """Whether two vectors have bytes in common."""
+
+    @abstractmethod
+    def _same(self, x: Pointer, y: Pointer) -> bool:
+        """Whether two vectors of one size have all bytes in common."""
 
     @abstractmethod
     def _axpy(self, alpha: float, x: Pointer, y: Pointer) -> None: ...
@@ -160,11 +164,13 @@ def vectors_of(allocator: object) -> Vectors:
     Raises
     ------
     InvalidArgumentError
-        If it has none, and is of a device.
+        If it is no allocator, or is of a device and has none.
     """
-    if callable(make := getattr(allocator, "vectors", None)) and not isinstance(allocator, type):
+    if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
+        raise InvalidArgumentError("allocator", allocator, "an allocator")
+    if make := getattr(allocator, "vectors", None):
         return cast("Vectors", make())
-    if not hasattr(allocator, "allocate") or getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
+    if getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with vectors()")
     from .host_vectors import host_vectors  # noqa: PLC0415 -- it implements what stands here
 
