@@ -47,6 +47,9 @@ _PIECE = 1 << 22
 _WORKSPACE = 1 << 19
 """In bytes: what is handed to a thread at once; and the workspaces of all threads together."""
 
+_SMALL = 1 << 14
+"""Elements that are one block, whatever is written down."""
+
 _FEW = 4096
 """Elements that are widened at once.  OpenBLAS starts threads of its own from 10,000."""
 
@@ -160,6 +163,9 @@ def _work(x: Row, step: Step, *, written: int = 0) -> float:
     A step is given a workspace with room for its block, as many times as `written` says, and the block.
     """
     size, wide, itemsize = x.size, _wide(x), x.dtype.itemsize
+    if size <= _SMALL:
+        with np.errstate(all="ignore"):
+            return step(np.empty(size * written, wide), slice(0, size))
     team = crew().size if x.nbytes >= _LARGE else 1
     piece = _PIECE // itemsize
     block = min(_WORKSPACE // team // wide.itemsize // written if written else piece, size)
