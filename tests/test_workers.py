@@ -148,7 +148,7 @@ assert vectors.sumsq(x) == x.size
 def work():
     while not over: vectors.sumsq(x)
 over = False
-thread = threading.Thread(target=work); thread.start()
+thread = threading.Thread(target=work, daemon=True); thread.start()
 for _ in range(10):
     if not (child := os.fork()):
         os._exit(0 if crew()._pool is None and vectors.sumsq(x) == vectors.asum(x) == x.size else 1)
