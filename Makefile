@@ -51,7 +51,7 @@ faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
 # The one place that decides about the modules for CUDA: they count where CuPy finds a GPU, and nowhere else.
-NEED_GPU := runtime/cuda.py,runtime/interop/foreign_cuda.py
+NEED_GPU := runtime/cuda.py,runtime/cuda_vectors.py,runtime/interop/foreign_cuda.py
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(PARALLEL) --cov --cov-report= --cov-fail-under=0
@@ -83,9 +83,10 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/package  ## measure the hot path, the pool and the adaptors
+bench: $(STAMPS)/package  ## measure the hot path, the pool, the adaptors, and arithmetic on vectors
 	$(BIN)/python benchmarks/hot_path.py
 	$(BIN)/python benchmarks/allocators.py
+	$(BIN)/python benchmarks/vectors.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

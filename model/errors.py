@@ -26,6 +26,7 @@ __all__ = [
     "InvalidPointerError",
     "InvalidSizeError",
     "MemoryCorruptionError",
+    "NoArithmeticError",
     "NoDeviceError",
     "NoScopeError",
     "ReentrantCallError",
@@ -177,6 +178,15 @@ class NoScopeError(SyncedMemoryError, IndexError):
     def __init__(self, call: str) -> None:
         super().__init__(f"{call}: there is no scope to leave")
         self.call = call
+
+
+class NoArithmeticError(SyncedMemoryError, TypeError):
+    """Arithmetic on elements that it is not for: integers, as Caffe's ``NOT_IMPLEMENTED``, or what a device lacks."""
+
+    def __init__(self, call: str, dtype: object, types: tuple[str, ...]) -> None:
+        super().__init__(f"{call} is not for elements of type {dtype}; it is for {', '.join(types)}")
+        self.call = call
+        self.dtype = dtype
 
 
 def shown(value: object) -> str:

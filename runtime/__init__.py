@@ -7,6 +7,8 @@ actions do to real memory, ``flight`` the copies that were queued, and ``failure
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
 ``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
 ``interop`` adapts the allocators of other libraries.
+``vectors`` is arithmetic on any of them, implemented in ``host_vectors`` (with the threads of ``workers``),
+``simulated_vectors``, ``opencl_vectors`` and ``cuda_vectors``.
 
 CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
 """
@@ -38,6 +40,7 @@ from .pool import PoolAllocator
 from .simulated import SimulatedArray, SimulatedDeviceAllocator
 from .simulated_block import SimulatedDeviceError
 from .simulation import SimulatedStream, using_device
+from .vectors import Vectors, vectors_of
 
 __all__ = [
     "DEVICE_NAMES",
@@ -68,7 +71,9 @@ __all__ = [
     "SyncedMemory",
     "ThreadSafeAllocator",
     "TrackingAllocator",
+    "Vectors",
     "named_device",
     "probe",
     "using_device",
+    "vectors_of",
 ]

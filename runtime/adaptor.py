@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
 from .failures import where_of
+from .vectors import vectors_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from .allocator import Event
     from .pointers import Pointer
+    from .vectors import Vectors
 
 __all__ = ["Adaptor"]
 
@@ -108,6 +110,9 @@ class Adaptor(DeviceAllocator):
 
     def current_ordinal(self) -> int:
         return self._upstream.current_ordinal()
+
+    def vectors(self) -> Vectors:
+        return vectors_of(self._upstream)
 
     def __getattr__(self, name: str) -> Any:
         # Not what begins with an underscore: without an upstream there would be no end to it.

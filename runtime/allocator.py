@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from .vectors import Vectors
+
 __all__ = [
     "DeviceAllocator",
     "DeviceType",
@@ -231,6 +233,16 @@ class DeviceAllocator(ABC):
 
         Devices without page-locked memory of their own return that of ordinary host memory.
         """
+
+    def vectors(self) -> Vectors:
+        """Arithmetic on this memory; `vectors_of` asks for it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Unless a device says otherwise: it has none.
+        """
+        raise InvalidArgumentError("allocator", self, "one of a device that can compute")
 
     def read_only(self, ptr: Pointer) -> Pointer:
         """The pointer as readers get it.  Devices whose arrays have no read-only form return it as it is."""

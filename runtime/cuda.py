@@ -11,6 +11,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .cuda_vectors import CUDAVectors
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
@@ -65,6 +66,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._live = LiveBlocks(self.name)
+        self._vectors = CUDAVectors(self.name, self.ordinal, cupy)
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
@@ -194,6 +196,9 @@ class CUDADeviceAllocator(DeviceAllocator):
         check_event(event, cupy.cuda.Event, self.name)
         with self.using():
             cupy.cuda.get_current_stream().wait_event(event)
+
+    def vectors(self) -> CUDAVectors:
+        return self._vectors
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned

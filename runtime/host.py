@@ -17,11 +17,13 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .host_vectors import host_vectors
 from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
 
 if TYPE_CHECKING:
     from .allocator import Event
     from .pointers import Pointer
+    from .vectors import Vectors
 
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
@@ -131,6 +133,9 @@ class CPUDeviceAllocator(DeviceAllocator):
 
     def order_after(self, event: Event) -> None:
         event.synchronize()
+
+    def vectors(self) -> Vectors:
+        return host_vectors()
 
 
 class _Finished:

@@ -16,6 +16,7 @@ from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
+from .opencl_vectors import OpenCLVectors
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._live = LiveBlocks(self.name)
+        self._vectors = OpenCLVectors(self.name, self.queue, cl, _overlap)
         # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
         # so they are kept until they are done.
         self._copies: dict[int, Any] = {}
@@ -211,10 +213,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return self._array(array.base_data, array.offset, size)
 
     def overlaps(self, first: Any, second: Any) -> bool:
-        if first is None or second is None or first.base_data is None or second.base_data is None:
-            return False
-        (one, start), (other, begin) = _whole(first), _whole(second)
-        return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
+        return first is not None and second is not None and _overlap(first, second)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
         return partial(_again, type(ptr), vars(ptr))
@@ -224,6 +223,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
         stream.flush()
         return event
+
+    def vectors(self) -> OpenCLVectors:
+        return self._vectors
 
     def pinned_host(self) -> CPUDeviceAllocator:
         return cpu_allocator()
@@ -254,6 +256,13 @@ def _again(kind: Any, attributes: dict[str, Any]) -> Any:
     array: Any = kind.__new__(kind)
     array.__dict__.update(attributes)
     return array
+
+
+def _overlap(first: Any, second: Any) -> bool:
+    if first.base_data is None or second.base_data is None:
+        return False
+    (one, start), (other, begin) = _whole(first), _whole(second)
+    return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
 
 
 def _whole(array: Any) -> tuple[Any, int]:

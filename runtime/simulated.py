@@ -14,6 +14,7 @@ from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
+from .simulated_vectors import SimulatedVectors
 from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
 
 if TYPE_CHECKING:
@@ -222,6 +223,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
     def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
         return ptr.viewer()
+
+    def vectors(self) -> SimulatedVectors:
+        return SimulatedVectors(self.name, self._space)
 
     def using(self) -> AbstractContextManager[None]:
         return using_device(self.ordinal)

@@ -20,6 +20,7 @@ from syncedmem.model import (
     InvalidPointerError,
     InvalidSizeError,
     MemoryCorruptionError,
+    NoArithmeticError,
     NoDeviceError,
     NoScopeError,
     ReentrantCallError,
@@ -73,6 +74,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"where": "cpu:0", "byte_size": 8},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
+    (
+        NoArithmeticError("axpy", "int32", ("float32", "float64")),
+        TypeError,
+        "axpy is not for elements of type int32; it is for float32, float64",
+        {"call": "axpy", "dtype": "int32"},
+    ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (
         ReentrantCallError("close"),

@@ -1,0 +1,76 @@
+"""`SimulatedVectors`: vector operations on a simulated device, whose processor is the host's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import InvalidPointerError
+
+from .host_vectors import host_vectors
+from .simulated_array import SimulatedArray
+from .vectors import Vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from .simulation import Space
+
+__all__ = ["SimulatedVectors"]
+
+
+class SimulatedVectors(Vectors):
+    """Vector operations on simulated arrays: behind the device's default stream, and finished on return.
+
+    Parameters
+    ----------
+    where : str
+        The device, as errors show it.
+    space : Space
+        Its memory.
+    """
+
+    def __init__(self, where: str, space: Space) -> None:
+        self.where = where
+        self._space = space
+
+    def _check(self, array: Any, argument: str, *, write: bool) -> None:
+        if not isinstance(array, SimulatedArray) or not array.belongs_to(self._space):
+            raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
+        if array.ptr % array.dtype.itemsize:
+            raise InvalidPointerError(self.where, array, f"{argument} does not start at a multiple of its element")
+        if write and array.read_only:
+            raise InvalidPointerError(self.where, array, f"{argument} is read-only")
+
+    def _overlap(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.shares(y)
+
+    def _same(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.ptr == y.ptr
+
+    @contextmanager
+    def _bytes(self, *arrays: SimulatedArray) -> Generator[list[Any]]:
+        """The elements themselves, after what was queued before, and with the device to ourselves."""
+        with self._space.entered():
+            self._space.default_stream.synchronize()
+            yield [array.raw(array.nbytes).view(array.dtype) for array in arrays]
+
+    def _axpy(self, alpha: float, x: SimulatedArray, y: SimulatedArray) -> None:
+        with self._bytes(x, y) as (source, target):
+            host_vectors().axpy(alpha, source, target)
+
+    def _scal(self, alpha: float, x: SimulatedArray) -> None:
+        with self._bytes(x) as (vector,):
+            host_vectors().scal(alpha, vector)
+
+    def _asum(self, x: SimulatedArray) -> float:
+        with self._bytes(x) as (vector,):
+            return host_vectors().asum(vector)
+
+    def _dot(self, x: SimulatedArray, y: SimulatedArray) -> float:
+        with self._bytes(x, y) as (first, second):
+            return host_vectors().dot(first, second)
+
+    def _copy(self, x: SimulatedArray, y: SimulatedArray) -> None:
+        with self._bytes(x, y) as (source, target):
+            host_vectors().copy(source, target)
