@@ -20,6 +20,8 @@ __all__ = [
     "ClosedMemoryError",
     "DeclarationError",
     "DeviceError",
+    "FileAccessError",
+    "FileFormatError",
     "IllegalCallError",
     "InvalidArgumentError",
     "InvalidPointerError",
@@ -148,6 +150,28 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
         super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
         self.where = where
         self.pointer = pointer
+
+
+class FileFormatError(SyncedMemoryError, ValueError):
+    """A file or a message that does not hold what it should: cut short, of another format, at odds with itself.
+
+    Also one that would be so if it were written.  ``source`` is the path, or the name of the message, and
+    ``position`` the byte at which it went wrong, where there is one to point at.
+    """
+
+    def __init__(self, source: str, reason: str, position: int | None = None) -> None:
+        super().__init__(f"{source}{'' if position is None else f', byte {position}'}: {reason}")
+        self.source = source
+        self.reason = reason
+        self.position = position
+
+
+class FileAccessError(FileFormatError, OSError):
+    """A file that the system does not let us read or write: missing, a directory, not permitted, a full disk."""
+
+    def __init__(self, source: str, reason: str, number: int | None = None) -> None:
+        super().__init__(source, reason)
+        self.errno = number  # as OSError has it: what `except OSError` may look at
 
 
 def shown(value: object) -> str:

@@ -14,6 +14,8 @@ from syncedmem.model import (
     ClosedMemoryError,
     DeclarationError,
     DeviceError,
+    FileAccessError,
+    FileFormatError,
     IllegalCallError,
     InvalidArgumentError,
     InvalidPointerError,
@@ -99,6 +101,24 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ValueError,
         "device 0 cannot use 7: it is foreign",
         {"where": "device 0", "pointer": 7},
+    ),
+    (
+        FileFormatError("a.caffemodel", "it is cut short", 12),
+        ValueError,
+        "a.caffemodel, byte 12: it is cut short",
+        {"source": "a.caffemodel", "reason": "it is cut short", "position": 12},
+    ),
+    (
+        FileFormatError("BlobProto", "no"),
+        ValueError,
+        "BlobProto: no",
+        {"source": "BlobProto", "reason": "no", "position": None},
+    ),
+    (
+        FileAccessError("a.npy", "Is a directory", 21),
+        OSError,
+        "a.npy: Is a directory",
+        {"source": "a.npy", "reason": "Is a directory", "position": None},
     ),
 ]
 
