@@ -26,6 +26,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidPointerError",
     "InvalidSizeError",
+    "MissingPackageError",
     "NoDeviceError",
     "ReentrantCallError",
     "ReleaseError",
@@ -100,6 +101,15 @@ class ClosedMemoryError(SyncedMemoryError, ValueError):
         super().__init__(f"{call}: this memory of {size} bytes is closed")
         self.call = call
         self.size = size
+
+
+class MissingPackageError(SyncedMemoryError, ImportError):
+    """An optional package is asked for and is not installed; one that a device needs is a `NoDeviceError`."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs the package {package}: pip install 'syncedmem[{extra}]'")
+        self.package = package
+        self.extra = extra
 
 
 class NoDeviceError(SyncedMemoryError, RuntimeError):

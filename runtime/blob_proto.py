@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, MissingPackageError
 
 from .blob_schema import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
 from .blob_wire import MESSAGE, encoded, scanned, stored_blob
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["message_types", "read_proto", "shape_equals", "write_proto"]
 
+_BYTES = (bytes, bytearray, memoryview)
 _PACKAGE = "syncedmem.caffe"
 _MESSAGES = {"BlobShape": BLOB_SHAPE, "BlobProto": BLOB_PROTO}
 _BY_NAME = {field.name: field for field in BLOB_PROTO}
@@ -40,13 +41,13 @@ def message_types() -> tuple[type[Any], type[Any]]:
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         The protobuf package is not installed.
     """
     try:
         return _made()
     except ImportError as error:
-        raise ImportError("BlobProto needs the protobuf package: pip install 'syncedmem[proto]'") from error
+        raise MissingPackageError("a BlobProto message", "protobuf", "proto") from error
 
 
 @cache
@@ -92,7 +93,7 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         There is no message to write to, and the protobuf package is not installed.
     InvalidArgumentError
         ``proto`` is no `BlobProto`, or an array is none, or not of these types.
@@ -121,8 +122,8 @@ def read_proto(proto: Any) -> BlobContents:
         The bytes are no message, or no blob can be what the message says: a wrong number of values, a negative axis,
         too many axes.
     """
-    if isinstance(proto, bytes | bytearray | memoryview):
-        source = MemorySource(proto, MESSAGE)
+    if isinstance(proto, _BYTES):
+        source = _source(proto)
         return stored_blob(source, 0, source.size).contents(source)
     values = _values(proto)
     shape, data, diff = _parts(values).checked()
@@ -145,10 +146,17 @@ def shape_equals(shape: Sequence[int], proto: Any) -> bool:
     FileFormatError
         The bytes are no message.
     """
-    if isinstance(proto, bytes | bytearray | memoryview):
-        source = MemorySource(proto, MESSAGE)
+    if isinstance(proto, _BYTES):
+        source = _source(proto)
         return scanned(source, 0, source.size).equals(shape)
     return _parts(_values(proto)).equals(shape)
+
+
+def _source(data: Any) -> MemorySource:
+    try:
+        return MemorySource(data, MESSAGE)
+    except (TypeError, ValueError) as error:  # a view with gaps, or a released one
+        raise InvalidArgumentError("proto", data, "bytes in one piece") from error
 
 
 def _values(proto: Any) -> dict[str, Any]:

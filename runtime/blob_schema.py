@@ -138,7 +138,7 @@ def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) ->
     """
     array = cast("NDArray[Any]", value)
     if not isinstance(value, np.ndarray) or array.dtype not in types:
-        raise InvalidArgumentError(name, value, f"a NumPy array of {', '.join(map(str, types))}")
+        raise InvalidArgumentError(name, array, f"a NumPy array of {', '.join(map(str, types))}")
     return array
 
 

@@ -20,6 +20,7 @@ from syncedmem.model import (
     InvalidArgumentError,
     InvalidPointerError,
     InvalidSizeError,
+    MissingPackageError,
     NoDeviceError,
     ReentrantCallError,
     ReleaseError,
@@ -58,6 +59,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ValueError,
         "cpu_data: this memory of 12 bytes is closed",
         {"call": "cpu_data", "size": 12},
+    ),
+    (
+        MissingPackageError("a message", "protobuf", "proto"),
+        ImportError,
+        "a message needs the package protobuf: pip install 'syncedmem[proto]'",
+        {"package": "protobuf", "extra": "proto"},
     ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (
