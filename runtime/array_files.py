@@ -131,9 +131,6 @@ class _Sips(io.RawIOBase):
         self._source = source
         self._position = 0
 
-    def readable(self) -> bool:
-        return True
-
     def seekable(self) -> bool:
         return True
 

@@ -170,12 +170,20 @@ RULES: list[tuple[str, bytes, tuple[int, ...], list[float], list[float] | None]]
     ("dims that are not packed", chunk(7, bytes([8, 2, 8, 1])) + floats(5, 1, 2), (2, 1), [1, 2], None),
     ("values that are not packed", shape(2) + b"\x2d\0\0\x80?\x2d\0\0\0@", (2,), [1, 2], None),
     ("values in pieces", shape(3) + floats(5, 1) + b"\x2d\0\0\0@" + floats(5, 3), (3,), [1, 2, 3], None),
-    ("what we do not know", chunk(77, b"?") + bytes([0x98, 6, 1, 0x9B, 6, 8, 1, 0x9C, 6]) + floats(5, 1), (), [1], None),
+    (
+        "what we do not know",
+        chunk(77, b"?") + bytes([0x98, 6, 1, 0x9B, 6, 8, 1, 0x9C, 6]) + floats(5, 1),
+        (),
+        [1],
+        None,
+    ),
     ("what a shape should not have", chunk(7, bytes([16, 3, 8, 1])) + floats(5, 1), (1,), [1], None),
 ]
 
 
-@pytest.mark.parametrize(("wire", "dims", "data", "diff"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES])
+@pytest.mark.parametrize(
+    ("wire", "dims", "data", "diff"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
+)
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview, ours().FromString, loaded])
 def test_a_message_is_read_by_caffes_rules(
     make: Any, wire: bytes, dims: tuple[int, ...], data: list[float], diff: list[float] | None
@@ -243,9 +251,7 @@ def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() 
     assert read_proto(proto).data.view(np.uint32) == 0x7FA00001
 
 
-@pytest.mark.parametrize(
-    "proto", [None, 5, "text", caffe_pb2.Datum(), caffe_pb2.BlobShape(), memoryview(b"abcd")[::2]]
-)
+@pytest.mark.parametrize("proto", [None, 5, "text", caffe_pb2.Datum(), caffe_pb2.BlobShape(), memoryview(b"abcd")[::2]])
 def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
     for call in (lambda: read_proto(proto), lambda: shape_equals((), proto)):
         with pytest.raises(InvalidArgumentError, match="proto must be "):

@@ -87,7 +87,9 @@ def messages(draw: st.DrawFn) -> bytes:
     parts = [key(place, 0) + varint(dim) for place, dim in enumerate(dims, 1)] if legacy else [shape(*dims)]
     for number, code in draw(st.sampled_from([[(5, "f")], [(8, "d")], [(5, "f"), (6, "f")], [(8, "d"), (9, "d")]])):
         parts += draw(pieces(number, code, count))
-    unknown = st.sampled_from([chunk(77, b"xyz"), key(78, 0) + b"\x81\0", key(79, 5) + b"abcd", b"\x93\x06\x08\1\x94\x06"])
+    unknown = st.sampled_from(
+        [chunk(77, b"xyz"), key(78, 0) + b"\x81\0", key(79, 5) + b"abcd", b"\x93\x06\x08\1\x94\x06"]
+    )
     parts += draw(st.lists(unknown, max_size=3))
     if draw(st.booleans()):
         parts = draw(st.permutations(parts))
@@ -121,7 +123,9 @@ def test_every_message_is_read_as_the_protobuf_package_reads_it(wire: bytes) -> 
         )
     )
 )
-def test_what_is_encoded_is_what_the_protobuf_package_would_write(case: tuple[tuple[int, ...], bytes, str, bool]) -> None:
+def test_what_is_encoded_is_what_the_protobuf_package_would_write(
+    case: tuple[tuple[int, ...], bytes, str, bool],
+) -> None:
     """Byte for byte, of any bits; and it comes back."""
     dims, raw, dtype, with_diff = case
     data: Any = np.frombuffer(raw, dtype)[: math.prod(dims)].reshape(dims)

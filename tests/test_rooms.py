@@ -69,8 +69,11 @@ def everything() -> dict[str, str]:
     return front_door | modules_below(*ROOMS)
 
 
-@pytest.mark.parametrize(("target", "owner"), [("cupy", "runtime/cuda.py"), ("pyopencl", "runtime/opencl.py")])
-def test_each_device_library_is_imported_by_one_module(target: str, owner: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "owner"),
+    [("cupy", "runtime/cuda.py"), ("google", "runtime/blob_proto.py"), ("pyopencl", "runtime/opencl.py")],
+)
+def test_each_optional_library_is_imported_by_one_module(target: str, owner: str) -> None:
     assert importers(target, everything()) == {owner}
 
 
