@@ -5,13 +5,12 @@ The numbers are those of BVLC/caffe's caffe.proto; nothing here is taken from th
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import struct
 import tempfile
 from pathlib import Path
 from typing import Any
-
-from grpc_tools import protoc
 
 PROTO = """
 syntax = "proto2";
@@ -58,6 +57,7 @@ def _compiled() -> Any:
     """The module that protoc makes, as users of pycaffe have one."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "caffe_excerpt.proto").write_text(PROTO, encoding="utf-8")
+        protoc: Any = importlib.import_module("grpc_tools.protoc")
         status = protoc.main(["protoc", f"--proto_path={folder}", f"--python_out={folder}", "caffe_excerpt.proto"])
         assert status == 0
         spec = importlib.util.spec_from_file_location("caffe_excerpt_pb2", Path(folder) / "caffe_excerpt_pb2.py")

@@ -18,8 +18,8 @@ from caffe_schema import caffe_pb2, floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import syncedmem.runtime.array_files as array_files
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.runtime import array_files
 from syncedmem.runtime.array_files import load_npy, load_npz, save_npy, save_npz
 from syncedmem.runtime.binaryproto import load_binaryproto, save_binaryproto
 from syncedmem.runtime.replacement import replacing
@@ -42,6 +42,10 @@ def odd(dtype: str, *dims: int) -> Any:
 def same(first: Any, second: Any) -> bool:
     """Type, shape and bits."""
     return (first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes())
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 def npy(
@@ -216,7 +220,7 @@ def claims(content: bytes, size: int) -> bytes:
         ),
         (archive(data=npy(), diff=npy(dims="(1,)")), r"diff.npy, byte \d+: 4 bytes of values should follow"),
         (claims(archive(data=npy()), 1 << 31), "data.npy cannot have 2147483648 bytes in 76"),
-        (claims(archive(data=npy(dims="(3,)")), 75), "it is no .npz file that can be read|it is cut short"),
+        (claims(archive(data=npy(dims="(3,)")), 80), "data.npy, byte 76: it is cut short"),
         (archive(data=npy()).replace(bytes(8), b"changed!", 1), "Bad CRC-32 for file 'data.npy'"),
         (archive(data=npy())[:-30], "File is not a zip file"),
         (archive(data=npy()).replace(b"data.npy", b"Data.npy"), "there is no data.npy in it"),
@@ -242,12 +246,12 @@ def test_an_archive_packed_in_another_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """zipfile would make an object of each entry before anybody could look at them."""
+    """An object would be made an object of each entry, before anybody could look at them."""
     monkeypatch.setattr(array_files, "_MOST_AT_ONCE", 1 << 10)
     path = tmp_path / "a.npz"
     path.write_bytes(archive(**{f"some{number}": b"" for number in range(30)}))
 
-    with pytest.raises(FileFormatError, match="its directory has .* bytes"):
+    with pytest.raises(FileFormatError, match=r"its directory has \d+ bytes"):
         load_npz(path)
 
 
@@ -259,17 +263,6 @@ def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(array_files, "empty", full)
     with pytest.raises(MemoryError):
         load_npz(tmp_path / "a.npz")
-
-
-def test_a_file_that_ends_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its size was looked at."""
-    path = tmp_path / "a.npy"
-    save_npy(path, odd("f4", 2))
-    sips: Any = array_files._Sips  # pyright: ignore[reportPrivateUsage] -- the file as it is read
-    monkeypatch.setattr(sips, "readinto", lambda *_: 0)
-    monkeypatch.setattr(sips, "read", lambda self, size=-1: self._source.at(self.seek(size, 1) - size, size))
-    with pytest.raises(FileFormatError, match="it is cut short"):
-        load_npy(path)
 
 
 def contents(path: Path) -> Any:
@@ -325,14 +318,14 @@ def test_what_no_blob_can_be_is_not_written(tmp_path: Path, kind: str) -> None:
     with pytest.raises(FileFormatError, match="shape has 33 axes"):
         SAVERS[kind](path, np.zeros((1,) * 33, "f4"))
 
-    assert (b"before", ["a"]) == (path.read_bytes(), os.listdir(tmp_path))
+    assert (b"before", ["a"]) == (path.read_bytes(), names(tmp_path))
 
 
 def test_data_and_diff_have_one_shape(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"data has shape \(2,\), and diff has shape \(2, 1\)"):
         save_npz(tmp_path / "a.npz", odd("f4", 2), odd("f4", 2, 1))
 
-    assert not os.listdir(tmp_path)
+    assert not names(tmp_path)
 
 
 @pytest.mark.parametrize("kind", sorted(SAVERS))
@@ -351,7 +344,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
 
     # NumPy does not pass on what the system said.
     assert ("None\n" if kind == "npy" else "27\n") == done.stdout
-    assert (b"before", [path.name]) == (path.read_bytes(), os.listdir(tmp_path))
+    assert (b"before", [path.name]) == (path.read_bytes(), names(tmp_path))
 
 
 def test_a_file_that_is_replaced_keeps_its_permissions_and_its_links(tmp_path: Path) -> None:
@@ -376,11 +369,16 @@ def test_a_new_file_has_the_permissions_that_new_files_have(tmp_path: Path) -> N
 
 def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"before")
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a") as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
 
-    assert (b"before", ["a"]) == ((tmp_path / "a").read_bytes(), os.listdir(tmp_path))
+    def interrupted() -> None:
+        with replacing(tmp_path / "a") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert (b"before", ["a"]) == ((tmp_path / "a").read_bytes(), names(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -392,7 +390,7 @@ def test_what_is_no_place_for_a_file_is_refused(tmp_path: Path, name: str, messa
     with pytest.raises(FileAccessError, match=message), replacing(os.path.join(tmp_path, name)):  # noqa: PTH118 -- pathlib would tidy it
         pass
 
-    assert ["pipe"] == os.listdir(tmp_path)
+    assert ["pipe"] == names(tmp_path)
 
 
 def test_a_binaryproto_that_is_none_is_refused_with_its_path(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 import subprocess
 import sys
@@ -12,9 +13,8 @@ import numpy as np
 import pytest
 from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
 
-import syncedmem.runtime.blob_proto as blob_proto
-import syncedmem.runtime.blob_wire as blob_wire
 from syncedmem.model import FileFormatError, InvalidArgumentError, MissingPackageError
+from syncedmem.runtime import blob_proto, blob_wire
 from syncedmem.runtime.blob_proto import message_types, read_proto, shape_equals, write_proto
 from syncedmem.runtime.blob_wire import encoded
 
@@ -31,7 +31,7 @@ def loaded(wire: bytes) -> Any:
 
 
 def same_bits(first: Any, second: Any) -> bool:
-    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+    return bool((first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes()))
 
 
 def odd_values(dtype: str) -> Any:
@@ -99,7 +99,7 @@ def test_a_scalar_has_no_shape_message() -> None:
     proto = write_proto((), np.array(2.5))
 
     assert not proto.HasField("shape")
-    assert ((), 2.5) == (read_proto(proto).shape, read_proto(proto).data)
+    assert ((), 2.5) == (read_proto(proto).shape, read_proto(proto).data.item())
 
 
 def test_a_blob_without_values_is_only_its_shape() -> None:
@@ -137,7 +137,7 @@ def test_what_cannot_be_written_is_refused_and_the_message_is_as_it_was(
     proto = caffe_pb2.BlobProto(num=7)
 
     with pytest.raises(error, match=message):
-        write_proto(*arguments, proto=proto)
+        functools.partial(write_proto, proto=proto)(*arguments)
 
     assert caffe_pb2.BlobProto(num=7) == proto
 
@@ -226,7 +226,7 @@ def test_bytes_are_not_copied_where_the_values_lie_in_one_piece() -> None:
     wire[-4:] = struct.pack("<f", 9)
 
     assert contents.diff is not None
-    assert (9, False, False) == (contents.diff, contents.diff.flags.writeable, contents.data.flags.writeable)
+    assert (9, False, False) == (contents.diff.item(), contents.diff.flags.writeable, contents.data.flags.writeable)
 
 
 def test_what_is_read_of_a_message_stays_when_the_message_changes() -> None:

@@ -14,8 +14,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import syncedmem.runtime.wire_format as wire_format
 from syncedmem.model import AllocationError, FileFormatError
+from syncedmem.runtime import wire_format
 from syncedmem.runtime.blob_proto import read_proto
 from syncedmem.runtime.blob_wire import encoded, stored_blob
 from syncedmem.runtime.byte_source import MemorySource, empty
