@@ -82,8 +82,9 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/package  ## measure the hot path
+bench: $(STAMPS)/test  ## measure the hot path, and the storing of blobs
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/serialisation.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

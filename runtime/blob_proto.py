@@ -173,7 +173,8 @@ def _values(proto: Any) -> dict[str, Any]:
 
 def _check_fields(proto: Any) -> None:
     try:
-        theirs = {name: (field.number, field.type) for name, field in proto.DESCRIPTOR.fields_by_name.items()}
+        # Of its type, because a class has a descriptor and no fields.
+        theirs = {name: (field.number, field.type) for name, field in type(proto).DESCRIPTOR.fields_by_name.items()}
     except AttributeError:
         theirs = {}
     for declared in BLOB_PROTO:

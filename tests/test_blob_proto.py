@@ -241,17 +241,22 @@ def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() 
     """So that a signalling NaN, which a Python float cannot hold, stays what it is."""
     wire = chunk(5, struct.pack("<I", 0x7FA00001))
     values = {"data": [float("nan")]}
-    real = loaded(wire)
-    proto = SimpleNamespace(
-        DESCRIPTOR=real.DESCRIPTOR,
-        ListFields=lambda: [(SimpleNamespace(name=name), value) for name, value in values.items()],
-        SerializeToString=lambda: wire,
-    )
 
-    assert read_proto(proto).data.view(np.uint32) == 0x7FA00001
+    class Older:
+        DESCRIPTOR = caffe_pb2.BlobProto.DESCRIPTOR
+
+        def ListFields(self) -> list[tuple[Any, Any]]:  # noqa: N802 -- protobuf's name
+            return [(SimpleNamespace(name=name), value) for name, value in values.items()]
+
+        def SerializeToString(self) -> bytes:  # noqa: N802 -- as above
+            return wire
+
+    assert read_proto(Older()).data.view(np.uint32) == 0x7FA00001
 
 
-@pytest.mark.parametrize("proto", [None, 5, "text", caffe_pb2.Datum(), caffe_pb2.BlobShape(), memoryview(b"abcd")[::2]])
+@pytest.mark.parametrize(
+    "proto", [None, 5, "text", caffe_pb2.Datum(), caffe_pb2.BlobProto, caffe_pb2.BlobShape(), memoryview(b"abcd")[::2]]
+)
 def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
     for call in (lambda: read_proto(proto), lambda: shape_equals((), proto)):
         with pytest.raises(InvalidArgumentError, match="proto must be "):

@@ -209,7 +209,7 @@ def plain(path: Path) -> Any:
         return None
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(generation=st.sampled_from(NETS), data=st.data())
 def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
     tmp_path: Path, generation: str, data: st.DataObject
