@@ -106,8 +106,7 @@ class BlobParts(NamedTuple):
         """
         if not self.legacy:
             return tuple(shape) == self.shape
-        missing = len(_LEGACY) - len(shape)
-        return missing >= 0 and (1,) * missing + tuple(shape) == self.shape
+        return (1,) * (len(_LEGACY) - len(shape)) + tuple(shape) == self.shape
 
     def checked(self) -> tuple[tuple[int, ...], str, str | None]:
         """The shape, and the names of the fields that hold data and diff, if there is a diff.

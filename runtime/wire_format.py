@@ -44,6 +44,7 @@ class Wire(IntEnum):
     FIXED32 = 5
 
 
+_WIRES = tuple(Wire)
 FIXED_WIDTHS = {Wire.FIXED64: 8, Wire.FIXED32: 4}
 """Bytes of a value that is stored as it is in memory."""
 
@@ -123,7 +124,7 @@ def _field(source: ByteSource, position: int, end: int) -> Field:
     number, code = key >> 3, key & 7
     if not 0 < number < 1 << 29 or code > Wire.FIXED32:
         raise FileFormatError(source.name, f"there is no field {number} of wire type {code}", position)
-    match wire := Wire(code):
+    match wire := _WIRES[code]:
         case Wire.VARINT:
             value, stop = _varint(source, start, end, _LONGEST_VARINT)
             return Field(number, wire, position, start, stop, value)
@@ -141,8 +142,10 @@ def _field(source: ByteSource, position: int, end: int) -> Field:
 
 def _varint(source: ByteSource, position: int, end: int, longest: int) -> tuple[int, int]:
     """A varint and where it ends."""
-    value = 0
-    for place, byte in enumerate(source.at(position, min(longest, end - position))):
+    value, piece = 0, source.at(position, min(longest, end - position))
+    if piece and piece[0] < 0x80:  # noqa: PLR2004 -- as below; nearly all tags have one byte
+        return piece[0], position + 1
+    for place, byte in enumerate(piece):
         value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:  # noqa: PLR2004 -- the bit that says that more follow
             if value >> 64:

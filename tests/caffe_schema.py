@@ -28,6 +28,17 @@ message BlobProto {
   optional int32 width = 4 [default = 0];
 }
 message Datum { optional int32 channels = 1; optional int32 height = 2; optional bytes data = 4; }
+message Impostor {
+  optional BlobShape shape = 7;
+  optional bytes data = 5;
+  optional bytes diff = 6;
+  optional bytes double_data = 8;
+  optional bytes double_diff = 9;
+  optional int32 num = 1;
+  optional int32 channels = 2;
+  optional int32 height = 3;
+  optional int32 width = 4;
+}
 message V0LayerParameter { optional string name = 1; optional string type = 2; repeated BlobProto blobs = 50; }
 message V1LayerParameter {
   repeated string bottom = 2;

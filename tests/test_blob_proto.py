@@ -255,7 +255,17 @@ def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() 
 
 
 @pytest.mark.parametrize(
-    "proto", [None, 5, "text", caffe_pb2.Datum(), caffe_pb2.BlobProto, caffe_pb2.BlobShape(), memoryview(b"abcd")[::2]]
+    "proto",
+    [
+        None,
+        5,
+        "text",
+        caffe_pb2.Datum(),
+        caffe_pb2.Impostor(data=b"abcd"),
+        caffe_pb2.BlobProto,
+        caffe_pb2.BlobShape(),
+        memoryview(b"abcd")[::2],
+    ],
 )
 def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
     for call in (lambda: read_proto(proto), lambda: shape_equals((), proto)):

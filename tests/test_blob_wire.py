@@ -247,9 +247,17 @@ def test_a_run_longer_than_a_block_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     assert read_proto(wire).data.tolist() == values.tolist()
 
 
+def test_records_with_one_tag_are_one_field() -> None:
+    """However long the run, and whatever follows it."""
+    runs = [1, 2, 3, 4, 5, 6, 20, 21, 22, 100]
+    wire = b"".join((b"\x2d\0\0\0\0" if place % 2 else b"\x35\0\0\0\0") * length for place, length in enumerate(runs))
+
+    assert runs == [field.repeats for field in wire_format.fields(MemorySource(wire, "wire"), 0, len(wire))]
+
+
 def test_alternating_unpacked_fields_take_time_in_proportion() -> None:
-    """Data and diff in turn: each run ends at once, and nothing may be read far ahead each time."""
-    wire = shape(3000) + (b"\x2d\0\0\x80?\x35\0\0\0@") * 3000
+    """Data and diff in turn: each run ends soon, and nothing may be read far ahead each time."""
+    wire = shape(3000) + (b"\x2d\0\0\x80?" * 2 + b"\x35\0\0\0@" * 2) * 1500
     asked: list[int] = []
 
     class Counting(MemorySource):
@@ -277,10 +285,10 @@ def test_a_source_that_changes_between_looking_and_reading_is_refused() -> None:
     more = bytearray(shape(1) + floats(5, 1) + chunk(13, bytes(8)))
     source = MemorySource(more, "wire")
     blob = stored_blob(source, 0, source.size)
-    more[5:] = b"\x2a\x00" + chunk(5, bytes(8)) + b"\x68\x01\x68\x01"
-
-    with pytest.raises(FileFormatError, match="it has changed while it was read"):
-        blob.contents(source)
+    for changed in (b"\x2a\x00" + chunk(5, bytes(8)) + b"\x68\x01\x68\x01", b"\x2d\0\0\0\0" * 2 + b"\x68\x01" * 3):
+        more[5:] = changed
+        with pytest.raises(FileFormatError, match="it has changed while it was read"):
+            blob.contents(source)
 
 
 def test_an_array_that_does_not_fit_into_memory_is_an_error_of_the_family() -> None:
