@@ -172,14 +172,14 @@ def _values(proto: Any) -> dict[str, Any]:
 
 
 def _check_fields(proto: Any) -> None:
+    kind: Any = type(proto)  # a class has a descriptor too, and no fields
     try:
-        # Of its type, because a class has a descriptor and no fields.
-        theirs = {name: (field.number, field.type) for name, field in type(proto).DESCRIPTOR.fields_by_name.items()}
+        theirs = {name: (field.number, field.type) for name, field in kind.DESCRIPTOR.fields_by_name.items()}
     except AttributeError:
         theirs = {}
     for declared in BLOB_PROTO:
-        number, kind = theirs.get(declared.name, (None, None))
-        if number != declared.number or kind not in _TYPE_NUMBERS[declared.type]:
+        number, value_type = theirs.get(declared.name, (None, None))
+        if number != declared.number or value_type not in _TYPE_NUMBERS[declared.type]:
             raise InvalidArgumentError("proto", proto, "a BlobProto with Caffe's fields, or its bytes")
 
 
