@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -172,7 +172,7 @@ def _values(proto: Any) -> dict[str, Any]:
 
 
 def _check_fields(proto: Any) -> None:
-    kind: Any = type(proto)  # a class has a descriptor too, and no fields
+    kind = cast("Any", type(proto))  # a class has a descriptor too, and no fields
     try:
         theirs = {name: (field.number, field.type) for name, field in kind.DESCRIPTOR.fields_by_name.items()}
     except AttributeError:
