@@ -189,7 +189,6 @@ def _array(file: io.RawIOBase | io.BufferedIOBase, size: int, name: str) -> NDAr
         if not got:
             raise FileFormatError(name, "it is cut short", start + at)
         at += got
-    file.read(1)  # an archive compares its checksum at the end
     array = values.reshape(axes, order="F" if fortran_order else "C")
     return np.asarray(array, dtype.newbyteorder("="), order="C")
 
