@@ -13,7 +13,7 @@ PARALLEL := -n auto
 SYSTEM_PACKAGES := gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
+.PHONY: help verify test faults proof coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -62,6 +62,9 @@ coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be take
 	    $(BIN)/coverage report --omit=$(NEED_GPU); \
 	fi
 
+proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
+	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py
+
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -83,10 +86,11 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/package  ## measure the hot path, the pool, the adaptors, and arithmetic on vectors
+bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmetic on vectors, and the storing of blobs
 	$(BIN)/python benchmarks/hot_path.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/vectors.py
+	$(BIN)/python benchmarks/serialisation.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

@@ -21,11 +21,14 @@ __all__ = [
     "ClosedMemoryError",
     "DeclarationError",
     "DeviceError",
+    "FileAccessError",
+    "FileFormatError",
     "IllegalCallError",
     "InvalidArgumentError",
     "InvalidPointerError",
     "InvalidSizeError",
     "MemoryCorruptionError",
+    "MissingPackageError",
     "NoArithmeticError",
     "NoDeviceError",
     "NoScopeError",
@@ -113,6 +116,15 @@ class ClosedAllocatorError(SyncedMemoryError, ValueError):
         self.where = where
 
 
+class MissingPackageError(SyncedMemoryError, ImportError):
+    """An optional package is asked for and is not installed; one that a device needs is a `NoDeviceError`."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs the package {package}: pip install 'syncedmem[{extra}]'")
+        self.package = package
+        self.extra = extra
+
+
 class NoDeviceError(SyncedMemoryError, RuntimeError):
     """There is no such device here, or the memory was made without one: Caffe's ``NO_GPU``."""
 
@@ -187,6 +199,28 @@ class NoArithmeticError(SyncedMemoryError, TypeError):
         super().__init__(f"{call} is not for elements of type {dtype}; it is for {', '.join(types)}")
         self.call = call
         self.dtype = dtype
+
+
+class FileFormatError(SyncedMemoryError, ValueError):
+    """A file or a message that does not hold what it should: cut short, of another format, at odds with itself.
+
+    Also one that would be so if it were written.  ``source`` is the path, or the name of the message, and
+    ``position`` the byte at which it went wrong, where there is one to point at.
+    """
+
+    def __init__(self, source: str, reason: str, position: int | None = None) -> None:
+        super().__init__(f"{source}{'' if position is None else f', byte {position}'}: {reason}")
+        self.source = source
+        self.reason = reason
+        self.position = position
+
+
+class FileAccessError(FileFormatError, OSError):
+    """A file that the system does not let us read or write: missing, a directory, not permitted, a full disk."""
+
+    def __init__(self, source: str, reason: str, number: int | None = None) -> None:
+        super().__init__(source, reason)
+        self.errno = number  # as OSError has it: what `except OSError` may look at
 
 
 def shown(value: object) -> str:

@@ -10,7 +10,11 @@ them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators
 ``vectors`` is arithmetic on any of them, implemented in ``host_vectors`` (with the threads of ``workers``),
 ``simulated_vectors``, ``opencl_vectors`` and ``cuda_vectors``.
 
-CuPy is imported in ``cuda`` only and PyOpenCL in ``opencl`` only, both when asked for.
+Blobs in messages and files: ``blob_schema`` declares Caffe's `BlobProto` and the rules by which it is read,
+``blob_wire`` reads and writes it over ``wire_format``, ``blob_proto`` has it as protobuf messages.  ``caffemodel``,
+``binaryproto`` and ``array_files`` are kinds of files, read through ``byte_source`` and written by ``replacement``.
+
+CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``blob_proto`` only, all when asked for.
 """
 
 from .adaptor import Adaptor
@@ -26,7 +30,12 @@ from .adaptors import (
     TrackingAllocator,
 )
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
+from .array_files import load_npy, load_npz, save_npy, save_npz
+from .binaryproto import load_binaryproto, save_binaryproto
+from .blob_proto import read_proto, shape_equals, write_proto
+from .blob_schema import BlobContents
 from .buffer import Buffer
+from .caffemodel import load_caffemodel
 from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
 from .factories import (
     CPUDeviceAllocatorFactory,
@@ -46,6 +55,7 @@ __all__ = [
     "DEVICE_NAMES",
     "Adaptor",
     "Allocation",
+    "BlobContents",
     "Buffer",
     "CPUDeviceAllocator",
     "CPUDeviceAllocatorFactory",
@@ -72,8 +82,18 @@ __all__ = [
     "ThreadSafeAllocator",
     "TrackingAllocator",
     "Vectors",
+    "load_binaryproto",
+    "load_caffemodel",
+    "load_npy",
+    "load_npz",
     "named_device",
     "probe",
+    "read_proto",
+    "save_binaryproto",
+    "save_npy",
+    "save_npz",
+    "shape_equals",
     "using_device",
     "vectors_of",
+    "write_proto",
 ]

@@ -15,11 +15,14 @@ from syncedmem.model import (
     ClosedMemoryError,
     DeclarationError,
     DeviceError,
+    FileAccessError,
+    FileFormatError,
     IllegalCallError,
     InvalidArgumentError,
     InvalidPointerError,
     InvalidSizeError,
     MemoryCorruptionError,
+    MissingPackageError,
     NoArithmeticError,
     NoDeviceError,
     NoScopeError,
@@ -80,6 +83,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         "axpy is not for elements of type int32; it is for float32, float64",
         {"call": "axpy", "dtype": "int32"},
     ),
+    (
+        MissingPackageError("a message", "protobuf", "proto"),
+        ImportError,
+        "a message needs the package protobuf: pip install 'syncedmem[proto]'",
+        {"package": "protobuf", "extra": "proto"},
+    ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (
         ReentrantCallError("close"),
@@ -122,6 +131,24 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ValueError,
         "device 0 cannot use 7: it is foreign",
         {"where": "device 0", "pointer": 7},
+    ),
+    (
+        FileFormatError("a.caffemodel", "it is cut short", 12),
+        ValueError,
+        "a.caffemodel, byte 12: it is cut short",
+        {"source": "a.caffemodel", "reason": "it is cut short", "position": 12},
+    ),
+    (
+        FileFormatError("BlobProto", "no"),
+        ValueError,
+        "BlobProto: no",
+        {"source": "BlobProto", "reason": "no", "position": None},
+    ),
+    (
+        FileAccessError("a.npy", "Is a directory", 21),
+        OSError,
+        "a.npy: Is a directory",
+        {"source": "a.npy", "reason": "Is a directory", "position": None},
     ),
 ]
 

@@ -17,7 +17,6 @@ from syncedmem.spec.fuzz.native import LibraryAddress
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 LIBC = "libc.so.6:malloc,free"
@@ -498,23 +497,6 @@ def test_a_target_may_have_its_own_read_and_write() -> None:
     report = fuzz(Own, steps=1_000, promises={"zeroed": "yes"})
 
     assert [] == [(it.property_id, it.message) for it in report.findings]
-
-
-@pytest.fixture
-def opencl_pool() -> Callable[[], Any]:
-    cl = pytest.importorskip("pyopencl")
-    tools = pytest.importorskip("pyopencl.tools")
-    queue = cl.CommandQueue(cl.create_some_context(interactive=False))
-    return lambda: tools.MemoryPool(tools.ImmediateAllocator(queue))
-
-
-def test_pyopencl_pool_passes(opencl_pool: Callable[[], Any]) -> None:
-    """It refuses what is beyond all memory as an invalid size, and not as out of memory."""
-    report = fuzz(opencl_pool(), steps=1_000, promises={"out_of_memory": "MemoryError,LogicError"})
-    statuses = {it.property_id: it.status for it in report.verdicts()}
-
-    assert [] == [(it.property_id, it.message) for it in report.findings]
-    assert {"passed"} == {statuses[it] for it in ("A04-contents-kept", "A08-size-known", "A17-statistics")}
 
 
 @pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])

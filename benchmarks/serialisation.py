@@ -1,0 +1,127 @@
+"""What it costs to store a blob and to read it, as ratios against a baseline timed in the same run.
+
+Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every figure is the
+median over rounds, and the two sides of a ratio alternate within each round.  Both sides of a ratio take an array to
+what stores it and back into an array that is there already, as a blob's memory is; a memory copy does so with NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hot_path import compared, show
+
+from syncedmem.runtime import load_caffemodel, read_proto, write_proto
+from syncedmem.runtime.blob_proto import message_types
+from syncedmem.runtime.blob_wire import encoded
+from syncedmem.runtime.wire_format import Wire, tag, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+BYTES = 100_000_000
+FEW = 100
+"""How much smaller the blob is that the slow loop gets; its time grows with the values."""
+
+
+class Roundtrips:
+    """Ways of storing an array and reading it back into another one."""
+
+    def __init__(self, dtype: str, byte_size: int) -> None:
+        self.values: NDArray[Any] = np.random.default_rng(1).random(byte_size // np.dtype(dtype).itemsize).astype(dtype)
+        self.back = np.empty_like(self.values)
+        self.shape = self.values.shape
+
+    def copy(self) -> None:
+        """Two copies, the first into fresh memory."""
+        np.copyto(self.back, self.values.copy())
+
+    def fresh_bytes(self) -> None:
+        """The same through a bytes object, whose pages the system has to make one by one."""
+        np.copyto(self.back, np.frombuffer(self.values.tobytes(), self.values.dtype))
+
+    def message(self) -> None:
+        """What ``to_proto`` and ``from_proto`` of a blob do."""
+        np.copyto(self.back, read_proto(write_proto(self.shape, self.values)).data)
+
+    def wire(self) -> None:
+        """The same, with the bytes of the message in place of the message."""
+        np.copyto(self.back, read_proto(encoded(self.shape, self.values).data).data)
+
+    def package(self) -> None:
+        """The least that the protobuf package does for a message: parse it, and hand out its values."""
+        message = message_types()[1]()
+        message.MergeFromString(encoded(self.shape, self.values).data)
+        name = "data" if self.values.itemsize == np.dtype("f4").itemsize else "double_data"
+        np.copyto(self.back, np.asarray(getattr(message, name), self.values.dtype))
+
+    def loop(self) -> None:
+        """Caffe's ToProto and FromProto, line by line in Python."""
+        message = message_types()[1]()
+        message.shape.dim.extend(self.shape)
+        for value in self.values:
+            message.data.append(value)
+        for place in range(len(message.data)):
+            self.back[place] = message.data[place]
+
+
+def messages() -> list[dict[str, Any]]:
+    """Messages and their bytes, of float32 and float64."""
+    rows: list[dict[str, Any]] = []
+    few = Roundtrips("float32", BYTES // FEW)
+    rows.append(_row("1 MB, Caffe's loop / message", few.loop, few.message, ">= 5"))
+    for dtype in ("float32", "float64"):
+        many = Roundtrips(dtype, BYTES)
+        rows += [
+            _row(f"100 MB {dtype}, wire / memory copy", many.wire, many.copy, "<= 2"),
+            _row(f"100 MB {dtype}, message / memory copy", many.message, many.copy, "the package copies 3 times"),
+            _row(f"100 MB {dtype}, message / copy through bytes", many.message, many.fresh_bytes, "<= 2"),
+            _row(f"100 MB {dtype}, message / protobuf alone", many.message, many.package, "<= 1.1"),
+        ]
+    return rows
+
+
+def files() -> list[dict[str, Any]]:
+    """A ``.caffemodel`` of 16 layers against reading as many bytes into one array."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, layers = Path(folder) / "net.caffemodel", 16
+        blob = encoded((BYTES // 4 // layers,), np.ones(BYTES // 4 // layers, np.float32)).tobytes()
+        layer = tag(7, Wire.LENGTH) + varint(len(blob)) + blob
+        path.write_bytes((tag(100, Wire.LENGTH) + varint(len(layer)) + layer) * layers)
+
+        def walk() -> None:
+            for _, blobs in load_caffemodel(path):
+                for each in blobs:
+                    del each
+
+        return [_row("100 MB, load_caffemodel / numpy.fromfile", walk, lambda: np.fromfile(path, np.uint8), "<= 1.5")]
+
+
+def _row(what: str, first: Callable[[], object], second: Callable[[], object], wanted: str) -> dict[str, Any]:
+    ours, theirs, ratio = compared(first, second, 1)
+    return {"what": what, "us": ours * 1e6, "against_us": theirs * 1e6, "ratio": ratio, "wanted": wanted}
+
+
+def main() -> None:
+    """Measure, print, and write the figures where ``--json`` says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    rows = [*messages(), *files()]
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
+    print("\n".join(map(show, rows)))
+    if options.json is not None:
+        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
+        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Blobs in NumPy's own files: ``.npy`` for the data alone, ``.npz`` for data and diff.
+
+Headers are checked against the size of the file before memory is taken, because NumPy takes it first.  Nothing is ever
+unpickled.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import zipfile
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import FileFormatError
+from syncedmem.model.errors import shown, words
+
+from .blob_schema import BlobContents, checked_array, checked_shape
+from .byte_source import FileSource, StoredPath, checked_path, empty
+from .replacement import replacing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["load_npy", "load_npz", "save_npy", "save_npz"]
+
+_TYPES = tuple(map(np.dtype, ("float16", "float32", "float64", "int32", "uint32")))
+_DESCRIPTIONS = {f"{order}{dtype.str[1:]}": np.dtype(f"{order}{dtype.str[1:]}") for dtype in _TYPES for order in "<>"}
+_MAGIC = b"\x93NUMPY"
+_LENGTH_BYTES = {1: 2, 2: 4, 3: 4}
+"""Of the length of a header, by version of the format."""
+_LONGEST_HEADER = 10_000
+"""NumPy's own limit."""
+_ENTRY = re.compile(
+    r""" *["'](descr|fortran_order|shape)["'] *: *(["'][^"']*["']|True|False|\([0-9, ]*\)) *(?:,|(?=\}))"""
+)
+_MOST_AT_ONCE = 1 << 20
+"""Bytes of a file that are read at once, so also the most that the directory of an archive can have."""
+_MOST_DEFLATED = 1032
+"""Bytes that one byte of deflated data can become; more than that is a lie."""
+
+
+def save_npy(path: StoredPath, data: NDArray[Any]) -> None:
+    """Write the data of a blob, with its shape and type.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be written; what was there before is still there.
+    FileFormatError
+        No blob has that shape.
+    InvalidArgumentError
+        It is no array of a type that blobs have.
+    """
+    _check_array("data", data, path)
+    with replacing(path) as file:
+        np.save(file, data, allow_pickle=False)
+
+
+def load_npy(path: StoredPath) -> BlobContents:
+    """Read the data of a blob; there is no diff.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be read.
+    FileFormatError
+        It is no ``.npy`` file of a type that blobs have, or has more or fewer bytes than its header says.
+    """
+    with FileSource(path) as source:
+        data = _array(_Sips(source), source.size, source.name)
+    return BlobContents(data.shape, data, None)
+
+
+def save_npz(
+    path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None, *, compressed: bool = False
+) -> None:
+    """Write data and diff of a blob, as the arrays ``data`` and ``diff`` of an archive.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be written; what was there before is still there.
+    FileFormatError
+        No blob has that shape, or ``diff`` has another one.
+    InvalidArgumentError
+        An array is none of a type that blobs have.
+    """
+    arrays = {"data": data} if diff is None else {"data": data, "diff": diff}
+    for name, array in arrays.items():
+        _check_array(name, array, path)
+    if diff is not None and diff.shape != data.shape:
+        raise _different(path, data, diff)
+    save: Any = np.savez_compressed if compressed else np.savez
+    with replacing(path) as file:
+        save(file, **arrays)
+
+
+def load_npz(path: StoredPath) -> BlobContents:
+    """Read data and, if it is there, diff; other arrays in the archive are not looked at.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be read.
+    FileFormatError
+        It is no archive, has no ``data``, or has arrays of other types, of different shapes, or damaged ones.
+    """
+    with FileSource(path) as source:
+        try:
+            with zipfile.ZipFile(_Sips(source)) as archive:
+                names = archive.namelist()
+                data = _member(archive, "data.npy", source)
+                diff = _member(archive, "diff.npy", source) if "diff.npy" in names else None
+        except (FileFormatError, MemoryError):
+            raise
+        except Exception as error:  # a damaged archive makes zipfile raise nearly anything
+            raise FileFormatError(source.name, f"it is no .npz file that can be read: {words(error)}") from error
+    if diff is not None and diff.shape != data.shape:
+        raise _different(path, data, diff)
+    return BlobContents(data.shape, data, diff)
+
+
+class _Sips(io.RawIOBase):
+    """A source as a file that is read in small pieces only, whatever the file itself asks for."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._position = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._source.size}[whence]
+        self._position = max(base + offset, 0)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        length = max(min(len(view), self._source.size - self._position), 0)
+        self._source.fill(self._position, np.frombuffer(view[:length], np.uint8))
+        self._position += length
+        return length
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(self._source.size - self._position, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        if length > _MOST_AT_ONCE:
+            raise FileFormatError(self._source.name, f"its directory has {length} bytes", self._position)
+        piece = bytearray(length)
+        self.readinto(piece)
+        return bytes(piece)
+
+
+def _member(archive: zipfile.ZipFile, name: str, source: FileSource) -> NDArray[Any]:
+    """One array of an archive."""
+    if name not in archive.namelist():
+        raise FileFormatError(source.name, f"there is no {name} in it")
+    info = archive.getinfo(name)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FileFormatError(source.name, f"{name} is compressed in a way that NumPy does not use", info.header_offset)
+    if info.compress_size > source.size or info.file_size > _MOST_DEFLATED * (info.compress_size + 1):
+        reason = f"{name} cannot have {info.file_size} bytes in {info.compress_size}"
+        raise FileFormatError(source.name, reason, info.header_offset)
+    with archive.open(info) as member:
+        return _array(cast("io.BufferedIOBase", member), info.file_size, f"{source.name}: {name}")
+
+
+def _array(file: io.RawIOBase | io.BufferedIOBase, size: int, name: str) -> NDArray[Any]:
+    """The array in a ``.npy`` file of that many bytes."""
+    shape, fortran_order, dtype, start = _header(file, name)
+    axes = checked_shape(shape, name)
+    wanted = math.prod(axes) * dtype.itemsize
+    if size - start != wanted:
+        reason = f"{wanted} bytes of values should follow, for {dtype.name} of shape {shape}, and {size - start} do"
+        raise FileFormatError(name, reason, start)
+    values = empty((math.prod(axes),), dtype)
+    out = values.view(np.uint8).data
+    at = 0
+    while at < len(out):
+        got = file.readinto(out[at : at + _MOST_AT_ONCE])
+        if not got:
+            raise FileFormatError(name, "it is cut short", start + at)
+        at += got
+    array = values.reshape(axes, order="F" if fortran_order else "C")
+    return np.asarray(array, dtype.newbyteorder("="), order="C")
+
+
+def _header(file: io.RawIOBase | io.BufferedIOBase, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, order, type, and where the values start.
+
+    Not read by NumPy, which evaluates it as a Python literal.
+    """
+    begin = _exactly(file, len(_MAGIC) + 2, name, 0)
+    width = _LENGTH_BYTES.get(begin[len(_MAGIC)])
+    if not begin.startswith(_MAGIC) or width is None:
+        raise FileFormatError(name, "it is no .npy file of version 1, 2 or 3", 0)
+    length = int.from_bytes(_exactly(file, width, name, len(begin)), "little")
+    start = len(begin) + width
+    if length > _LONGEST_HEADER:
+        raise FileFormatError(name, f"its header has {length} bytes", len(begin))
+    text = _exactly(file, length, name, start).decode("latin-1")
+    entries = _entries(text)
+    try:
+        parts = entries["shape"].strip("()").split(",")
+        shape = tuple(map(int, parts if parts[-1].strip() else parts[:-1]))
+        fortran_order = {"True": True, "False": False}[entries["fortran_order"]]
+        dtype = _DESCRIPTIONS[entries["descr"][1:-1]]
+    except (KeyError, ValueError) as error:
+        raise FileFormatError(name, f"no blob is described by {shown(text.strip())}", start) from error
+    return shape, fortran_order, dtype, start + length
+
+
+def _entries(header: str) -> dict[str, str]:
+    """What a header says, by key; nothing, if it is not written as Python writes such a dictionary."""
+    entries: dict[str, str] = {}
+    at = 1
+    while match := _ENTRY.match(header, at):
+        entries[match[1]] = match[2]
+        at = match.end()
+    return entries if header[:1] + header[at:].strip() == "{}" else {}
+
+
+def _exactly(file: io.RawIOBase | io.BufferedIOBase, length: int, name: str, position: int) -> bytes:
+    piece = file.read(length) or b""
+    if len(piece) < length:
+        raise FileFormatError(name, "it is cut short", position + len(piece))
+    return piece
+
+
+def _check_array(name: str, array: object, path: StoredPath) -> None:
+    checked_shape(checked_array(name, array, _TYPES).shape, checked_path(path))
+
+
+def _different(path: StoredPath, data: NDArray[Any], diff: NDArray[Any]) -> FileFormatError:
+    return FileFormatError(checked_path(path), f"data has shape {data.shape}, and diff has shape {diff.shape}")

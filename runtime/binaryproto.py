@@ -1,0 +1,47 @@
+"""Files that are one `BlobProto`, as Caffe writes them for the mean of a data set: ``mean.binaryproto``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .blob_wire import encoded, stored_blob
+from .byte_source import FileSource, StoredPath
+from .replacement import replacing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .blob_schema import BlobContents
+
+__all__ = ["load_binaryproto", "save_binaryproto"]
+
+
+def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
+    """Write a blob of the shape of ``data`` as Caffe's own programs read it.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be written; what was there before is still there.
+    FileFormatError
+        No blob has that shape, ``diff`` does not have as many values, or there are more than protobuf can hold.
+    InvalidArgumentError
+        An array is none, or not of float32 or float64.
+    """
+    wire = encoded(getattr(data, "shape", ()), data, diff)
+    with replacing(path) as file:
+        file.write(wire.data)
+
+
+def load_binaryproto(path: StoredPath) -> BlobContents:
+    """Read a blob; all of it is checked before any array is made.
+
+    Raises
+    ------
+    FileAccessError
+        The file cannot be read.
+    FileFormatError
+        It is no `BlobProto`, or no blob can be what it says.
+    """
+    with FileSource(path) as source:
+        return stored_blob(source, 0, source.size).contents(source)

@@ -1,0 +1,410 @@
+"""`.npy`, `.npz` and `.binaryproto` files: what is kept, what others write, what is refused, what a failure leaves."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from caffe_schema import caffe_pb2, floats, shape
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.runtime import array_files
+from syncedmem.runtime.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.replacement import replacing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TYPES = ["float16", "float32", "float64", "int32", "uint32"]
+LOADERS: dict[str, Any] = {"npy": load_npy, "npz": load_npz, "binaryproto": load_binaryproto}
+SAVERS: dict[str, Any] = {"npy": save_npy, "npz": save_npz, "binaryproto": save_binaryproto}
+
+
+def odd(dtype: str, *dims: int) -> Any:
+    """An array of bits that a conversion would change: NaNs with payloads, -0.0, denormals."""
+    count = int(np.prod(dims, dtype=int))
+    bits = np.frombuffer((b"\x01\x00\xa0\x7f\x01\0\0\0\0\0\0\x80" * (count + 1))[: 8 * count], np.dtype(dtype))
+    return bits[:count].reshape(dims)
+
+
+def same(first: Any, second: Any) -> bool:
+    """Type, shape and bits."""
+    return (first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes())
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def npy(
+    descr: str = "<f4", order: str = "False", dims: str = "(2,)", body: bytes = bytes(8), version: int = 1
+) -> bytes:
+    """A file by hand."""
+    header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {dims}, }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header + body
+
+
+def archive(**files: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, content in files.items():
+            made.writestr(f"{name}.npy", content)
+    return out.getvalue()
+
+
+# --------------------------------------------------------------------------------------------- there and back
+
+
+@pytest.mark.parametrize("dims", [(), (1,), (2, 3), (2, 0, 3), (1,) * 32])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_arrays_come_back_bit_for_bit(tmp_path: Path, dtype: str, dims: tuple[int, ...]) -> None:
+    data, diff = odd(dtype, *dims), odd(dtype, *dims)[::-1] if dims else odd(dtype)
+    save_npy(tmp_path / "a.npy", data)
+    for compressed in (False, True):
+        save_npz(tmp_path / "a.npz", data, diff, compressed=compressed)
+        both = load_npz(tmp_path / "a.npz")
+
+        assert both.shape == dims
+        assert same(both.data, data)
+        assert both.diff is not None
+        assert same(both.diff, diff)
+    save_npz(tmp_path / "a.npz", data)
+    alone = load_npy(tmp_path / "a.npy")
+
+    assert same(alone.data, data)
+    assert (dims, None, None) == (alone.shape, alone.diff, load_npz(tmp_path / "a.npz").diff)
+    assert alone.data.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_binaryproto_is_what_caffe_reads_and_writes(tmp_path: Path, dtype: str) -> None:
+    data = odd(dtype, 1, 2, 3)
+    path = tmp_path / "mean.binaryproto"
+    save_binaryproto(path, data, data[::-1])
+    theirs = caffe_pb2.BlobProto.FromString(path.read_bytes())
+    path.write_bytes(theirs.SerializeToString())
+    back = load_binaryproto(path)
+
+    assert [1, 2, 3] == list(theirs.shape.dim)
+    assert same(back.data, data)
+    assert back.diff is not None
+    assert same(back.diff, data[::-1])
+
+
+def test_what_numpy_reads_and_writes_is_the_same_file(tmp_path: Path) -> None:
+    """In Fortran order and in the byte order of other machines, too, which come back as ours."""
+    for number, array in enumerate(
+        [odd("f4", 2, 3), np.asfortranarray(odd("f4", 2, 3)), odd("f8", 2, 3).astype(">f8")]
+    ):
+        np.save(tmp_path / f"{number}.npy", array)
+        np.savez_compressed(tmp_path / f"{number}.npz", data=array, other=np.array(["x"]))
+        for data in (load_npy(tmp_path / f"{number}.npy").data, load_npz(tmp_path / f"{number}.npz").data):
+            assert same(data, np.asarray(array, array.dtype.newbyteorder("="), order="C"))
+            assert data.flags.c_contiguous
+
+    save_npz(tmp_path / "ours.npz", odd("f4", 2, 3))
+    assert same(np.load(tmp_path / "ours.npz")["data"], odd("f4", 2, 3))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npy(version=2),
+        npy(version=3),
+        npy(dims="(2)"),
+        npy(dims="( 1, 2, )"),
+        npy().replace(b"'", b'"'),
+        b"\x93NUMPY\1\0\x3a\0{'shape':(2,),'fortran_order':False,'descr':'<f4'}       \n" + bytes(8),
+    ],
+)
+def test_other_writers_headers_are_read(tmp_path: Path, content: bytes) -> None:
+    """Of any version, in any order of keys, with either quotes."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+
+    assert load_npy(path).data.reshape(-1).tolist() == [0, 0]
+
+
+def test_an_array_that_shrinks_as_much_as_it_can_is_read(tmp_path: Path) -> None:
+    """Deflated zeros, at the limit above which a size is a lie."""
+    path = tmp_path / "a.npz"
+    save_npz(path, np.zeros(1 << 22, np.float32), compressed=True)
+
+    assert path.stat().st_size * 1000 < 1 << 24
+    assert same(load_npz(path).data, np.zeros(1 << 22, np.float32))
+
+
+def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_files, "_MOST_AT_ONCE", 4096)  # zipfile's own least
+    data = np.arange(5000, dtype=np.float32)
+    save_npz(tmp_path / "a.npz", data)
+
+    assert same(load_npz(tmp_path / "a.npz").data, data)
+
+
+# ------------------------------------------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("content", "position", "message"),
+    [
+        (b"", 0, "it is cut short"),
+        (b"\x93NUMPY\1", 7, "it is cut short"),
+        (b"\x93NUMPX\1\0", 0, r"it is no \.npy file of version 1, 2 or 3"),
+        (npy(version=4), 0, r"it is no \.npy file of version 1, 2 or 3"),
+        (b"\x93NUMPY\1\0\x50", 9, "it is cut short"),
+        (b"\x93NUMPY\2\0\xff\xff\xff\xff", 8, "its header has 4294967295 bytes"),
+        (b"\x93NUMPY\1\0\x50\0{", 11, "it is cut short"),
+        (npy("|O"), 10, r"no blob is described by .*\|O"),
+        (npy("<i8"), 10, "no blob is described by"),
+        (npy("<V2"), 10, "no blob is described by"),
+        (npy(order="1"), 10, "no blob is described by"),
+        (npy(dims="(2, -1)"), 10, "no blob is described by"),
+        (npy(dims="(1 1,)"), 10, "no blob is described by"),
+        (npy(dims=f"({'9' * 5000},)"), 10, "no blob is described by"),
+        (npy(dims="(2,), 'x': 1"), 10, "no blob is described by"),
+        (npy(dims="[2]"), 10, "no blob is described by"),
+        (npy(dims="(" * 9000), 10, "no blob is described by"),
+        (npy().replace(b"{", b"["), 10, "no blob is described by"),
+        (npy(dims="(1000000000000,)"), 80, r"4000000000000 bytes of values should follow, for float32 of shape"),
+        (npy(dims="(4611686018427387904, 4)"), None, "more values than memory can be asked for"),
+        (npy(dims=f"({'1, ' * 33})"), None, "shape has 33 axes, and a blob at most 32"),
+        (npy(body=bytes(7)), 68, "8 bytes of values should follow, for float32 of shape .2,., and 7 do"),
+        (npy(body=bytes(9)), 68, "8 bytes of values should follow, for float32 of shape .2,., and 9 do"),
+    ],
+)
+def test_a_hostile_array_file_is_refused_before_memory_is_taken(
+    tmp_path: Path, content: bytes, position: int | None, message: str
+) -> None:
+    """Alone, and inside an archive."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    inside = tmp_path / "a.npz"
+    inside.write_bytes(archive(data=content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match=message) as caught:
+            load_npy(path)
+        with pytest.raises(FileFormatError, match=message) as within:
+            load_npz(inside)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert (str(path), f"{inside}: data.npy") == (caught.value.source, within.value.source)
+    assert position == caught.value.position == within.value.position
+    assert peak < 512 * 1024
+
+
+def claims(content: bytes, size: int) -> bytes:
+    """An archive whose directory says that its first file has another size, packed and unpacked."""
+    damaged = bytearray(content)
+    at = damaged.find(b"PK\1\2")
+    damaged[at + 24 : at + 28] = struct.pack("<I", size)
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is no .npz file that can be read: File is not a zip file"),
+        (b"PK\5\6" + bytes(18), "there is no data.npy in it"),
+        (archive(diff=npy()), "there is no data.npy in it"),
+        (
+            archive(data=npy(), diff=npy(dims="(1,)", body=bytes(4))),
+            r"data has shape \(2,\), and diff has shape \(1,\)",
+        ),
+        (archive(data=npy(), diff=npy(dims="(1,)")), r"diff.npy, byte \d+: 4 bytes of values should follow"),
+        (claims(archive(data=npy()), 1 << 31), "data.npy cannot have 2147483648 bytes in 76"),
+        (claims(archive(data=npy(dims="(3,)")), 80), "data.npy, byte 76: it is cut short"),
+        (archive(data=npy()).replace(bytes(8), b"changed!", 1), "Bad CRC-32 for file 'data.npy'"),
+        (archive(data=npy())[:-30], "File is not a zip file"),
+        (archive(data=npy()).replace(b"data.npy", b"Data.npy"), "there is no data.npy in it"),
+        (archive(data=npy()).replace(b"data.npy", b"Data.npy", 1), "File name in directory"),
+    ],
+)
+def test_a_hostile_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(content)
+
+    with pytest.raises(FileFormatError, match=message):
+        load_npz(path)
+
+
+def test_an_archive_packed_in_another_way_is_refused(tmp_path: Path) -> None:
+    """These can unfold without bound."""
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as made:
+        made.writestr("data.npy", npy())
+
+    with pytest.raises(FileFormatError, match=r"data\.npy is compressed in a way that NumPy does not use"):
+        load_npz(path)
+
+
+def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object would be made an object of each entry, before anybody could look at them."""
+    monkeypatch.setattr(array_files, "_MOST_AT_ONCE", 1 << 10)
+    path = tmp_path / "a.npz"
+    path.write_bytes(archive(**{f"some{number}": b"" for number in range(30)}))
+
+    with pytest.raises(FileFormatError, match=r"its directory has \d+ bytes"):
+        load_npz(path)
+
+
+def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Any:
+        raise MemoryError
+
+    save_npz(tmp_path / "a.npz", odd("f4", 2))
+    monkeypatch.setattr(array_files, "empty", full)
+    with pytest.raises(MemoryError):
+        load_npz(tmp_path / "a.npz")
+
+
+def contents(path: Path) -> Any:
+    try:
+        found = LOADERS[path.suffix[1:]](path)
+    except FileFormatError:
+        return None
+    return found.data, found.diff
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kind=st.sampled_from(sorted(LOADERS)), compressed=st.booleans(), data=st.data())
+def test_a_damaged_file_is_read_right_or_refused_in_little_memory(
+    tmp_path: Path, kind: str, compressed: bool, data: st.DataObject
+) -> None:
+    """There is no other exception; what is read has bits that the file has, and an archive has its checksums."""
+    path = tmp_path / f"a.{kind}"
+    array = odd("f4", 2, 3)
+    if kind == "npz":
+        save_npz(path, array, array, compressed=compressed)
+    else:
+        SAVERS[kind](path, array)
+    wire = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(wire) - 1))
+        wire[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    path.write_bytes(wire)
+
+    tracemalloc.start()
+    try:
+        found = contents(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 512 * 1024
+    if found is not None and kind == "npz":
+        assert np.array_equal(found[0].reshape(-1).view("u1"), array.reshape(-1).view("u1")) or found[0].dtype != "f4"
+    elif found is not None:
+        assert found[0].nbytes <= len(wire)
+
+
+# -------------------------------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("kind", sorted(SAVERS))
+def test_what_no_blob_can_be_is_not_written(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    for value in (np.zeros(1, "i8"), np.zeros(1, object), [1.0], None):
+        with pytest.raises(InvalidArgumentError, match="data must be a NumPy array of float"):
+            SAVERS[kind](path, value)
+    with pytest.raises(FileFormatError, match="shape has 33 axes"):
+        SAVERS[kind](path, np.zeros((1,) * 33, "f4"))
+
+    assert (b"before", ["a"]) == (path.read_bytes(), names(tmp_path))
+
+
+def test_data_and_diff_have_one_shape(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"data has shape \(2,\), and diff has shape \(2, 1\)"):
+        save_npz(tmp_path / "a.npz", odd("f4", 2), odd("f4", 2, 1))
+
+    assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("kind", sorted(SAVERS))
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
+    """A limit on the size of files stands for the disk."""
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(b"before")
+    program = (
+        "import resource, sys, numpy; from syncedmem.model import FileAccessError; "
+        "from syncedmem.runtime.array_files import *; from syncedmem.runtime.binaryproto import *; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))\n"
+        "try: globals()['save_' + sys.argv[1]](sys.argv[2], numpy.zeros(1 << 20, 'f4'))\n"
+        "except FileAccessError as error: print(error.errno)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, kind, path], capture_output=True, text=True, check=True)
+
+    # NumPy does not pass on what the system said.
+    assert ("None\n" if kind == "npy" else "27\n") == done.stdout
+    assert (b"before", [path.name]) == (path.read_bytes(), names(tmp_path))
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_links(tmp_path: Path) -> None:
+    path, link = tmp_path / "a", tmp_path / "link"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    link.symlink_to("a")
+    with replacing(link) as file:
+        file.write(b"after")
+
+    assert (b"after", True) == (path.read_bytes(), link.is_symlink())
+    assert 0o640 == stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_permissions_that_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with replacing(tmp_path / "b"):
+        pass
+
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"before")
+
+    def interrupted() -> None:
+        with replacing(tmp_path / "a") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert (b"before", ["a"]) == ((tmp_path / "a").read_bytes(), names(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "it is a directory"), ("pipe", "it is no regular file"), ("no/a", "No such"), ("\0", "null")],
+)
+def test_what_is_no_place_for_a_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileAccessError, match=message), replacing(os.path.join(tmp_path, name)):  # noqa: PTH118 -- pathlib would tidy it
+        pass
+
+    assert ["pipe"] == names(tmp_path)
+
+
+def test_a_binaryproto_that_is_none_is_refused_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mean.binaryproto"
+    path.write_bytes(shape(2) + floats(5, 1))
+
+    with pytest.raises(FileFormatError, match=r"mean.binaryproto, byte 0: data has 1 values, and shape \(2,\) has 2"):
+        load_binaryproto(path)

@@ -1,0 +1,325 @@
+"""`BlobProto` messages: what is written, what is read, by which rules, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
+
+from syncedmem.model import FileFormatError, InvalidArgumentError, MissingPackageError
+from syncedmem.runtime import blob_proto, blob_wire
+from syncedmem.runtime.blob_proto import message_types, read_proto, shape_equals, write_proto
+from syncedmem.runtime.blob_wire import encoded
+
+ODD_BITS = [0x7FA00001, 0xFFC12345, 0x80000000, 0x00000001, 0x7F800000]
+"""Two NaNs with payloads, one of them signalling, -0.0, the smallest denormal, infinity."""
+
+
+def ours() -> Any:
+    return message_types()[1]()
+
+
+def loaded(wire: bytes) -> Any:
+    return caffe_pb2.BlobProto.FromString(wire)
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    return bool((first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes()))
+
+
+def odd_values(dtype: str) -> Any:
+    bits = np.array(ODD_BITS, np.uint32)
+    if dtype == "float32":
+        return bits.view(np.float32)
+    return (bits.astype(np.uint64) << np.uint64(32) | np.uint64(1)).view(np.float64)
+
+
+# ------------------------------------------------------------------------------------------ what is written
+
+
+@pytest.mark.parametrize("with_diff", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_written_is_read_by_caffes_schema_and_back_bit_for_bit(dtype: str, with_diff: bool) -> None:
+    data = odd_values(dtype).reshape(1, 5)
+    diff = data[:, ::-1] if with_diff else None
+
+    wire = write_proto((1, 5), data, diff).SerializeToString()
+    theirs = caffe_pb2.BlobProto.FromString(wire)
+    contents = read_proto(theirs)
+
+    assert list(theirs.shape.dim) == [1, 5]
+    assert [5, 0] == [len(theirs.data), len(theirs.double_data)] or dtype == "float64"
+    assert [0, 5] == [len(theirs.data), len(theirs.double_data)] or dtype == "float32"
+    assert same_bits(contents.data, data)
+    assert (contents.diff is None) is (diff is None)
+    assert diff is None or same_bits(contents.diff, diff)
+    assert theirs.SerializeToString() == wire == encoded((1, 5), data, diff).tobytes()
+
+
+def test_the_messages_have_caffes_fields() -> None:
+    """Names, numbers, types, labels and packing are those of the text that protoc compiled."""
+    for mine, theirs in zip(message_types(), (caffe_pb2.BlobShape, caffe_pb2.BlobProto), strict=True):
+        described = [
+            {
+                (field.name, field.number, field.type, field.is_repeated, field.GetOptions().packed)
+                for field in message.DESCRIPTOR.fields
+            }
+            for message in (mine, theirs)
+        ]
+
+        assert described[0] == described[1]
+
+
+def test_the_messages_are_made_once_and_keep_out_of_the_pool_that_everybody_shares() -> None:
+    assert message_types() is message_types()
+    assert message_types()[1] is not caffe_pb2.BlobProto
+
+
+def test_what_caffe_forgets_to_clear_is_cleared() -> None:
+    """A used message would otherwise be read with the old shape, and with the doubles of last time."""
+    proto = caffe_pb2.BlobProto(num=1, channels=2, height=3, width=4, data=[1], diff=[2], double_data=[3])
+    proto.double_diff.extend([4.0])
+    proto.shape.dim.extend([9, 9])
+    data = np.array([[1, 2]], np.float32)
+
+    assert write_proto((1, 2), data, proto=proto) is proto
+    assert [(field.name) for field, _ in proto.ListFields()] == ["data", "shape"]
+    assert list(proto.shape.dim) == [1, 2]
+    assert read_proto(proto).data.tolist() == [[1, 2]]
+
+
+def test_a_scalar_has_no_shape_message() -> None:
+    proto = write_proto((), np.array(2.5))
+
+    assert not proto.HasField("shape")
+    assert ((), 2.5) == (read_proto(proto).shape, read_proto(proto).data.item())
+
+
+def test_a_blob_without_values_is_only_its_shape() -> None:
+    contents = read_proto(write_proto((3, 0), np.empty((3, 0), np.float32), np.empty((3, 0), np.float32)))
+
+    assert ((3, 0), (3, 0), None) == (contents.shape, contents.data.shape, contents.diff)
+    assert encoded((), np.ones(()), None).tobytes() == chunk(8, struct.pack("<d", 1))
+
+
+def test_an_array_need_not_be_contiguous() -> None:
+    every_other = np.arange(12, dtype=np.float32)[::2]
+
+    assert read_proto(write_proto((2, 3), every_other)).data.tolist() == [[0, 2, 4], [6, 8, 10]]
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments", "message"),
+    [
+        (FileFormatError, ((2,), np.zeros(3, "f4")), r"data has 3 values, and shape \(2,\) has 2"),
+        (FileFormatError, ((2,), np.zeros(2, "f4"), np.zeros(1, "f4")), r"diff has 1 values, and shape \(2,\) has 2"),
+        (FileFormatError, ((-1,), np.zeros(1, "f4")), r"shape \(-1,\) has a negative axis"),
+        (FileFormatError, ((1,) * 33, np.zeros(1, "f4")), "shape has 33 axes, and a blob at most 32"),
+        (FileFormatError, ((0, 1 << 60), np.zeros(0, "f4")), "more values than memory can be asked for"),
+        (InvalidArgumentError, ((1.5,), np.zeros(1, "f4")), "shape must be a sequence of whole numbers, got"),
+        (InvalidArgumentError, (5, np.zeros(5, "f4")), "shape must be a sequence of whole numbers, got 5"),
+        (InvalidArgumentError, ((1,), np.zeros(1, "i4")), "data must be a NumPy array of float32, float64, got"),
+        (InvalidArgumentError, ((1,), np.zeros(1, ">f4")), "data must be a NumPy array of float32, float64, got"),
+        (InvalidArgumentError, ((1,), [1.0]), "data must be a NumPy array of float32, float64, got"),
+        (InvalidArgumentError, ((1,), np.zeros(1), [1.0]), "diff must be a NumPy array of float32, float64, got"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_the_message_is_as_it_was(
+    error: type[Exception], arguments: Any, message: str
+) -> None:
+    proto = caffe_pb2.BlobProto(num=7)
+
+    with pytest.raises(error, match=message):
+        functools.partial(write_proto, proto=proto)(*arguments)
+
+    assert caffe_pb2.BlobProto(num=7) == proto
+
+
+def test_more_than_protobuf_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is 2 GiB; a smaller one stands for it here."""
+    monkeypatch.setattr(blob_wire, "_MOST_BYTES", 10)
+
+    with pytest.raises(FileFormatError, match="it would have 15 bytes, and a message has at most 10"):
+        encoded((2,), np.zeros(2, np.float32))
+
+
+# ----------------------------------------------------------------------------------------- what is read
+
+RULES: list[tuple[str, bytes, tuple[int, ...], list[float], list[float] | None]] = [
+    ("a shape", shape(2, 1) + floats(5, 1, 2), (2, 1), [1, 2], None),
+    ("no shape", floats(5, 3), (), [3], None),
+    ("an empty shape", chunk(7, b"") + floats(5, 3), (), [3], None),
+    ("all four old fields", bytes([8, 1, 16, 2, 24, 1, 32, 1]) + floats(5, 1, 2), (1, 2, 1, 1), [1, 2], None),
+    ("one old field beside a shape", shape(1) + bytes([8, 5]), (5, 0, 0, 0), [], None),
+    ("an old field that is zero counts", shape(1) + bytes([32, 0]), (0, 0, 0, 0), [], None),
+    ("the last of two old fields", bytes([8, 9, 8, 1, 16, 1, 24, 1, 32, 1]) + floats(5, 4), (1, 1, 1, 1), [4], None),
+    ("doubles win over floats", floats(5, 1, 2) + chunk(8, struct.pack("<d", 7)), (), [7], None),
+    ("no doubles do not", floats(5, 1) + chunk(8, b""), (), [1], None),
+    ("a diff", floats(6, 2) + floats(5, 1), (), [1], [2]),
+    ("a diff of doubles", floats(5, 1) + chunk(9, struct.pack("<d", 3)) + floats(6, 1, 2), (), [1], [3]),
+    ("no values and no shape of any", shape(0, 4), (0, 4), [], None),
+    ("an empty diff is none", floats(5, 1) + chunk(6, b""), (), [1], None),
+    ("a shape in two pieces", shape(1) + floats(5, 1, 2) + shape(2), (1, 2), [1, 2], None),
+    ("dims that are not packed", chunk(7, bytes([8, 2, 8, 1])) + floats(5, 1, 2), (2, 1), [1, 2], None),
+    ("values that are not packed", shape(2) + b"\x2d\0\0\x80?\x2d\0\0\0@", (2,), [1, 2], None),
+    ("values in pieces", shape(3) + floats(5, 1) + b"\x2d\0\0\0@" + floats(5, 3), (3,), [1, 2, 3], None),
+    (
+        "what we do not know",
+        chunk(77, b"?") + bytes([0x98, 6, 1, 0x9B, 6, 8, 1, 0x9C, 6]) + floats(5, 1),
+        (),
+        [1],
+        None,
+    ),
+    ("what a shape should not have", chunk(7, bytes([16, 3, 8, 1])) + floats(5, 1), (1,), [1], None),
+]
+
+
+@pytest.mark.parametrize(
+    ("wire", "dims", "data", "diff"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
+)
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview, ours().FromString, loaded])
+def test_a_message_is_read_by_caffes_rules(
+    make: Any, wire: bytes, dims: tuple[int, ...], data: list[float], diff: list[float] | None
+) -> None:
+    contents = read_proto(make(wire))
+
+    assert dims == contents.shape == contents.data.shape
+    assert data == contents.data.reshape(-1).tolist()
+    assert diff == (None if contents.diff is None else contents.diff.reshape(-1).tolist())
+
+
+REFUSALS: list[tuple[str, bytes, str]] = [
+    ("too few values", shape(2, 3) + floats(5, 1), r"data has 1 values, and shape \(2, 3\) has 6"),
+    ("nothing at all", b"", r"data has 0 values, and shape \(\) has 1"),
+    ("too many doubles", floats(5, 1) + chunk(8, bytes(16)), r"double_data has 2 values, and shape \(\) has 1"),
+    ("a wrong diff", floats(5, 1) + floats(6, 1, 2), r"diff has 2 values, and shape \(\) has 1"),
+    ("a wrong diff of doubles", floats(5, 1) + chunk(9, bytes(16)) + floats(6, 1), "double_diff has 2 values"),
+    ("a negative axis", shape(2, -1), r"shape \(2, -1\) has a negative axis"),
+    ("a negative old field", key(1, 0) + varint((1 << 64) - 3), r"shape \(-3, 0, 0, 0\) has a negative axis"),
+    ("too many axes", shape(*[1] * 33) + floats(5, 1), "shape has .*3.* axes"),
+    ("a product beyond 64 bits", shape(1 << 31, 1 << 31, 1 << 31), "more values than memory can be asked for"),
+    ("a product that wraps to zero", shape(1 << 32, 1 << 32), "more values than memory can be asked for"),
+    ("a large product beside a zero", shape(0, 1 << 40, 1 << 40), "more values than memory can be asked for"),
+]
+
+
+@pytest.mark.parametrize(("wire", "message"), [rule[1:] for rule in REFUSALS], ids=[rule[0] for rule in REFUSALS])
+@pytest.mark.parametrize("make", [bytes, ours().FromString, loaded])
+def test_a_blob_that_cannot_be_is_refused(make: Any, wire: bytes, message: str) -> None:
+    with pytest.raises(FileFormatError, match=message) as caught:
+        read_proto(make(wire))
+
+    assert caught.value.source == "BlobProto"
+
+
+def test_bytes_are_not_copied_where_the_values_lie_in_one_piece() -> None:
+    """And cannot be written through."""
+    wire = bytearray(floats(5, 1) + floats(6, 2))
+    contents = read_proto(wire)
+    wire[-4:] = struct.pack("<f", 9)
+
+    assert contents.diff is not None
+    assert (9, False, False) == (contents.diff.item(), contents.diff.flags.writeable, contents.data.flags.writeable)
+
+
+def test_what_is_read_of_a_message_stays_when_the_message_changes() -> None:
+    proto = loaded(floats(5, 1))
+    contents = read_proto(proto)
+    proto.data[0] = 2
+
+    assert contents.data == 1
+
+
+def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() -> None:
+    """So that a signalling NaN, which a Python float cannot hold, stays what it is."""
+    wire = chunk(5, struct.pack("<I", 0x7FA00001))
+    values = {"data": [float("nan")]}
+
+    class Older:
+        DESCRIPTOR = caffe_pb2.BlobProto.DESCRIPTOR
+
+        def ListFields(self) -> list[tuple[Any, Any]]:  # noqa: N802 -- protobuf's name
+            return [(SimpleNamespace(name=name), value) for name, value in values.items()]
+
+        def SerializeToString(self) -> bytes:  # noqa: N802 -- as above
+            return wire
+
+    assert read_proto(Older()).data.view(np.uint32) == 0x7FA00001
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        None,
+        5,
+        "text",
+        caffe_pb2.Datum(),
+        caffe_pb2.Impostor(data=b"abcd"),
+        caffe_pb2.BlobProto,
+        caffe_pb2.BlobShape(),
+        memoryview(b"abcd")[::2],
+    ],
+)
+def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
+    for call in (lambda: read_proto(proto), lambda: shape_equals((), proto)):
+        with pytest.raises(InvalidArgumentError, match="proto must be "):
+            call()
+
+
+def test_only_a_message_is_written_to() -> None:
+    with pytest.raises(InvalidArgumentError, match="proto must be a BlobProto with Caffe's fields"):
+        write_proto((), np.ones(()), proto=caffe_pb2.Datum())
+
+
+# ---------------------------------------------------------------------------------------------- ShapeEquals
+
+
+@pytest.mark.parametrize(
+    ("wire", "equal", "unequal"),
+    [
+        (shape(3, 2), [(3, 2)], [(2, 3), (1, 3, 2), (3, 2, 1), ()]),
+        (b"", [()], [(1,), (0,)]),
+        (bytes([8, 1, 16, 1, 24, 3, 32, 2]), [(3, 2), (1, 3, 2), (1, 1, 3, 2)], [(3, 2, 1), (1, 1, 1, 3, 2), (2, 3)]),
+        (bytes([8, 1, 16, 1, 24, 1, 32, 1]), [(), (1,), (1, 1, 1, 1)], [(1, 1, 1, 1, 1), (2,)]),
+        (shape(5) + bytes([8, 5]), [(5, 0, 0, 0)], [(5,)]),
+    ],
+)
+@pytest.mark.parametrize("make", [bytes, loaded])
+def test_shapes_are_compared_as_caffe_does(
+    make: Any, wire: bytes, equal: list[tuple[int, ...]], unequal: list[tuple[int, ...]]
+) -> None:
+    """The four old fields from the last axis backwards; counts of values do not matter."""
+    assert [shape_equals(dims, make(wire)) for dims in equal] == [True] * len(equal)
+    assert [shape_equals(dims, make(wire)) for dims in unequal] == [False] * len(unequal)
+
+
+def test_a_shape_may_be_any_sequence() -> None:
+    assert shape_equals([3, 2], shape(3, 2))
+
+
+# ------------------------------------------------------------------------------------------- the package
+
+
+def test_without_the_package_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    blob_proto._made.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as if it had never been asked for
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'syncedmem\[proto\]'"):
+        write_proto((), np.ones(()))
+
+
+def test_bytes_are_read_and_written_without_the_package() -> None:
+    program = (
+        "import sys; sys.modules['google.protobuf'] = None; import numpy; "
+        "from syncedmem.runtime.blob_proto import read_proto; from syncedmem.runtime.blob_wire import encoded; "
+        "print(read_proto(encoded((2,), numpy.ones(2)).tobytes()).data.tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[1.0, 1.0]\n" == done.stdout
