@@ -72,6 +72,8 @@ def _factory(make: Callable[[], object]) -> Callable[[], object]:
 def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
     def target() -> object:
         mr: Any = pytest.importorskip("rmm.mr", reason="RMM is not installed: pip install rmm-cu12")
+        rmm: Any = pytest.importorskip("rmm")
+        rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
         upstream = mr.CallbackMemoryResource(_aligned, _freed)
         return lambda: make(mr, upstream)
 
@@ -114,9 +116,11 @@ def _opencl_pool() -> object:
     return tools.MemoryPool(tools.ImmediateAllocator(queue))
 
 
-def _cuda_core_host() -> object:
-    core: Any = pytest.importorskip("cuda.core", reason="cuda.core is not installed: pip install cuda-core")
-    return core.LegacyPinnedMemoryResource if not hasattr(core, "HostMemoryResource") else core.HostMemoryResource
+def _cuda_core() -> object:
+    pytest.importorskip("cuda.core", reason="cuda.core is not installed: pip install cuda-core")
+    from syncedmem.interop import cuda_core
+
+    return lambda: cuda_core.as_resource(CPUDeviceAllocator())
 
 
 _RMM = {"alignment": "256"}
@@ -131,12 +135,12 @@ BACKENDS = (
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
     Backend("RMM pool", _rmm(_rmm_pool), _RMM),
     Backend("RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM),
-    Backend("RMM fixed-size", _rmm(_rmm_fixed), {**_RMM, "limit": str(1 << 16)}),
+    Backend("RMM fixed-size", _rmm(_rmm_fixed), _RMM),
     Backend("RMM limiting", _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)), _RMM),
     Backend("RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM),
     Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM),
     Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
-    Backend("cuda.core host", _cuda_core_host),
+    Backend("cuda.core resource over ours", _cuda_core),
     Backend(
         "pool of the kit",
         lambda: "syncedmem.spec.fuzz.faults:Pool",

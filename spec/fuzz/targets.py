@@ -96,12 +96,14 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
     """
     taking, giving = _Call(take, "size"), _Call(give, "pointer")
     sized = giving.positions > 1
+    if giving.keyword_only("stream"):
+        give = _closing(give)
     return Target(
         kind=kind,
         subject=subject,
         capabilities=Capabilities(sized_free=sized),
         take=taking.plain(1),
-        give=giving.plain(2) if sized else _without_size(giving.plain(1)),
+        give=giving.plain(2, give) if sized else _without_size(giving.plain(1, give)),
         take_aligned=(lambda size, alignment: take(size, alignment=alignment)) if taking.has("alignment") else None,
         take_on=(lambda size, stream: take(size, stream=stream)) if taking.has("stream") else None,
         give_on=_giving_on(give, sized) if giving.has("stream") else None,
@@ -111,6 +113,16 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
     )
+
+
+def _closing(give: Callable[..., Any]) -> Callable[..., Any]:
+    """cuda.core's convention: a buffer that can close itself is closed, and it calls ``deallocate`` with an address."""
+
+    def close(handle: Any, *arguments: Any, stream: Any = None) -> Any:
+        closing = getattr(handle, "close", None)
+        return give(handle, *arguments, stream=stream) if closing is None else closing(stream)
+
+    return close
 
 
 def _without_size(give: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
@@ -165,8 +177,12 @@ class _Call:
         """Whether there is a parameter of that name."""
         return any(it.name == name for it in self._parameters)
 
-    def plain(self, most: int) -> Callable[..., Any]:
-        """The function, called with its first arguments alone.
+    def keyword_only(self, name: str) -> bool:
+        """Whether it takes a parameter by that name, and in no other way."""
+        return any(it.name == name and it.kind is it.KEYWORD_ONLY for it in self._parameters)
+
+    def plain(self, most: int, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        """The function, or another one that is called like it, called with its first arguments alone.
 
         Raises
         ------
@@ -178,9 +194,8 @@ class _Call:
             name = getattr(self._function, "__qualname__", repr(self._function))
             raise TargetError(f"{name} wants {names}; the fuzzer has a {self._first}{' and a size' * (most > 1)}")
         needed = [it.name for it in self._parameters if it.default is it.empty and it.name == "stream"]
-        if not needed:
-            return self._function
-        return lambda *arguments: self._function(*arguments, stream=None)
+        called = function or self._function
+        return (lambda *arguments: called(*arguments, stream=None)) if needed else called
 
 
 def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
