@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benches import devices
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
 
 if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator
@@ -36,6 +39,32 @@ def name_of(device: DeviceAllocator) -> str:
 def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str) -> None:
     """Unchanged but for the name."""
     exec(block.replace(NAMED, f'"{name}"'), {})  # noqa: S102 -- our own pages
+
+
+COMMANDS = [
+    pytest.param(line.split()[2:], id=f"{page.name}: {line}")
+    for page in (ROOT / "README.md", ROOT / "docs" / "fuzzing.md")
+    for line in re.findall(r"^\$ (.*syncedmem fuzz .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_command_of_the_pages_runs_as_it_is_written(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the top of the checkout; the one that is wrong on purpose fails."""
+    if "rmm" in " ".join(arguments):
+        pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(app, ["fuzz", *arguments, "--out", str(tmp_path)])
+
+    assert int("PutBackTwice" in " ".join(arguments)) == result.exit_code, result.output
+
+
+def test_the_commands_are_found() -> None:
+    targets = {line.id.split("syncedmem fuzz ")[1].split()[0] for line in COMMANDS if isinstance(line.id, str)}
+
+    assert {"libc.so.6:malloc,free", "examples/rmm_pool.py:pool", "syncedmem:CPUDeviceAllocator"} <= targets
 
 
 def test_the_blocks_are_found() -> None:

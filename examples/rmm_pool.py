@@ -1,0 +1,34 @@
+"""RMM's pool over the C library: it needs no GPU, and neither does `syncedmem fuzz examples/rmm_pool.py:pool`."""
+
+from __future__ import annotations
+
+import ctypes
+
+import rmm.mr
+
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+libc.free.argtypes = [ctypes.c_void_p]
+
+
+def allocate(size: int, stream: object) -> int:
+    """Memory from the C library, aligned as RMM promises."""
+    del stream
+    address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
+    if not address:
+        raise MemoryError
+    return address
+
+
+def free(address: int, size: int, stream: object) -> None:
+    """Back to the C library."""
+    del size, stream
+    libc.free(address)
+
+
+UPSTREAM = rmm.mr.CallbackMemoryResource(allocate, free)
+
+
+def pool() -> object:
+    """A fresh pool for every round."""
+    return rmm.mr.PoolMemoryResource(UPSTREAM, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
