@@ -89,6 +89,7 @@ check-generated:  ## fail if one of them is not up to date
 bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmetic on vectors, and the storing of blobs
 	$(BIN)/python benchmarks/hot_path.py
 	$(BIN)/python benchmarks/allocators.py
+	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python benchmarks/serialisation.py
 

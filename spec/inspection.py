@@ -89,10 +89,6 @@ class Inspection:
         return self.oracle.size
 
     @property
-    def _device(self) -> Any:
-        return self.bench.device
-
-    @property
     def _safe(self) -> bool:
         """Whether more is asked than Caffe promises."""
         return self.bench.profile == "safe"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import wraps
-from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
@@ -179,7 +178,9 @@ class Trial(Inspection):
             return
         self.visited.append((self.state, entry))
         self._number += 1
-        for k in count(first):
+        k = first - 1
+        while True:
+            k += 1
             live = set(self.ledger.live)
             attempt = self._attempt(entry, f"{self.ledger_name}.steps.armed({k})")
             if attempt.raised is None or not self.ledger.steps.blown:

@@ -204,9 +204,8 @@ def _without_memory(walk: Walk, number: int) -> Iterator[Walk]:
 
 
 def _without_letter(walk: Walk, position: int) -> Iterator[Walk]:
-    for number, word in enumerate(walk.starts):
-        if position < len(word):
-            shorter = word[:position] + word[position + 1 :]
-            yield Walk(walk.sizes, (*walk.starts[:number], shorter, *walk.starts[number + 1 :]), walk.moves)
-            return
-        position -= len(word)
+    letters = [(number, at) for number, word in enumerate(walk.starts) for at in range(len(word))]
+    number, at = letters[position]
+    word = walk.starts[number]
+    starts = (*walk.starts[:number], word[:at] + word[at + 1 :], *walk.starts[number + 1 :])
+    yield Walk(walk.sizes, starts, walk.moves)

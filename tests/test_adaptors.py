@@ -46,6 +46,7 @@ from syncedmem.runtime import (
     TrackingAllocator,
 )
 from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.vectors import vectors_of
 from syncedmem.spec import Bench, check_conformance
 
 if TYPE_CHECKING:
@@ -161,7 +162,17 @@ def test_every_call_of_the_interface_is_passed_on() -> None:
     interface = {name for name in vars(DeviceAllocator) if not name.startswith("_")} - {"device_type", "ordinal"}
 
     assert interface <= set(vars(Adaptor))
-    assert interface - {"allocate", "release", "name"} == {call for call, _ in CALLS}
+    assert interface - {"allocate", "release", "name", "vectors"} == {call for call, _ in CALLS}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_arithmetic_is_that_of_the_memory_below(maker: str) -> None:
+    """On the host too, where an allocator of somebody else's has no method for it."""
+    device = SimulatedDeviceAllocator()
+    adaptor: Any = MAKERS[maker](device)
+
+    assert type(device.vectors()) is type(vectors_of(adaptor))
+    assert type(vectors_of(CPUDeviceAllocator())) is type(vectors_of(MAKERS[maker](CPUDeviceAllocator())))
 
 
 @pytest.mark.parametrize("maker", MAKERS)

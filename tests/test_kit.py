@@ -407,6 +407,14 @@ def test_a_walk_of_one_memory_keeps_it() -> None:
     ]
 
 
+def test_any_letter_of_any_start_can_be_left_out() -> None:
+    walk = Walk((4, 9), ((WRITE,), (READ, GPU_READ)), ())
+
+    assert [((), (READ, GPU_READ)), ((WRITE,), (GPU_READ,)), ((WRITE,), (READ,))] == [
+        shorter.starts for position in (2, 3, 4) for shorter in shorter_walk(walk, position) or ()
+    ]
+
+
 @pytest.mark.parametrize("profile", ["Safe", "", None, 1])
 def test_an_unknown_profile_is_refused(profile: Any) -> None:
     """It would be a weaker test that passes."""

@@ -1,0 +1,102 @@
+"""How fast the fuzzer is, the oracle included: operations a second on allocators that cost little themselves.
+
+The baseline in the same run is the allocator alone, driven by a bare loop: what is left is the fuzzer's own work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from syncedmem.spec.fuzz import fuzz
+from syncedmem.spec.fuzz.faults import Pool
+
+ROUNDS, STEPS = 5, 300_000
+WANTED = {"pure Python pool": 50_000, "RMM pool over a callback": 200_000}
+
+
+def rmm_pool() -> Any:
+    """RMM's pool over the C library, as in examples/rmm_pool.py; None without RMM."""
+    try:
+        rmm: Any = importlib.import_module("rmm")
+    except ImportError:
+        return None
+    rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
+    libc = ctypes.CDLL(None)
+    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def allocate(size: int, stream: object) -> int:
+        del stream
+        address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
+        if not address:
+            raise MemoryError
+        return address
+
+    def free(address: int, size: int, stream: object) -> None:
+        del size, stream
+        libc.free(address)
+
+    upstream = rmm.mr.CallbackMemoryResource(allocate, free)
+    return rmm.mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+
+
+def rate_of_the_fuzzer(target: object, seed: int) -> float:
+    """Operations a second of the fast engine."""
+    report = fuzz(target, steps=STEPS, seed=seed, promises={"alignment": "64"})
+    report.require()
+    return next(run.rate for run in report.runs if run.engine == "fast")
+
+
+def rate_alone(allocator: Any) -> float:
+    """Calls a second of the allocator in a bare loop: 64 blocks, each given back in turn."""
+    live: list[tuple[Any, int]] = []
+    start = time.perf_counter()
+    for step in range(STEPS // 2):
+        size = 16 + (step * 37 & 1023)
+        live.append((allocator.allocate(size), size))
+        if len(live) > 64:  # noqa: PLR2004 -- as the docstring says
+            allocator.deallocate(*live.pop(0))
+    return STEPS / (time.perf_counter() - start)
+
+
+def measure() -> dict[str, dict[str, float]]:
+    """The best of some rounds, interleaved."""
+    targets: dict[str, Any] = {"pure Python pool": Pool, "RMM pool over a callback": rmm_pool}
+    figures: dict[str, dict[str, float]] = {}
+    for seed in range(ROUNDS):
+        for name, make in targets.items():
+            allocator = make()
+            if allocator is None:
+                continue
+            gc.collect()
+            found = figures.setdefault(name, {"alone": 0.0, "fuzzed": 0.0})
+            found["alone"] = max(found["alone"], rate_alone(allocator))
+            found["fuzzed"] = max(found["fuzzed"], rate_of_the_fuzzer(make if make is Pool else make(), seed))
+    return figures
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    arguments = parser.parse_args()
+    figures = measure()
+    for name, found in figures.items():
+        share = found["fuzzed"] / found["alone"]
+        print(
+            f"{name}: {found['fuzzed']:,.0f} operations a second (wanted {WANTED[name]:,}), {share:.2f} of a bare loop"
+        )
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps({"python": sys.version, "figures": figures}, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
