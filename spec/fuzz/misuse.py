@@ -32,16 +32,14 @@ class Misuses:
 
     def __init__(self, trial: Oracle) -> None:
         self._trial = trial
-        self._remembers = trial.capabilities.double_free != "undefined"
         self._freed: OrderedDict[int, Block] = OrderedDict()
         self._kept = bytearray(4096)
 
     def freed(self, block: Block) -> None:
-        """Remember a block that is given back, if it may be given back again."""
-        if self._remembers:
-            self._freed[block.number] = block
-            if len(self._freed) > _REMEMBERED:
-                self._freed.popitem(last=False)
+        """Remember a block that is given back; it may be given back again."""
+        self._freed[block.number] = block
+        if len(self._freed) > _REMEMBERED:
+            self._freed.popitem(last=False)
 
     def free_again(self, number: int) -> bool:
         """Give a block back that was given back; not if its address belongs to somebody again."""

@@ -69,6 +69,7 @@ class Oracle:
         self.blocks: dict[int, Block] = {}
         self.checked: Counter[str] = Counter()
         self.misuses = Misuses(self)
+        self._remember_freed = self.misuses.freed if capabilities.double_free != "undefined" else None
         self.limit = capabilities.limit or limit_of(target.subject)
         self._alone = intervals is None
         self._intervals = Intervals() if intervals is None else intervals
@@ -272,19 +273,23 @@ class Oracle:
         self._bytes -= block.size
 
     def _give_back(self, block: Block, stream: int) -> None:
-        if block.size:
+        """Give back a block that is no longer in the ledger's list."""
+        size = block.size
+        if size:
             self._look(block)
-            self.forget(block)  # before the call: another thread may get the address at once
-        target = self.target
-        self.misuses.freed(block)
+            self._bytes -= size
+            if block.address:
+                self._intervals.remove(block)  # before the call: another thread may get the address at once
+        if self._remember_freed is not None:
+            self._remember_freed(block)
         try:
-            if stream and target.give_on is not None:
+            if stream and self.target.give_on is not None:
                 on = self._stream(stream)
                 if not on.done:
-                    self._pending.append((block.address, block.address + block.size, on, on.queued))
-                target.give_on(block.handle, block.size, on)
+                    self._pending.append((block.address, block.address + size, on, on.queued))
+                self.target.give_on(block.handle, size, on)
             else:
-                self._give(block.handle, block.size)
+                self._give(block.handle, size)
         except Exception as error:
             raise Wrong("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
         self._given += 1
