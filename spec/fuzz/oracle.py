@@ -267,19 +267,20 @@ class Oracle:
 
     def forget(self, block: Block) -> None:
         """Take a block out of the ledger."""
-        if block.address and block.size:
-            self._intervals.remove(block)
         self.blocks.pop(block.number, None)
+        self._leave(block)
+
+    def _leave(self, block: Block) -> None:
         self._bytes -= block.size
+        if block.address:
+            self._intervals.remove(block)
 
     def _give_back(self, block: Block, stream: int) -> None:
         """Give back a block that is no longer in the ledger's list."""
         size = block.size
         if size:
             self._look(block)
-            self._bytes -= size
-            if block.address:
-                self._intervals.remove(block)  # before the call: another thread may get the address at once
+            self._leave(block)  # before the call: another thread may get the address at once
         if self._remember_freed is not None:
             self._remember_freed(block)
         try:
