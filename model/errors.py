@@ -25,7 +25,9 @@ __all__ = [
     "FileFormatError",
     "IllegalCallError",
     "InvalidArgumentError",
+    "InvalidIndexError",
     "InvalidPointerError",
+    "InvalidShapeError",
     "InvalidSizeError",
     "MemoryCorruptionError",
     "MissingPackageError",
@@ -69,6 +71,25 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
         super().__init__(f"{argument} must be {expected}, got {shown(value)}")
         self.argument = argument
         self.value = value
+
+
+class InvalidShapeError(SyncedMemoryError, ValueError):
+    """A shape that no blob can have: too many axes, a negative extent, too large altogether."""
+
+    def __init__(self, shape: object, reason: str) -> None:
+        super().__init__(f"the shape {shown(shape)} cannot be used: {reason}")
+        self.shape = shape
+        self.reason = reason
+
+
+class InvalidIndexError(SyncedMemoryError, IndexError):
+    """An axis or an index that a shape does not have."""
+
+    def __init__(self, argument: str, value: object, reason: str) -> None:
+        super().__init__(f"{argument} {shown(value)}: {reason}")
+        self.argument = argument
+        self.value = value
+        self.reason = reason
 
 
 class IllegalCallError(SyncedMemoryError, RuntimeError):

@@ -10,6 +10,8 @@ them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators
 ``vectors`` is arithmetic on any of them, implemented in ``host_vectors`` (with the threads of ``workers``),
 ``simulated_vectors``, ``opencl_vectors`` and ``cuda_vectors``.
 
+``shape`` has Caffe's rules about axes, counts and offsets, for blobs to come.
+
 Blobs in messages and files: ``blob_schema`` declares Caffe's `BlobProto` and the rules by which it is read,
 ``blob_wire`` reads and writes it over ``wire_format``, ``blob_proto`` has it as protobuf messages.  ``caffemodel``,
 ``binaryproto`` and ``array_files`` are kinds of files, read through ``byte_source`` and written by ``replacement``.

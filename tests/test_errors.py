@@ -19,7 +19,9 @@ from syncedmem.model import (
     FileFormatError,
     IllegalCallError,
     InvalidArgumentError,
+    InvalidIndexError,
     InvalidPointerError,
+    InvalidShapeError,
     InvalidSizeError,
     MemoryCorruptionError,
     MissingPackageError,
@@ -88,6 +90,18 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ImportError,
         "a message needs the package protobuf: pip install 'syncedmem[proto]'",
         {"package": "protobuf", "extra": "proto"},
+    ),
+    (
+        InvalidShapeError((2, -1), "no"),
+        ValueError,
+        "the shape (2, -1) cannot be used: no",
+        {"shape": (2, -1), "reason": "no"},
+    ),
+    (
+        InvalidIndexError("axis", 5, "out of range"),
+        IndexError,
+        "axis 5: out of range",
+        {"argument": "axis", "value": 5, "reason": "out of range"},
     ),
     (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
     (

@@ -1,0 +1,172 @@
+"""Shapes: Caffe's rules about axes, counts and offsets, over plain tuples (Caffe's blob.hpp 54-190, blob.cpp 23-45).
+
+Nothing here touches memory, so that a shape is checked as a whole before anything is done with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from math import prod
+from typing import cast
+
+from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
+
+from .pointers import as_integer
+
+__all__ = [
+    "INT_MAX",
+    "MAX_AXES",
+    "Shape",
+    "canonical_axis_index",
+    "check_shape",
+    "count_axes",
+    "legacy_shape",
+    "offset",
+    "offset_4d",
+    "shape_string",
+]
+
+Shape = tuple[int, ...]
+
+MAX_AXES = 32
+"""``kMaxBlobAxes`` (blob.hpp 12)."""
+
+INT_MAX = (1 << 31) - 1
+"""Caffe counts elements in an ``int``; here a count is limited by the address space."""
+
+_LEGACY_AXES = 4
+
+
+def check_shape(shape: object, itemsize: int = 1) -> Shape:
+    """A shape as a tuple of ``int``: a sequence of extents, or an object with ``dim``, such as a ``BlobShape``.
+
+    Parameters
+    ----------
+    shape : iterable of int, or object with ``dim``
+    itemsize : int
+        Of an element, in bytes: all of them must fit into the address space.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no sequence of integers.
+    InvalidShapeError
+        If it has more than 32 axes or a negative extent, or is too large altogether.
+    """
+    extents = getattr(shape, "dim", shape)
+    if isinstance(extents, str | bytes) or not isinstance(extents, Iterable):
+        raise InvalidArgumentError("shape", shape, "a sequence of integers")
+    axes = [cast("object", extent) for _, extent in zip(range(MAX_AXES + 1), extents, strict=False)]
+    checked = tuple(as_integer(extent, "shape", "a sequence of integers") for extent in axes)
+    if len(checked) > MAX_AXES:
+        raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
+    if negative := [extent for extent in checked if extent < 0]:
+        raise InvalidShapeError(shape, f"an extent cannot be negative, as {negative[0]} is")
+    # As in Caffe what follows an extent of zero counts for nothing, however large.
+    limit, size = sys.maxsize, itemsize
+    for extent in checked:
+        size *= extent
+        if size > limit:
+            raise InvalidShapeError(shape, f"{prod(checked)} elements of {itemsize} bytes are more than {limit} bytes")
+    return checked
+
+
+def shape_string(shape: Shape) -> str:
+    """The shape as Caffe prints it: ``"2 3 4 5 (120)"`` (blob.hpp 54)."""
+    return "".join(f"{extent} " for extent in shape) + f"({prod(shape)})"
+
+
+def canonical_axis_index(shape: Shape, axis: object) -> int:
+    """The axis counted from the front; negative ones count from the back (blob.hpp 118).
+
+    Raises
+    ------
+    InvalidIndexError
+        If there is no such axis.
+    """
+    axes, index = len(shape), as_integer(axis, "axis", "an integer")
+    if not -axes <= index < axes:
+        raise InvalidIndexError("axis", index, f"out of range for {axes}-D Blob with shape {shape_string(shape)}")
+    return index % axes
+
+
+def count_axes(shape: Shape, start: object = 0, end: object = None) -> int:
+    """The volume of the axes from `start` to before `end`; that of no axes is one (blob.hpp 85).
+
+    Raises
+    ------
+    InvalidIndexError
+        Unless ``0 <= start <= end <= num_axes``; negative axes are not counted from the back, as in Caffe.
+    """
+    axes = len(shape)
+    first = as_integer(start, "start", "an integer")
+    last = axes if end is None else as_integer(end, "end", "an integer")
+    for name, axis in (("start", first), ("end", last)):
+        if not 0 <= axis <= axes:
+            raise InvalidIndexError(name, axis, f"out of range for {axes}-D Blob with shape {shape_string(shape)}")
+    if first > last:
+        raise InvalidIndexError("start", first, f"behind end {last}")
+    return prod(shape[first:last])
+
+
+def legacy_shape(shape: Shape, index: object) -> int:
+    """The extent of one of four axes, with missing ones counted as one (blob.hpp 139).
+
+    Missing axes are at the end for indices from the front, and at the beginning for negative ones.
+
+    Raises
+    ------
+    InvalidShapeError
+        If there are more than four axes.
+    InvalidIndexError
+        Unless ``-4 <= index < 4``.
+    """
+    axes, axis = len(shape), as_integer(index, "index", "an integer")
+    if axes > _LEGACY_AXES:
+        raise InvalidShapeError(shape, f"legacy accessors are for at most {_LEGACY_AXES} axes")
+    if not -_LEGACY_AXES <= axis < _LEGACY_AXES:
+        raise InvalidIndexError("index", axis, f"legacy axes go from {-_LEGACY_AXES} to {_LEGACY_AXES - 1}")
+    return shape[axis] if -axes <= axis < axes else 1
+
+
+def offset_4d(shape: Shape, indices: Iterable[object]) -> int:
+    """The position of an element in elements, by up to four indices (blob.hpp 153).
+
+    An index may be one past the end, which pooling layers of Caffe rely on.  It may not be negative, which
+    Caffe forgets to check.
+
+    Raises
+    ------
+    InvalidShapeError
+        If there are more than four axes.
+    InvalidIndexError
+        If an index is out of range.
+    """
+    position = 0
+    for axis, given in enumerate(indices):
+        extent, index = legacy_shape(shape, axis), as_integer(given, "index", "an integer")
+        if not 0 <= index <= extent:
+            raise InvalidIndexError("index", index, f"axis {axis} of {shape_string(shape)} goes from 0 to {extent}")
+        position = position * extent + index
+    return position
+
+
+def offset(shape: Shape, indices: Iterable[object]) -> int:
+    """The position of an element in elements; missing indices at the end are zero (blob.hpp 166).
+
+    Raises
+    ------
+    InvalidIndexError
+        If there are more indices than axes, or one is not inside its axis.
+    """
+    given = tuple(indices)
+    if len(given) > len(shape):
+        raise InvalidIndexError("indices", given, f"{len(shape)}-D Blob with shape {shape_string(shape)}")
+    position = 0
+    for axis, extent in enumerate(shape):
+        index = as_integer(given[axis], "index", "an integer") if axis < len(given) else 0
+        if axis < len(given) and not 0 <= index < extent:
+            raise InvalidIndexError("index", index, f"out of range for axis {axis} of {shape_string(shape)}")
+        position = position * extent + index
+    return position
