@@ -130,6 +130,8 @@ def test_offsets_are_those_of_rows_of_numbers() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: count_axes(SHAPE, 3, 2), "start 3: behind end 2"),
+        (lambda: count_axes(SHAPE, 5), "start 5: out of range for 4-D Blob"),
         (lambda: offset(SHAPE, (0, 3)), "index 3: out of range for axis 1 of 2 3 4 5"),
         (lambda: offset(SHAPE, (-1,)), "index -1: out of range for axis 0"),
         (lambda: offset((2,), (0, 0)), r"indices \(0, 0\): 1-D Blob with shape 2 \(2\)"),
