@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from math import prod
 from typing import cast
 
@@ -57,8 +58,8 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     extents = getattr(shape, "dim", shape)
     if isinstance(extents, str | bytes) or not isinstance(extents, Iterable):
         raise InvalidArgumentError("shape", shape, "a sequence of integers")
-    axes = [cast("object", extent) for _, extent in zip(range(MAX_AXES + 1), extents, strict=False)]
-    checked = tuple(as_integer(extent, "shape", "a sequence of integers") for extent in axes)
+    first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # an endless one too is found to be too long
+    checked = tuple(as_integer(extent, "shape", "a sequence of integers") for extent in first)
     if len(checked) > MAX_AXES:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
     if negative := [extent for extent in checked if extent < 0]:
