@@ -6,10 +6,10 @@ The baseline in the same run is the allocator alone, driven by a bare loop: what
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import importlib
 import json
+import runpy
 import sys
 import time
 from pathlib import Path
@@ -18,34 +18,19 @@ from typing import Any
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.fuzz.faults import Pool
 
+EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 ROUNDS, STEPS = 5, 300_000
 WANTED = {"pure Python pool": 50_000, "RMM pool over a callback": 200_000}
 
 
 def rmm_pool() -> Any:
-    """RMM's pool over the C library, as in examples/rmm_pool.py; None without RMM."""
+    """The pool of examples/rmm_pool.py; None without RMM."""
     try:
         rmm: Any = importlib.import_module("rmm")
     except ImportError:
         return None
     rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
-    libc = ctypes.CDLL(None)
-    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
-    libc.free.argtypes = [ctypes.c_void_p]
-
-    def allocate(size: int, stream: object) -> int:
-        del stream
-        address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
-        if not address:
-            raise MemoryError
-        return address
-
-    def free(address: int, size: int, stream: object) -> None:
-        del size, stream
-        libc.free(address)
-
-    upstream = rmm.mr.CallbackMemoryResource(allocate, free)
-    return rmm.mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+    return runpy.run_path(str(EXAMPLE))["pool"]()
 
 
 def rate_of_the_fuzzer(target: object, seed: int) -> float:

@@ -2,8 +2,9 @@
 
 ``requirements`` are numbered sentences.  ``oracle`` predicts by thinking about which copies are fresh, and never
 reads the transition table.  ``kit`` puts a ``subject`` to every check: words from the state space (``suites``),
-edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` and seen through the
-instrumented allocators of ``ledger``.  ``faults`` are wrong memories that the kit must refuse, and ``evidence``
+edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` that runs a ``script``
+line by line, and seen through the instrumented allocators of ``ledger``; ``shrinking`` makes what fails short.
+``faults`` are wrong memories that the kit must refuse, and ``evidence``
 compares the model with what was observed of Caffe.  Nothing here imports the runtime.
 """
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .ledger import TO_DEVICE, TO_HOST
+
 if TYPE_CHECKING:
     from .subject import Bench
 
 __all__ = ["Watched", "fetch", "pattern", "put"]
-
-_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2  # MemcpyKind.CPU2CUDA and MemcpyKind.CUDA2CPU of every allocator
 
 # 251 is prime, so that no shift by a power of two maps the pattern onto itself.
 _WHEEL = bytes(range(251)) * 2
@@ -32,13 +32,13 @@ def put(bench: Bench, array: Any, content: bytes) -> None:
     if content:
         scratch, device = bench.host.empty(len(content)), _device(bench)
         memoryview(scratch)[:] = content
-        device.memcpy(scratch, array, len(content), _HOST_TO_DEVICE)
+        device.memcpy(scratch, array, len(content), TO_DEVICE)
 
 
 def fetch(bench: Bench, array: Any, size: int) -> bytes:
     """The first bytes of a device array, by way of the bench."""
     scratch, device = bench.host.empty(size), _device(bench)
-    device.memcpy(array, scratch, size, _DEVICE_TO_HOST)
+    device.memcpy(array, scratch, size, TO_HOST)
     return bytes(memoryview(scratch))
 
 

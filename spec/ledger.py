@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .subject import Bench
 
 __all__ = [
+    "TO_DEVICE",
+    "TO_HOST",
     "Allocator",
     "Entry",
     "Fuse",
@@ -30,7 +32,8 @@ __all__ = [
     "recorded",
 ]
 
-_TO_DEVICE, _TO_HOST = 1, 2  # MemcpyKind.CPU2CUDA and MemcpyKind.CUDA2CPU of every allocator
+TO_DEVICE, TO_HOST = 1, 2
+"""``MemcpyKind.CPU2CUDA`` and ``MemcpyKind.CUDA2CPU`` of every allocator."""
 
 _STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
 """What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
@@ -224,7 +227,7 @@ class RecordingAllocator:
         """Copy, and note it."""
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
-        side: Side = "gpu" if kind == _TO_DEVICE else "cpu"
+        side: Side = "gpu" if kind == TO_DEVICE else "cpu"
         self._ledger.entries.append(Entry("copy" if stream is None else "push", side, byte_size))
         if stream is not None and byte_size:
             self._ledger.in_flight.append((src, dest, self.inner.record(stream)))

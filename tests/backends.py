@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import ctypes.util
+import importlib
+import runpy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["BACKENDS", "Backend"]
 
 _STEPS = 20_000
+_EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 _OURS = {"zero_size": "null", "foreign_free": "detect", "double_free": "detect"}
 
 
@@ -61,21 +64,15 @@ def _library(name: str) -> Callable[[], str]:
     return target
 
 
-def _factory(make: Callable[[], object]) -> Callable[[], object]:
-    """A function that makes a fresh allocator for each round."""
-    return lambda: lambda: make()  # noqa: PLW0108 -- the fuzzer is to see a function without arguments, and no class
-
-
 # --- RMM, whose pools run over a Python callback without a GPU
 
 
 def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
     def target() -> object:
-        mr: Any = pytest.importorskip("rmm.mr", reason="RMM is not installed: pip install rmm-cu12")
-        rmm: Any = pytest.importorskip("rmm")
+        rmm: Any = pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
         rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
-        upstream = mr.CallbackMemoryResource(_aligned, _freed)
-        return lambda: make(mr, upstream)
+        upstream = runpy.run_path(str(_EXAMPLE))["UPSTREAM"]
+        return lambda: make(rmm.mr, upstream)
 
     return target
 
@@ -88,30 +85,12 @@ def _rmm_fixed(mr: Any, upstream: Any) -> Any:
     return mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=64)
 
 
-_libc = ctypes.CDLL(None)
-_libc.aligned_alloc.restype, _libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
-_libc.free.argtypes = [ctypes.c_void_p]
-
-
-def _aligned(size: int, stream: object) -> int:
-    del stream
-    address: int | None = _libc.aligned_alloc(256, -(-size // 256) * 256)
-    if not address:
-        raise MemoryError
-    return address
-
-
-def _freed(address: int, size: int, stream: object, free: Callable[[int], None] = _libc.free) -> None:
-    del size, stream
-    free(address)
-
-
 # --- PyOpenCL and cuda.core
 
 
 def _opencl_pool() -> object:
-    cl: Any = pytest.importorskip("pyopencl")
-    tools: Any = pytest.importorskip("pyopencl.tools")
+    cl: Any = pytest.importorskip("pyopencl", reason="PyOpenCL is not installed: pip install 'syncedmem[opencl]'")
+    tools: Any = importlib.import_module("pyopencl.tools")
     queue = cl.CommandQueue(cl.create_some_context(interactive=False))
     return tools.MemoryPool(tools.ImmediateAllocator(queue))
 
@@ -158,13 +137,13 @@ BACKENDS = (
     Backend("OpenCLDeviceAllocator", lambda: named_device("opencl"), _OURS, steps=1_000),
     Backend(
         "PoolAllocator",
-        _factory(lambda: PoolAllocator(CPUDeviceAllocator())),
+        lambda: lambda: PoolAllocator(CPUDeviceAllocator()),
         {**_OURS, "alignment": "64", "thread_safe": "yes"},
         threads=4,
     ),
-    Backend("TrackingAllocator", _factory(lambda: TrackingAllocator(CPUDeviceAllocator())), _OURS),
-    Backend("StatisticsAllocator", _factory(lambda: StatisticsAllocator(CPUDeviceAllocator())), _OURS),
-    Backend("LimitingAllocator", _factory(lambda: LimitingAllocator(CPUDeviceAllocator(), 1 << 24)), _OURS),
-    Backend("GuardingAllocator", _factory(lambda: GuardingAllocator(CPUDeviceAllocator())), _OURS),
+    Backend("TrackingAllocator", lambda: lambda: TrackingAllocator(CPUDeviceAllocator()), _OURS),
+    Backend("StatisticsAllocator", lambda: lambda: StatisticsAllocator(CPUDeviceAllocator()), _OURS),
+    Backend("LimitingAllocator", lambda: lambda: LimitingAllocator(CPUDeviceAllocator(), 1 << 24), _OURS),
+    Backend("GuardingAllocator", lambda: lambda: GuardingAllocator(CPUDeviceAllocator()), _OURS),
 )
 """Every one has to pass."""

@@ -443,6 +443,9 @@ def test_programs_are_made_short() -> None:
 
     assert (Step("allocate", (0, 3, 0, 0)),) == minimise(program[10:], question, 10)
     assert program == minimise(program, lambda _: False, 10)
+    # A request for too much is not made a request for nothing, which anybody may serve.
+    too_much = (Step("request_too_much", (1 << 50,)), Step("compare", ()))
+    assert too_much[:1] == minimise(too_much, lambda steps: too_much[0].operation in {it.operation for it in steps}, 10)
     assert program == minimise(program, question, 0)
 
 
@@ -903,3 +906,13 @@ def test_the_command_needs_no_report(tmp_path: Path) -> None:
     run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
 
     assert {".json"} == {it.suffix for it in tmp_path.iterdir()}
+
+
+def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
+    """They are said twice, because ``--help`` is to come without Hypothesis."""
+    from syncedmem import cli, fuzzing
+    from syncedmem.spec import kit as conformance
+    from syncedmem.spec.fuzz import kit
+
+    assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzzing.STEPS, fuzzing.SECONDS, fuzzing.HANG)
+    assert conformance.DEFAULT_STEPS == cli.DEFAULT_STEPS

@@ -79,7 +79,9 @@ def _smaller_numbers(program: Program, search: _Search) -> Program:
 
 
 def _simpler(step: Step) -> Iterator[Step]:
-    """The step with one number smaller, the smallest first."""
+    """The step with one number smaller, the smallest first; what is to be too much stays too much."""
+    if step.operation == "request_too_much":
+        return
     for at, name in enumerate(OPERATIONS[step.operation]):
         if name in ("block", "source", "stream"):
             continue

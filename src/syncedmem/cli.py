@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 
 DEFAULT_OUT = Path("build/verify")
-_DEFAULT_STEPS = 6000
+DEFAULT_STEPS = 6000
 _NARROWEST = 80
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
 _COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
@@ -95,7 +95,7 @@ def verify(
         typer.Option(
             min=0, metavar="NUMBER", help="How many generated steps to take on each device, after the enumerated ones."
         ),
-    ] = _DEFAULT_STEPS,
+    ] = DEFAULT_STEPS,
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="What the generated steps follow from: the same seed, the same steps.")
     ] = 0,

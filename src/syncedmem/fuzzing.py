@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["fuzz", "register", "replay"]
 
 DEFAULT_OUT = Path("build/fuzz")
-_STEPS, _SECONDS, _HANG = 100_000, 60.0, 5.0
+STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
 _MARKS = {
     "passed": "[green]✓ passed[/]",
     "failed": "[bold red]✗ failed[/]",
@@ -52,10 +52,10 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         typer.Option(metavar="NAME=VALUE", help="What the allocator promises (repeatable): alignment=64 ..."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed takes the same steps.")] = 0,
-    steps: Annotated[int, typer.Option(help="Operations of the fast engine.")] = _STEPS,
-    seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = _SECONDS,
+    steps: Annotated[int, typer.Option(help="Operations of the fast engine.")] = STEPS,
+    seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = SECONDS,
     threads: Annotated[int, typer.Option(help="Run from that many threads too; needs thread_safe=yes.")] = 1,
-    hang: Annotated[float, typer.Option(help="Seconds after which a call that has not returned never will.")] = _HANG,
+    hang: Annotated[float, typer.Option(help="Seconds after which a call that has not returned never will.")] = HANG,
     first: Annotated[bool, typer.Option("--first", "-x", help="Stop at the first finding.")] = False,
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON; - for standard output.")
