@@ -6,7 +6,7 @@ one at the bottom: of the same device, with its streams and its alignment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
 from .failures import where_of
@@ -20,14 +20,23 @@ if TYPE_CHECKING:
     from .pointers import Pointer
     from .vectors import Vectors
 
-__all__ = ["Adaptor"]
+__all__ = ["COUNTS", "Adaptor"]
+
+COUNTS = frozenset({"allocated_bytes", "leak_report", "live_blocks", "outstanding_allocations", "statistics"})
+"""What tells how much is out.  Below an adaptor that keeps memory it tells how much that one has."""
 
 
 class Adaptor(DeviceAllocator):
     """Passes everything on to another allocator; subclasses say what they do besides.
 
-    What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through.  So
-    does `pinned_host`, as it is: page-locked memory is another allocator's, and takes adaptors of its own.
+    What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through; but
+    where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
+    `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own.
+
+    Attributes
+    ----------
+    keeps_memory : bool
+        Whether a block may stay with the adaptor after its release, or be larger than was asked for.
 
     Parameters
     ----------
@@ -39,6 +48,8 @@ class Adaptor(DeviceAllocator):
     InvalidArgumentError
         If `upstream` is no allocator.
     """
+
+    keeps_memory: ClassVar[bool] = False
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         check_allocator("upstream", upstream, "an allocator")
@@ -118,6 +129,9 @@ class Adaptor(DeviceAllocator):
         # Not what begins with an underscore: without an upstream there would be no end to it.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self.keeps_memory and name in COUNTS:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream")
         return getattr(cast("Any", self._upstream), name)
 
     def __repr__(self) -> str:

@@ -74,6 +74,8 @@ class PoolAllocator(Adaptor):
         If `upstream` is no allocator, or a limit no size.
     """
 
+    keeps_memory = True
+
     def __init__(
         self,
         upstream: DeviceAllocator,

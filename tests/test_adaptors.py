@@ -45,9 +45,11 @@ from syncedmem.runtime import (
     ThreadSafeAllocator,
     TrackingAllocator,
 )
+from syncedmem.runtime.adaptor import COUNTS
 from syncedmem.runtime.pointers import address_of
 from syncedmem.runtime.vectors import vectors_of
 from syncedmem.spec import Bench, check_conformance
+from syncedmem.spec.fuzz import fuzz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -144,6 +146,31 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("using", ()),
     ("current_ordinal", ()),
 ]
+
+
+@pytest.mark.parametrize("keeper", ["guarding", "pool"])
+@pytest.mark.parametrize("counter", COUNTING)
+def test_what_counts_blocks_does_not_show_through_an_adaptor_that_keeps_them(keeper: str, counter: str) -> None:
+    """It counts what the adaptor has, and whoever compares it with what is out would see a leak."""
+    below: Any = MAKERS[counter](CPUDeviceAllocator())
+    stack: Any = MAKERS[keeper](below)
+    ptr = stack.allocate(100)
+    stack.release(ptr)
+    shown = [name for name in COUNTS if hasattr(below, name)]
+
+    assert shown
+    assert ["live_blocks"] == [name for name in COUNTS if hasattr(stack, name)]  # its own
+    assert (0, 1) == (stack.live_blocks, stack.upstream.upstream.live_blocks)
+    fuzz(lambda: stacked([keeper, counter], CPUDeviceAllocator()), steps=3_000).require()
+
+
+def test_every_count_of_an_adaptor_is_known_as_one() -> None:
+    counting = (TrackingAllocator, StatisticsAllocator, LimitingAllocator)
+    shown = {name for it in counting for name, member in vars(it).items() if isinstance(member, property)}
+
+    assert shown - {"limit"} <= COUNTS
+    with pytest.raises(AttributeError, match=r"PoolAllocator keeps memory, .* statistics does not .*: ask \.upstream"):
+        _ = PoolAllocator(StatisticsAllocator(CPUDeviceAllocator())).statistics
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -464,6 +491,9 @@ def test_tracking_with_stacks_says_who_allocated() -> None:
     assert ("forgetful", "test_tracking_with_stacks_says_who_allocated") == (block.stack[-1].name, block.stack[-2].name)
     assert tracking.leak_report().splitlines()[-1] == "        return tracking.allocate(5)"
     tracking.release(kept)
+    with SyncedMemory(8, host=PoolAllocator(StatisticsAllocator(tracking)), device=None) as memory:
+        memory.cpu_data()
+        assert tracking.leak_report().splitlines()[-1] == "        memory.cpu_data()"
 
 
 def test_addresses_are_those_of_each_kind_of_device() -> None:

@@ -838,6 +838,36 @@ def test_memory_that_does_not_come_back_is_a_leak() -> None:
         trial.allocate(2, 16)
 
 
+class Hoards(Pool):
+    """Keeps 8 MiB of its own from its n-th requests on."""
+
+    def __init__(self, *when: int) -> None:
+        super().__init__()
+        self._when = when
+        self._requests = 0
+        self._kept: list[bytes] = []
+
+    def allocate(self, size: int) -> int:
+        self._requests += 1
+        if self._requests in self._when:
+            self._kept.append(b"x" * (8 << 20))
+        return super().allocate(size)
+
+
+def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
+    """In a process of many threads something else may grow while a cycle is measured."""
+    with trial_of(Hoards(200, 500)) as trial:
+        assert trial.cycle(1 << 16, 512)
+    with trial_of(Hoards(200, 600, 1000)) as trial, pytest.raises(Wrong, match="A16-no-leaks: 384 times 65536 bytes"):
+        trial.cycle(1 << 16, 512)
+
+
+def test_a_cycle_ends_where_memory_is_refused() -> None:
+    with trial_of(Pool(32)) as trial:
+        assert not trial.cycle(64, 8)
+        assert not trial.cycle(64, 2)
+
+
 def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
     """A fault is wrong in one thing, and right in the rest."""
     adds, short, null_first = (FAULTS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize"))

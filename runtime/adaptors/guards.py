@@ -61,6 +61,8 @@ class GuardingAllocator(Adaptor):
         If `red_zone` or `quarantine` is no such size.
     """
 
+    keeps_memory = True
+
     def __init__(self, upstream: DeviceAllocator, *, red_zone: int = _WIDEST, quarantine: int = 4 * _MIB) -> None:
         super().__init__(upstream)
         self._zone = check_byte_size(red_zone, "red_zone")

@@ -11,10 +11,15 @@ from ..adaptor import Adaptor
 from ..pointers import LiveBlocks, address_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ..allocator import DeviceAllocator
     from ..pointers import Pointer
 
 __all__ = ["Allocation", "TrackingAllocator"]
+
+
+_OURS = __package__.rpartition(".")[0]
 
 
 class Allocation(NamedTuple):
@@ -96,9 +101,11 @@ class TrackingAllocator(Adaptor):
 
 
 def _callers() -> traceback.StackSummary:
-    """The stack of whoever called `allocate`; the source is read when the stack is shown."""
+    """The stack of whoever asked us for memory, without our own calls; the source is read when the stack is shown."""
     here = sys._getframe(2)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- the way to skip a frame
-    frames = traceback.walk_stack(here)
-    stack = traceback.StackSummary.extract(frames, lookup_lines=False)
+    frame: FrameType | None = here
+    while frame is not None and str(frame.f_globals.get("__package__")).startswith(_OURS):
+        frame = frame.f_back
+    stack = traceback.StackSummary.extract(traceback.walk_stack(frame or here), lookup_lines=False)
     stack.reverse()
     return stack
