@@ -130,8 +130,9 @@ class Adaptor(DeviceAllocator):
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if self.keeps_memory and name in COUNTS:
-            kind = type(self).__name__
-            raise AttributeError(f"{kind} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream")
+            raise AttributeError(
+                f"{type(self).__name__} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream"
+            )
         return getattr(cast("Any", self._upstream), name)
 
     def __repr__(self) -> str:

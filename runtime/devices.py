@@ -193,7 +193,10 @@ def _check_allocator(
     if isinstance(allocator, type) or not complete:
         raise InvalidArgumentError(argument, allocator, expected)
     if getattr(allocator, "device_type", None) in wrong:
-        raise InvalidArgumentError(argument, allocator, f"{expected}, for the {argument} side")
+        other = "host" if argument == "device" else "device"
+        raise InvalidArgumentError(
+            argument, allocator, f"{expected}, for the {argument} side; memory of the {other} goes into {other}="
+        )
 
 
 def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:

@@ -101,7 +101,9 @@ def test_hypothesis_finds_faults_alone(name: str) -> None:
     fault = FAULTS[name]
     machine = allocator_machine(fault.make, fault.promises)
     answer = perform(
-        Source(fault.make), {"job": "machine", "promises": fault.promises, "seed": 1, "examples": 300}, Journal()
+        Source(fault.make),
+        {"job": "machine", "promises": fault.promises, "seed": 1, "examples": 300, "seconds": 60.0},
+        Journal(),
     )
 
     assert issubclass(machine, AllocatorMachine)
@@ -583,7 +585,8 @@ def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
     report = fuzz(Moody, promises={"alignment": "64"}, steps=2_000)
 
     assert ["A03-aligned"] == [it.property_id for it in report.findings]
-    assert not report.findings[0].shrunk
+    assert (False, False) == (report.findings[0].shrunk, report.findings[0].repeats)
+    assert "fuzz(" in report.replay(report.findings[0]).python()
 
 
 # --- replays and reports
@@ -612,7 +615,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
 
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
     fault = FAULTS["NoLocks"]
-    finding = Finding("A20-threads", "what threads do", ())
+    finding = Finding("A20-threads", "what threads do", (), repeats=False)
     found = Replay(fault.target, fault.promises, finding, seed=1, steps=4_000, threads=4)
 
     assert found.run() is not None
@@ -636,6 +639,7 @@ def test_a_long_program_is_at_most_ten_lines() -> None:
         ('{"format": 2}', "is no replay of format 1"),
         ('{"format": 1}', "'program'. is missing"),
         ('{"format": 1, "program": [["fly"]]}', "not a step"),
+        ('{"format": 1, "program": [], "property": "A01-distinct-pointers", "message": ""}', "'repeats'. is missing"),
     ],
 )
 def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -847,11 +851,11 @@ class Hoards(Pool):
         self._requests = 0
         self._kept: list[bytes] = []
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
         self._requests += 1
         if self._requests in self._when:
             self._kept.append(b"x" * (8 << 20))
-        return super().allocate(size)
+        return super().allocate(size, alignment, stream)
 
 
 def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:

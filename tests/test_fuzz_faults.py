@@ -36,6 +36,7 @@ IN_C = (
     Planted("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
     Planted("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
     Planted("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
+    Planted("wrapping_malloc,wrapping_free,wrapping_calloc", "A06-out-of-memory", "CVE-2002-0391: calloc", {}),
     Planted("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
     Planted("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
     Planted("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),

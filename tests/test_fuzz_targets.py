@@ -14,6 +14,7 @@ from syncedmem.spec.fuzz import Capabilities, Source, TargetError, fuzz, trial_o
 from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, host_can_write, through_handle
 from syncedmem.spec.fuzz.ledger import Block, Pattern
 from syncedmem.spec.fuzz.native import LibraryAddress
+from syncedmem.spec.fuzz.recognition import look_up, spelling
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:
@@ -323,7 +324,7 @@ def test_a_library_is_told_by_its_name() -> None:
 
 
 def test_names_of_targets() -> None:
-    assert ["Rmm", "a Rmm", "pair_take, plain_give", LIBC] == [
+    assert ["Rmm", "an object of type Rmm", "pair_take, plain_give", LIBC] == [
         Source(it).name for it in (Rmm, Rmm(), (pair_take, plain_give), LIBC)
     ]
 
@@ -368,13 +369,61 @@ def test_promises_that_the_target_cannot_keep_are_refused() -> None:
         fuzz(Warp, promises={"stream_ordered": "yes"})
     with pytest.raises(TargetError, match="2 threads, but thread_safe=no"):
         fuzz(Warp, threads=2)
+    with pytest.raises(TargetError, match="threads must be at most 256, got 257"):
+        fuzz(Warp, threads=257)
+    with pytest.raises(TargetError, match="sized_free=no contradicts the target: its free is told the size"):
+        fuzz(Rmm, promises={"sized_free": "no"})
+    with pytest.raises(TargetError, match="sized_free=yes contradicts the target: its free is told no size"):
+        fuzz("libc.so.6:malloc,free", promises={"sized_free": "yes"})
+    with pytest.raises(TargetError, match="out_of_memory=OutOfPaper: no exception has that name"):
+        fuzz(Rmm, promises={"out_of_memory": "MemoryError,OutOfPaper,null"})
 
 
 @pytest.mark.parametrize("name", ["steps", "seconds", "threads", "hang"])
-def test_numbers_have_to_be_more_than_none(name: str) -> None:
-    numbers: dict[str, Any] = {name: 0}
-    with pytest.raises(TargetError, match=f"{name} must be more than 0, got 0"):
+@pytest.mark.parametrize("number", [0, -1, float("nan")])
+def test_numbers_have_to_be_more_than_none(name: str, number: float) -> None:
+    numbers: dict[str, Any] = {name: number}
+    with pytest.raises(TargetError, match=f"{name} must be more than 0, got {number:g}"):
         fuzz(Warp, **numbers)
+
+
+def test_a_method_without_its_object_is_told_from_a_function() -> None:
+    with pytest.raises(TargetError, match=r"Rmm\.allocate is a method without its object: name the class"):
+        Source((Rmm.allocate, Rmm.deallocate)).open()
+
+
+def test_what_is_no_memory_is_a_finding() -> None:
+    """Text, numbers with a point, and truth are no pointers."""
+    for handle in ("text", 1.5, True):
+        report = fuzz((lambda _, handle=handle: handle, lambda _: None), steps=100)
+        assert "A05-served" in [it.property_id for it in report.findings]
+        assert f"gave {handle!r}, which is no memory" in report.findings[0].message
+
+
+def test_targets_are_spelt_so_that_they_are_found_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = Rmm.__module__
+    main = types.ModuleType("__main__")
+    script = type("Script", (), {"__module__": "__main__", "__qualname__": "Script"})
+    main.Script = script  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    assert [f"{here}:Rmm", f"{here}:pair_take,plain_give"] == [spelling(Rmm), spelling((pair_take, plain_give))]
+    assert [None] * 4 == [spelling(it) for it in (Rmm(), lambda: None, (pair_take, len), script)]
+    main.__file__ = str(tmp_path / "script.py")
+    assert f"{tmp_path}/script.py:Script" == spelling(script)
+    assert look_up(f"{here}:Rmm") is Rmm
+
+
+def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The loader looks for a bare name elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.so").write_bytes(b"")
+
+    with pytest.raises(TargetError, match=r"; for the file in this folder write \./mine\.so"):
+        Source("mine.so:a,b").open()
+    with pytest.raises(TargetError) as caught:
+        Source("yours.so:a,b").open()
+    assert "this folder" not in str(caught.value)
 
 
 # --- handles, and how bytes are reached

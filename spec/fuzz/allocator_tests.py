@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from unittest import SkipTest
 
+from .capabilities import check_names
 from .finding import TargetError
 from .kit import fuzz
 from .properties import PROPERTIES
@@ -45,6 +46,16 @@ class AllocatorTests:
     threads: ClassVar[int] = 1
     skips: ClassVar[str | Path | None] = None
     xfails: ClassVar[str | Path | None] = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Refuse promises that there are none, once and not in every test.
+
+        Raises
+        ------
+        TargetError
+        """
+        super().__init_subclass__(**arguments)
+        check_names(cls.promises)
 
     @classmethod
     def report(cls) -> Report:

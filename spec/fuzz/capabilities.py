@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from .finding import TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["Capabilities", "Misuse", "ZeroSize"]
+__all__ = ["Capabilities", "Misuse", "ZeroSize", "check_names"]
 
 Misuse = Literal["undefined", "detect", "ignore"]
 """What becomes of a wrong free: anything; it is refused with an error; nothing happens."""
@@ -84,10 +84,7 @@ class Capabilities:
         TargetError
             If there is no such entry or value, or the entries contradict each other.
         """
-        known = [it.name for it in fields(self)]
-        for name in promises:
-            if name not in known:
-                raise TargetError(f"there is no promise {name!r}; there are {', '.join(known)}")
+        check_names(promises)
         said: dict[str, Any] = {name: _value(name, text, getattr(self, name)) for name, text in promises.items()}
         record = replace(self, **said)
         record.check()
@@ -120,6 +117,19 @@ class Capabilities:
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an exception is one of those that mean out of memory, itself or by a base."""
         return any(kind.__name__ in self.out_of_memory for kind in type(error).__mro__)
+
+
+def check_names(promises: Iterable[str]) -> None:
+    """Refuse names of promises that there are none.
+
+    Raises
+    ------
+    TargetError
+    """
+    known = [it.name for it in fields(Capabilities)]
+    for name in promises:
+        if name not in known:
+            raise TargetError(f"there is no promise {name!r}; there are {', '.join(known)}")
 
 
 def _value(name: str, text: str, present: object) -> object:

@@ -23,6 +23,7 @@ OPERATIONS = {
     "free_foreign": (),
     "free_wrong_size": ("block", "size"),
     "request_too_much": ("size",),
+    "request_too_many": ("count", "size"),
     "compare": (),
     "cycle": ("size", "count"),
     "fill": ("size",),
@@ -99,13 +100,17 @@ class Finding:
     property_id : str
     message : str
     program : tuple of Step
-        From a fresh target on; the last step shows it.  Empty where a seed replays it instead.
+        From a fresh target on; the last step shows it.  Empty where only a seed replays it; where it did not
+        repeat, the last steps.
     engine : str
         Which engine found it.
     operations : int
         How many operations it took to find.
     shrunk : bool
         Whether the program was made as short as it gets.
+    repeats : bool
+        Whether the program, taken again on a fresh target, showed the same.  It may not if threads take turns, or
+        if what ended the process was hurt long before, or by another program.
     """
 
     property_id: str
@@ -114,6 +119,7 @@ class Finding:
     engine: str = "fast"
     operations: int = 0
     shrunk: bool = False
+    repeats: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .capabilities import Capabilities
     from .journal import Journal
     from .recognition import Source
+    from .targets import Target
 
 __all__ = ["Answer", "Job", "perform"]
 
@@ -43,7 +44,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     target = source.open()
     record = target.capabilities.with_promises(job["promises"])
     if job["job"] == "describe":
-        _check_promises(record, job, target.take_on is not None and target.give_on is not None)
+        _check_promises(record, job, target)
         return {
             "kind": target.kind,
             "capabilities": record.as_json(),
@@ -53,12 +54,31 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     return _JOBS[job["job"]](source, record, job, journal)
 
 
-def _check_promises(record: Capabilities, job: Job, has_streams: bool) -> None:
+def _check_promises(record: Capabilities, job: Job, target: Target) -> None:
     """Refuse promises that this target has no means to keep."""
-    if record.stream_ordered and not has_streams:
+    if record.stream_ordered and (target.take_on is None or target.give_on is None):
         raise TargetError("stream_ordered=yes contradicts the target: it is told no stream when it allocates and frees")
+    if record.sized_free != target.capabilities.sized_free:
+        said, is_told = ("yes", "no") if record.sized_free else ("no", "the")
+        raise TargetError(f"sized_free={said} contradicts the target: its free is told {is_told} size")
+    unknown = [name for name in record.out_of_memory if name != "null" and not _is_exception(name)]
+    if unknown:
+        raise TargetError(
+            f"out_of_memory={','.join(unknown)}: no exception has that name, now that the target is there"
+        )
     if job.get("threads", 1) > 1 and not record.thread_safe:
         raise TargetError(f"{job['threads']} threads, but thread_safe=no; say --promise thread_safe=yes if it is")
+
+
+def _is_exception(name: str) -> bool:
+    """Whether an exception of that name is known to this process."""
+    kinds: list[type[BaseException]] = [BaseException]
+    while kinds:
+        kind = kinds.pop()
+        if kind.__name__ == name:
+            return True
+        kinds += kind.__subclasses__()
+    return False
 
 
 def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
@@ -71,7 +91,9 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
 
 
 def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    outcome, steps = search(source, record, journal, number=job["seed"], examples=job["examples"])
+    outcome, steps = search(
+        source, record, journal, number=job["seed"], seconds=job["seconds"], examples=job["examples"]
+    )
     return _answer(outcome, "hypothesis", steps, 0)
 
 

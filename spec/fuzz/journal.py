@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal"]
 
-_HEADER = struct.Struct("<Q")
+_HEADER = struct.Struct("<QQ")  # the program, and how many calls returned inside long steps
 _RECORD = struct.Struct("<IQQII")
 _CAPACITY = 1 << 20
 _NAMES = tuple(OPERATIONS)
@@ -47,13 +47,13 @@ class Journal:
                 self._memory = mmap.mmap(file.fileno(), size)
         self._last = size - _RECORD.size
         self._pack: Callable[..., None] = _RECORD.pack_into
-        self._program = _HEADER.unpack_from(self._memory)[0]
+        self._program, self._returned = _HEADER.unpack_from(self._memory)
         self._position = _HEADER.size
 
     def begin(self) -> None:
         """Start a new program; what was there is forgotten."""
         self._program = (self._program + 1) % _PROGRAMS
-        _HEADER.pack_into(self._memory, 0, self._program)
+        _HEADER.pack_into(self._memory, 0, self._program, self._returned)
         self._position = _HEADER.size
 
     def note(self, code: int, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> None:
@@ -62,6 +62,11 @@ class Journal:
         self._pack(self._memory, position, self._program << 8 | code, first, second, third, fourth)
         if position < self._last:
             self._position = position + _RECORD.size
+
+    def move(self) -> None:
+        """Tell whoever watches that a call has returned inside a step of many calls."""
+        self._returned += 1
+        _HEADER.pack_into(self._memory, 0, self._program, self._returned)
 
     @property
     def length(self) -> int:
@@ -86,15 +91,15 @@ class Journal:
             found.append(Step(name, numbers[: len(OPERATIONS[name])]))
         return tuple(found)
 
-    def mark(self) -> tuple[int, int]:
-        """Something that differs whenever a step was written since; for whoever watches for a hang."""
-        program = _HEADER.unpack_from(self._memory)[0]
+    def mark(self) -> tuple[int, int, int]:
+        """Something that differs whenever a step was written since, or moved; for whoever watches for a hang."""
+        program, returned = _HEADER.unpack_from(self._memory)
         low, high = 0, (self._last - _HEADER.size) // _RECORD.size
         while low < high:  # records of this program come first
             middle = (low + high) // 2
             tag = _RECORD.unpack_from(self._memory, _HEADER.size + middle * _RECORD.size)[0]
             low, high = (middle + 1, high) if tag >> 8 == program and tag & 0xFF else (low, middle)
-        return program, low
+        return program, low, returned
 
     def close(self) -> None:
         """Let the memory go."""

@@ -11,6 +11,7 @@ from .capabilities import Capabilities
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
 from .minimise import minimise
+from .recognition import spelling
 from .replay import died
 from .report import EngineRun, Report
 
@@ -33,6 +34,9 @@ _MOST_FAILURES = 6
 """Failing jobs after which there is no point in going on; or two with the same property."""
 _QUICK_HANG = 0.5
 """Seconds that a call may take while a hang is made short."""
+_LAST = 200
+"""Steps that are kept of what did not repeat."""
+_MOST_THREADS = 256
 
 
 def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
@@ -58,7 +62,7 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     seed : int
         The same seed takes the same steps.
     steps : int
-        Operations of the fast engine; one in four besides from several threads, if there are any.
+        Operations of the fast engine; four times as many besides from several threads, if there are any.
     seconds : float
         The most time for each engine.
     threads : int
@@ -75,7 +79,8 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     Raises
     ------
     TargetError
-        If the target cannot be found, recognised or called, or the record contradicts itself or the target.
+        If the target cannot be found, recognised or called, the record contradicts itself or the target, or a number
+        is none that there can be.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
@@ -91,8 +96,10 @@ def _to_nobody(engine: str, done: int, of: int) -> None:
 
 def _check_numbers(**numbers: float) -> None:
     for name, number in numbers.items():
-        if number <= 0:
+        if not number > 0:  # which no NaN is
             raise TargetError(f"{name} must be more than 0, got {number:g}")
+    if numbers["threads"] > _MOST_THREADS:
+        raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
 
 
 class _Run:
@@ -121,10 +128,19 @@ class _Run:
             died_how = died(described, ())
             raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
         record = Capabilities().with_promises(described["capabilities"])
-        name = target if isinstance(target, str) else _called(target)
+        name = target if isinstance(target, str) else spelling(target)
         self._fresh: bool = described["fresh"]
         self._report = Report(
-            name, described["kind"], record, promises, seed, steps, threads, hang, protected=place.protects
+            name or _called(target),
+            described["kind"],
+            record,
+            promises,
+            seed,
+            steps,
+            threads,
+            hang,
+            protected=place.protects,
+            named=name is not None,
         )
 
     def report(self) -> Report:
@@ -168,21 +184,22 @@ class _Run:
 
     def _hypothesis(self) -> None:
         self._tell("hypothesis", 0, _EXAMPLES)
-        answer = self._ask({"job": "machine", "examples": _EXAMPLES})
+        answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": self._seconds})
         finding = self._found(answer, "hypothesis", 0)
         if finding is not None:
             self._keep(finding, 0)
-        self._report.runs.append(EngineRun("hypothesis", answer.get("operations", 0), answer.get("seconds", 0.0)))
+        done = answer.get("operations", len(self._place.steps()))
+        self._report.runs.append(EngineRun("hypothesis", done, answer.get("seconds", 0.0)))
 
     def _threads(self) -> None:
-        steps = max(self._steps // 4, 1)
+        steps = self._steps * 4  # two threads have to meet, which they seldom do
         self._tell("threads", 0, steps)
         job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads})
         finding = self._found(answer, "threads", 0)
         if finding is not None:
             self._report.findings.append(
-                Finding("A20-threads", finding.message, (), "threads", finding.operations, shrunk=False)
+                Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False)
             )
         self._report.runs.append(EngineRun("threads", answer.get("operations", 0), answer.get("seconds", 0.0)))
 
@@ -222,7 +239,7 @@ class _Run:
             again = self._again(shortest, finding.property_id)
             if again is not None:
                 return self._like(finding, again)
-        return finding
+        return replace(finding, program=finding.program[-_LAST:], repeats=False)
 
     def _again(self, program: tuple[Step, ...], property_id: str) -> Finding | None:
         """What a program shows in a process of its own, if it is the same."""
@@ -230,6 +247,8 @@ class _Run:
         if property_id == "A23-no-hang":
             job["hang"] = min(self._report.hang, _QUICK_HANG)
         answer = self._ask(job)
+        if "hang" in answer:
+            answer["hang"] = self._report.hang
         found = died(answer, program)
         if found is None and answer["finding"] is not None:
             found = Finding.from_json(answer["finding"])
@@ -247,4 +266,4 @@ def _data(program: tuple[Step, ...]) -> list[object]:
 
 
 def _called(target: object) -> str:
-    return str(getattr(target, "__qualname__", type(target).__qualname__))
+    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")

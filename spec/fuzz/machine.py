@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from .campaign import Outcome
 from .finding import Step, TargetError, Wrong
 from .recognition import Source
-from .rounds import TOO_MUCH
+from .rounds import TOO_MANY, TOO_MUCH
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AllocatorMachine", "allocator_machine", "search"]
 
-_STEPS = 30
+_STEPS, _EXAMPLES = 30, 60
 _SIZES = st.one_of(
     st.integers(1, 64), st.sampled_from([(1 << k) + d for k in range(7, 22) for d in (-1, 0, 1)]), st.integers(0, 5000)
 )
@@ -100,6 +100,12 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Ask for more than there can be."""
         self.take("request_too_much", size)
 
+    @precondition(lambda self: self.trial.target.take_many is not None)
+    @rule(request=st.sampled_from(TOO_MANY))
+    def request_too_many(self, request: tuple[int, int]) -> None:
+        """Ask for more than can be counted."""
+        self.take("request_too_many", *request)
+
     @precondition(lambda self: self.trial.target.take_aligned is not None)
     @rule(size=_SIZES, power=st.integers(4, 12))
     def aligned(self, size: int, power: int) -> None:
@@ -173,6 +179,8 @@ def allocator_machine(
 ) -> type[AllocatorMachine]:
     """A state machine for a target; its ``TestCase`` is a test for unittest and pytest.
 
+    Its ``TestCase.settings`` take 60 examples of 30 steps and report one bug; say others if you want more.
+
     Parameters
     ----------
     target : object or str
@@ -196,11 +204,19 @@ def allocator_machine(
             journal.begin()
         return Trial(source.open() if source.makes_fresh else first, record, journal)
 
-    return type("AllocatorMachine", (AllocatorMachine,), {"make_trial": staticmethod(make_trial)})
+    machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_trial": staticmethod(make_trial)})
+    machine.TestCase.settings = _settings(_EXAMPLES)
+    return cast("type[AllocatorMachine]", machine)
 
 
-def search(
-    source: Source, capabilities: Capabilities, journal: Journal, *, number: int, examples: int
+def search(  # noqa: PLR0913 -- as campaign
+    source: Source,
+    capabilities: Capabilities,
+    journal: Journal,
+    *,
+    number: int,
+    seconds: float,
+    examples: int = _EXAMPLES,
 ) -> tuple[Outcome, tuple[Step, ...]]:
     """Take examples; the outcome, and the shrunk steps of what was wrong.
 
@@ -211,15 +227,19 @@ def search(
     journal : Journal
     number : int
         The seed.
+    seconds : float
+        After which nothing more is done to the target, so that examples and their shrinking come to an end.
     examples : int
     """
+    deadline = time.perf_counter() + seconds
     outcome, wrongs = Outcome(), list[tuple[Wrong, tuple[Step, ...]]]()
     base = allocator_machine(source, _all(capabilities), journal)
 
     class Watched(base):  # type: ignore[valid-type, misc]  # a class made just above
         def take(self, operation: str, *numbers: int) -> None:
-            with _noted(wrongs, journal):
-                super().take(operation, *numbers)
+            if time.perf_counter() < deadline:
+                with _noted(wrongs, journal):
+                    super().take(operation, *numbers)
 
         def teardown(self) -> None:
             outcome.add(self.trial, 0.0)

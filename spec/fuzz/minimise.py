@@ -80,7 +80,7 @@ def _smaller_numbers(program: Program, search: _Search) -> Program:
 
 def _simpler(step: Step) -> Iterator[Step]:
     """The step with one number smaller, the smallest first; what is to be too much stays too much."""
-    if step.operation == "request_too_much":
+    if step.operation in ("request_too_much", "request_too_many"):
         return
     for at, name in enumerate(OPERATIONS[step.operation]):
         if name in ("block", "source", "stream"):

@@ -6,6 +6,7 @@ import ctypes
 import re
 from ctypes import c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from .capabilities import Capabilities
@@ -72,7 +73,9 @@ def open_library(address: LibraryAddress) -> Target:
     try:
         library = ctypes.CDLL(address.path)
     except OSError as error:
-        raise TargetError(f"cannot load {address.path}: {error}") from None
+        here = "/" not in address.path and Path(address.path).exists()
+        hint = f"; for the file in this folder write ./{address.path}" if here else ""
+        raise TargetError(f"cannot load {address.path}: {error}{hint}") from None
     missing = [name for name in address.symbols if not hasattr(library, name)]
     if missing:
         raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
@@ -101,6 +104,7 @@ def _malloc(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
         take=take,
         give=lambda handle, _: free(handle),
         take_zeroed=None if calloc is None else lambda size: calloc(1, size),
+        take_many=calloc,
         resize=None if resize is None else lambda handle, size, _: resize(handle, size),
     )
 
@@ -122,6 +126,7 @@ def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
         take=lambda size: take(None, size),
         give=lambda handle, size: free(None, handle, size),
         take_zeroed=None if calloc is None else lambda size: calloc(None, size, 1),
+        take_many=None if calloc is None else lambda count, size: calloc(None, count, size),
         resize=None if resize is None else lambda handle, size, _: resize(None, handle, size),
     )
 

@@ -33,6 +33,7 @@ _KEYS = 40503
 """Odd, so that as many blocks as a tile has bytes get as many different keys."""
 
 PATTERN = Pattern()
+_NO_HANDLES = (str, float, bool)
 
 
 class Oracle:
@@ -154,6 +155,8 @@ class Oracle:
         if handle is None or (plain and not handle):
             self._null(size)
             return False
+        if not plain and isinstance(handle, _NO_HANDLES):
+            raise Wrong("A05-served", f"a request for {size} bytes gave {handle!r:.60}, which is no memory")
         address = handle if plain else address_of(handle)
         block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
         if not size:

@@ -23,7 +23,7 @@ from .targets import Target, from_callable, from_methods, from_pair, giving_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Source", "look_up", "recognise"]
+__all__ = ["Source", "look_up", "recognise", "spelling"]
 
 _METHODS = (("allocate", "deallocate"), ("allocate", "release"), ("allocate", "free"), ("malloc", "free"))
 _MAKERS = ("memalloc", "malloc", "allocate", "alloc")
@@ -125,10 +125,27 @@ def _attribute(module: Any, place: str, name: str) -> Any:
     return found
 
 
+def spelling(target: object) -> str | None:
+    """The string that names a target, so that `look_up` finds the very same; None if none does."""
+    if isinstance(target, tuple):
+        spelt = [spelling(it) for it in cast("tuple[object, ...]", target)]
+        places = {text.partition(":")[0] for text in spelt if text is not None}
+        names = [text.partition(":")[2] for text in spelt if text is not None]
+        return f"{places.pop()}:{','.join(names)}" if len(places) == 1 and len(names) == len(spelt) else None
+    module, name = str(getattr(target, "__module__", "")), str(getattr(target, "__qualname__", ""))
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None or found is not target:
+        return None
+    place = module if module != "__main__" else getattr(sys.modules[module], "__file__", None)
+    return None if place is None else f"{place}:{name}"
+
+
 def _name(target: object) -> str:
     if isinstance(target, tuple):
         return ", ".join(_name(it) for it in cast("tuple[object, ...]", target))
-    return str(getattr(target, "__qualname__", None) or f"a {type(target).__qualname__}")
+    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")
 
 
 def _is_factory(target: Any) -> bool:

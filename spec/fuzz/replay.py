@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Replay", "trial_of"]
 
 FORMAT = 1
-_MOST_LINES = 8
-_WIDTH = 110
+_MOST_LINES, _MOST_STEPS = 8, 64
 
 
 @contextmanager
@@ -65,6 +63,8 @@ class Replay:
         Of the campaign; they replay a finding of several threads, which has no program.
     hang : float
         The time limit for a call, in seconds.
+    named : bool
+        Whether `target` names the target, so that another process can look it up; else it says what it is called.
     """
 
     target: str
@@ -74,6 +74,7 @@ class Replay:
     steps: int = 0
     threads: int = 1
     hang: float = 5.0
+    named: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
@@ -84,13 +85,18 @@ class Replay:
             "promises": dict(self.promises),
             "property": self.finding.property_id,
             "message": self.finding.message,
+            "repeats": self.finding.repeats,
             "program": [step.as_json() for step in self.finding.program],
         }
-        return data | {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
+        chosen = {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
+        return data | chosen | {"named": self.named}
 
     def text(self) -> str:
         """The replay as a file, one step a line."""
-        return json.dumps(self.as_json(), indent=1) + "\n"
+        data = self.as_json()
+        steps = ",\n".join(f"  {json.dumps(step)}" for step in data["program"])
+        lines = json.dumps(data | {"program": []}, indent=1)
+        return lines.replace('"program": []', f'"program": [\n{steps}\n ]' if steps else '"program": []') + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -111,8 +117,9 @@ class Replay:
             raise TargetError(f"{path} is no replay of format {FORMAT}")
         try:
             program = tuple(map(Step.from_json, data["program"]))
-            finding = Finding(PROPERTIES[data["property"]].id, str(data["message"]), program)
-            chosen: dict[str, Any] = {name: data[name] for name in ("seed", "steps", "threads", "hang")}
+            repeats = bool(data["repeats"])
+            finding = Finding(PROPERTIES[data["property"]].id, str(data["message"]), program, repeats=repeats)
+            chosen: dict[str, Any] = {name: data[name] for name in ("seed", "steps", "threads", "hang", "named")}
             return cls(str(data["target"]), dict(data["promises"]), finding, **chosen)
         except (KeyError, TypeError) as error:
             raise TargetError(f"{path} is no replay: {error!r} is missing or wrong") from None
@@ -120,39 +127,54 @@ class Replay:
     def run(self) -> Finding | None:
         """Take the steps again, in a worker; what is wrong now, or None.
 
+        Where they did not repeat, the whole run that found it is made again.
+
         Raises
         ------
         TargetError
             If the target or the record cannot be used.
         """
+        if not self.named:
+            raise TargetError(
+                f"{self.target} was an object in a program, and has no name to find it by: replay it there"
+            )
+        if not self.finding.repeats:
+            return self._run_again()
         with Isolated(self.target, self.hang) as place:
-            promises = dict(self.promises)
-            if self.finding.program:
-                job: Job = {"job": "program", "program": [step.as_json() for step in self.finding.program]}
-            else:
-                job = {"job": "campaign", "seed": self.seed, "steps": self.steps, "seconds": 60.0, "first_round": 0}
-                job["threads"] = self.threads
-            answer = place.perform({**job, "promises": promises})
+            job: Job = {"job": "program", "program": [step.as_json() for step in self.finding.program]}
+            answer = place.perform({**job, "promises": dict(self.promises)})
             return died(answer, place.steps()) or _finding(answer)
 
+    def _run_again(self) -> Finding | None:
+        """The same property found by the run that found it, made again."""
+        from .kit import fuzz  # noqa: PLC0415 -- whose reports bring this module
+
+        report = fuzz(
+            self.target,
+            seed=self.seed,
+            steps=self.steps,
+            threads=self.threads,
+            promises=self.promises,
+            hang=self.hang,
+        )
+        return next((it for it in report.findings if it.property_id == self.finding.property_id), None)
+
     def python(self) -> str:
-        """At most ten lines of Python that show it."""
-        promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
-        if not self.finding.program:
-            return (
-                "from syncedmem.spec.fuzz import fuzz\n\n"
-                f"fuzz({self.target!r}, seed={self.seed}, steps={self.steps}, threads={self.threads}, "
-                f"promises={dict(self.promises)!r}).require()\n"
-            )
-        lines = _packed([f"trial.{step}" for step in self.finding.program])
-        head = f"from syncedmem.spec.fuzz import trial_of\nwith trial_of({self.target!r}{promises}) as trial:\n"
-        return head + textwrap.indent("\n".join(lines), "    ") + "\n"
+        """At most ten lines of Python that show it: the steps, or, where these do not or are many, the run."""
+        target = repr(self.target) if self.named else "target"
+        lines = [] if self.named else [f"# target: {self.target}, as it was given to fuzz"]
+        if not self.finding.repeats or len(self.finding.program) > _MOST_STEPS:
+            call = f"seed={self.seed}, steps={self.steps}, threads={self.threads}, promises={dict(self.promises)!r}"
+            lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}).require()"]
+        else:
+            promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
+            lines += ["from syncedmem.spec.fuzz import trial_of", f"with trial_of({target}{promises}) as trial:"]
+            lines += [f"    {line}" for line in _packed([f"trial.{step}" for step in self.finding.program])]
+        return "\n".join(lines) + "\n"
 
 
 def _packed(statements: list[str]) -> list[str]:
-    """Statements one a line where there is room, else as many on a line as it takes."""
-    if len(statements) <= _MOST_LINES:
-        return statements
+    """Statements, as few on a line as there is room for."""
     each = -(-len(statements) // _MOST_LINES)
     return ["; ".join(statements[at : at + each]) for at in range(0, len(statements), each)]
 
@@ -180,6 +202,8 @@ def replay(path: Path) -> None:
     ------
     Wrong
         If it still fails.
+    TargetError
+        If it cannot be replayed.
     """
     found = Replay.read(path).run()
     if found is not None:

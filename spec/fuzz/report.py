@@ -64,6 +64,8 @@ class Report:
     seed, steps, threads : int
     protected : bool
         Whether a crash or a hang could be seen.
+    named : bool
+        Whether `target` names the target, so that another process can look it up.
     findings : list of Finding
         At most one for a property.
     """
@@ -81,6 +83,7 @@ class Report:
     runs: list[EngineRun] = field(default_factory=list[EngineRun])
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str = "nothing was allocated"
+    named: bool = True
 
     @property
     def passed(self) -> bool:
@@ -104,7 +107,8 @@ class Report:
 
     def replay(self, finding: Finding) -> Replay:
         """A finding with all that it takes to see it again."""
-        return Replay(self.target, self.promises, finding, self.seed, self.steps, self.threads, self.hang)
+        chosen = self.seed, self.steps, self.threads, self.hang
+        return Replay(self.target, self.promises, finding, *chosen, named=self.named)
 
     def verdicts(self) -> list[Verdict]:
         """A verdict for every property, in their order."""

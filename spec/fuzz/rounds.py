@@ -7,6 +7,7 @@ dice: edges of sizes, long cycles, and the limit.
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING
 
 from .finding import Step
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
     from .trial import Trial
 
-__all__ = ["TOO_MUCH", "Round", "draw_sizes", "fixed_rounds"]
+__all__ = ["TOO_MANY", "TOO_MUCH", "Round", "draw_sizes", "fixed_rounds"]
 
 KIB, MIB = 1 << 10, 1 << 20
 TOO_MUCH = (1 << 50, 1 << 62)
+_WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
+TOO_MANY = ((1 << _WORD // 2, 1 << _WORD // 2), (3, (1 << _WORD) // 3 + 1))
+"""How many of how many bytes; multiplied as a size_t, these are 0 and 2."""
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
@@ -37,6 +41,7 @@ def fixed_rounds(trial: Trial) -> list[list[Step]]:
         [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
         [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
         [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
+        *([Step("request_too_many", it)] for it in (TOO_MANY if trial.target.take_many else ())),
         *([Step("cycle", (size, count))] for size, count in _CYCLES),
     ]
     if 0 < trial.limit <= _LARGEST_FILLED:
@@ -110,6 +115,7 @@ class Round:
         target, promised = self._trial.target, self._trial.capabilities
         found = [self._compare, self._request_too_much, self._nothing]
         found += [self._calloc] * 2 if target.take_zeroed else []
+        found += [self._request_too_many] if target.take_many else []
         found += [self._resize] * 4 if target.resize else []
         found += [self._copy] * 2 if target.copy else []
         found += [self._aligned] * 2 if target.take_aligned else []
@@ -138,6 +144,9 @@ class Round:
 
     def _request_too_much(self) -> None:
         self._trial.request_too_much(self._rng.choice(TOO_MUCH))
+
+    def _request_too_many(self) -> None:
+        self._trial.request_too_many(*self._rng.choice(TOO_MANY))
 
     def _nothing(self) -> None:
         self._obtained(number := self._new(), self._trial.allocate(number, 0))

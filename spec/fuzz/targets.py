@@ -38,10 +38,10 @@ class Target:
         ``take(size)`` returns whatever the allocator returns; ``None`` or 0 is null.
     give : callable
         ``give(handle, size)`` gives it back.
-    take_aligned, take_on, give_on, take_zeroed, resize, copy : callable or None
+    take_aligned, take_on, give_on, take_zeroed, take_many, resize, copy : callable or None
         ``take_aligned(size, alignment)``, ``take_on(size, stream)``, ``give_on(handle, size, stream)``,
-        ``take_zeroed(size)``, ``resize(handle, size, old_size)``, ``copy(source, destination, size)``, where the
-        allocator has them.
+        ``take_zeroed(size)``, ``take_many(count, size)``, ``resize(handle, size, old_size)``,
+        ``copy(source, destination, size)``, where the allocator has them.
     read, write : callable or None
         ``read(handle, size)`` and ``write(handle, data)``, where the allocator has its own.
     owned : bool
@@ -57,6 +57,7 @@ class Target:
     take_on: Callable[[int, Any], Any] | None = None
     give_on: Callable[[Any, int, Any], Any] | None = None
     take_zeroed: Callable[[int], Any] | None = None
+    take_many: Callable[[int, int], Any] | None = None
     resize: Callable[[Any, int, int], Any] | None = None
     copy: Callable[[Any, Any, int], Any] | None = None
     read: Callable[[Any, int], bytes] | None = None
@@ -228,6 +229,9 @@ def _arguments(function: Callable[..., Any], fallback: dict[str, Any]) -> list[s
         return list(fallback)[:1]
     names = [it.name for it in parameters if it.default is it.empty and it.kind is not it.VAR_KEYWORD]
     most = 3
+    if names[:1] == ["self"]:
+        name = getattr(function, "__qualname__", repr(function))
+        raise TargetError(f"{name} is a method without its object: name the class, or a function that makes the object")
     if not 1 <= len(names) <= most:
         name = getattr(function, "__qualname__", repr(function))
         raise TargetError(f"{name} takes {len(names)} arguments; one to three were expected")

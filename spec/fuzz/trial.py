@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import mmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.errors import said
 
@@ -20,7 +20,7 @@ from .oracle import Oracle
 from .targets import address_of, is_null
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from .finding import Step
 
@@ -167,23 +167,33 @@ class Trial(Oracle):
     def request_too_much(self, size: int) -> bool:
         """Ask for more than there can be."""
         self._note(code("request_too_much"), size)
+        self._expect_refusal(lambda: self._take(size), f"a request for {size} bytes")
+        return True
+
+    def request_too_many(self, count: int, size: int) -> bool:
+        """Ask for so many blocks at once that their bytes cannot be counted."""
+        take = self.target.take_many
+        if take is None:
+            return False
+        self._note(code("request_too_many"), count, size)
+        self._expect_refusal(lambda: take(count, size), f"a request for {count} times {size} bytes")
+        return True
+
+    def _expect_refusal(self, take: Callable[[], Any], request: str) -> None:
+        """Ask for what cannot be had."""
         self.checked["A06-out-of-memory"] += 1
         try:
-            handle = self._take(size)
+            handle = take()
         except Exception as error:
             if not self.capabilities.is_out_of_memory(error):
                 raise Wrong(
-                    "A06-out-of-memory",
-                    f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised",
+                    "A06-out-of-memory", f"{request}: {said(error)}; {self._promised_errors()} was promised"
                 ) from error
-            return True
+            return
         if not is_null(handle):
-            raise Wrong("A06-out-of-memory", f"a request for {size} bytes was met, with {handle!r:.60}")
+            raise Wrong("A06-out-of-memory", f"{request} was met, with {handle!r:.60}")
         if "null" not in self.capabilities.out_of_memory:
-            raise Wrong(
-                "A06-out-of-memory", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
-            )
-        return True
+            raise Wrong("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
 
     def compare(self) -> bool:
         """Compare what the target says of itself with the ledger."""
@@ -215,6 +225,7 @@ class Trial(Oracle):
             if not self._obtain(self._take, -1, size, 0, 0):
                 return False
             self._give_back(self.blocks.pop(-1), 0)
+            self.journal.move()
         return True
 
     def fill(self, size: int) -> bool:
@@ -225,6 +236,7 @@ class Trial(Oracle):
         count = 0
         while count < _MOST_BLOCKS and self._obtain(self._take, -1 - count, size, 0, 0):
             count += 1
+            self.journal.move()
         for number in range(-count, 0):
             self._give_back(self.blocks.pop(number), 0)
         return True

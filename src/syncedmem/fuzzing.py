@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,10 @@ __all__ = ["fuzz", "register", "replay"]
 
 DEFAULT_OUT = Path("build/fuzz")
 STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
+_HURT = (
+    "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
+    "LD_PRELOAD=libasan.so, says where."
+)
 _MARKS = {
     "passed": "[green]✓ passed[/]",
     "failed": "[bold red]✗ failed[/]",
@@ -55,12 +60,19 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     steps: Annotated[int, typer.Option(help="Operations of the fast engine.")] = STEPS,
     seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = SECONDS,
     threads: Annotated[int, typer.Option(help="Run from that many threads too; needs thread_safe=yes.")] = 1,
-    hang: Annotated[float, typer.Option(help="Seconds after which a call that has not returned never will.")] = HANG,
+    hang: Annotated[
+        float,
+        typer.Option(
+            help="Seconds after which a call that has not returned never will; an import has 12 times as many."
+        ),
+    ] = HANG,
     first: Annotated[bool, typer.Option("--first", "-x", help="Stop at the first finding.")] = False,
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON; - for standard output.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write the report as JUnit XML.")] = None,
+    junit: Annotated[
+        str | None, typer.Option(metavar="PATH|-", help="Write the report as JUnit XML; - for standard output.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where a replay of each finding goes.")] = DEFAULT_OUT,
 ) -> None:
     """Find what is wrong with an allocator.
@@ -69,7 +81,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     """
     from .spec.fuzz import fuzz as run_fuzz  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
 
-    console = Console(stderr=json_path == "-")
+    console = Console(stderr="-" in (json_path, junit), emoji=False)
+    _check_places(json_path, junit, out)
     with _progress(console) as progress:
         report = run_fuzz(
             target,
@@ -85,11 +98,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     _print_report(console, report)
     for finding in report.findings:
         _print_finding(console, report, finding, out)
-    data = json.dumps(report.as_json(), indent=2) + "\n"
-    if json_path == "-":
-        sys.stdout.write(data)
-    elif json_path is not None:
-        _write(Path(json_path), data)
+    if json_path is not None:
+        _write(json_path, json.dumps(report.as_json(), indent=2) + "\n")
     if junit is not None:
         _write(junit, report.as_junit())
     console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
@@ -101,12 +111,19 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
 def replay(file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")]) -> None:
     """Take the steps of a finding again.
 
-    Exits with 0 if nothing is wrong any more, with 1 if it still fails, and with 2 if it cannot be replayed.
+    Exits with 0 if nothing is wrong any more; with 1 if it still fails, or never failed twice, so that nobody knows;
+    and with 2 if it cannot be replayed.
     """
     from .spec.fuzz import Replay  # noqa: PLC0415 -- as in fuzz
 
     found = Replay.read(file)
     finding = found.run()
+    if finding is None and not found.finding.repeats:
+        typer.echo(
+            f"{found.target} did not break {found.finding.property_id} this time. That says little: "
+            "it has never been seen twice."
+        )
+        raise typer.Exit(1)
     if finding is None:
         typer.echo(f"{found.target} no longer breaks {found.finding.property_id}")
         return
@@ -118,10 +135,32 @@ def replay(file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")]
 def _promises(texts: list[str]) -> dict[str, str]:
     from .spec.fuzz import TargetError  # noqa: PLC0415 -- as in fuzz
 
+    promises: dict[str, str] = {}
     for text in texts:
-        if "=" not in text:
+        name, equals, value = text.partition("=")
+        if not equals:
             raise TargetError(f"a promise is written as NAME=VALUE, got {text!r}")
-    return dict(text.split("=", 1) for text in texts)
+        if promises.setdefault(name, value) != value:
+            raise TargetError(f"{name} is promised twice: {promises[name]} and {value}")
+    return promises
+
+
+def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
+    """Refuse places that cannot be written to, before anything is looked for."""
+    if json_path == junit == "-":
+        raise typer.BadParameter("only one of --json and --junit can go to standard output")
+    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
+        if place is None or place == "-":
+            continue
+        path = Path(place)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+            if path.is_dir():
+                raise IsADirectoryError(f"{path} is a folder")
+        except OSError as error:
+            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
 
 
 def _progress(console: Console) -> Progress:
@@ -168,13 +207,18 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     """A finding as Python, and as a file to replay."""
     found = report.replay(finding)
     path = out / f"{finding.property_id}.json"
-    _write(path, found.text())
+    _write(str(path), found.text())
     console.print(f"\n{finding.property_id}: {finding.message}", style="red", markup=False, soft_wrap=True)
     console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
+    if not finding.repeats and finding.program:
+        last = f"the last {len(finding.program)} steps are in the file"
+        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
     console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
     console.print(f"Replay it: syncedmem replay {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+def _write(place: str, text: str) -> None:
+    if place == "-":
+        sys.stdout.write(text)
+    else:
+        Path(place).write_text(text, encoding="utf-8")

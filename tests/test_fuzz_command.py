@@ -1,0 +1,191 @@
+"""What the fuzzer's command line refuses, what it says of findings, and what it says where nobody knows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem.cli import app, main
+from syncedmem.spec.fuzz import AllocatorTests, Finding, Replay, Step, TargetError, allocator_machine, fuzz, trial_of
+from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.faults import FAULTS, Pool
+from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.machine import search
+from syncedmem.spec.fuzz.recognition import Source
+from syncedmem.spec.fuzz.rounds import TOO_MANY
+from syncedmem.spec.fuzz.trial import Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL, TWICE = "syncedmem.spec.fuzz.faults:Pool", FAULTS["PutBackTwice"].target
+
+
+def refused(*arguments: str) -> str:
+    """What a command says that ends with status 2."""
+    result = CliRunner().invoke(app, ["fuzz", POOL, "--steps", "200", *arguments])
+
+    assert result.exit_code == 2, result.output
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
+    """A verdict that cannot be written would be lost with its reproducer."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    assert "--json cannot be written:" in refused("--json", str(tmp_path / "file" / "report.json"))
+    assert "--junit cannot be written:" in refused("--junit", str(tmp_path / "file" / "report.xml"))
+    assert "--out cannot be written:" in refused("--out", str(tmp_path / "file"))
+    assert "is a folder" in refused("--json", str(tmp_path))
+    assert "only one of --json and --junit" in refused("--json", "-", "--junit", "-")
+
+
+def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
+    """And nothing else does."""
+    run: Any = CliRunner().invoke
+    common = ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]
+
+    assert run(app, [*common, "--junit", "-"]).stdout.startswith("<?xml")
+    assert 1 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
+
+
+def test_a_promise_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    both = ["--promise", "alignment=16", "--promise", "alignment=64"]
+    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", POOL, *both])
+    with pytest.raises(SystemExit):
+        main()
+
+    assert "syncedmem: alignment is promised twice: 16 and 64\n" == capsys.readouterr().err
+
+
+def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
+    steps = (Step("allocate", (0, 8, 0, 0)),)
+    unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
+    seen = Replay(TWICE, {}, Finding("A01-distinct-pointers", "twice", steps, repeats=False), steps=3_000)
+    for name, found in (("unseen", unseen), ("seen", seen)):
+        (tmp_path / name).write_text(found.text(), encoding="utf-8")
+    quiet = CliRunner().invoke(app, ["replay", str(tmp_path / "unseen")])
+    loud = CliRunner().invoke(app, ["replay", str(tmp_path / "seen")])
+
+    assert (1, 1) == (quiet.exit_code, loud.exit_code)
+    assert "did not break A22-no-crash this time. That says little" in quiet.output
+    assert "still breaks A01-distinct-pointers" in loud.output
+
+
+def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path) -> None:
+    """Its steps are not a program, and the lines of Python are the whole run."""
+    file = tmp_path / "moody.py"
+    file.write_text(
+        "from pathlib import Path\n"
+        "from syncedmem.spec.fuzz.faults import Pool\n"
+        f"MARK = Path({str(tmp_path / 'mark')!r})\n"
+        "class Moody(Pool):\n"
+        "    def allocate(self, size, alignment=16, stream=None):\n"
+        "        if size == 100 and not MARK.exists():\n"
+        "            MARK.touch()\n"
+        "            raise RuntimeError('not today')\n"
+        "        return super().allocate(size, alignment, stream)\n",
+        encoding="utf-8",
+    )
+    arguments = ["fuzz", f"{file}:Moody", "--steps", "2000", "--out", str(tmp_path / "out"), "--first"]
+    result = CliRunner().invoke(app, arguments)
+    shown = " ".join(result.output.split())
+
+    assert 1 == result.exit_code
+    assert "Its steps, taken again from the start, did not show it; the last" in shown
+    assert f"fuzz('{file}:Moody', seed=0, steps=2000, threads=1, promises={{}}).require()" in shown
+    assert (tmp_path / "out" / "A05-served.json").is_file()
+
+
+def test_long_programs_are_printed_as_the_run_that_found_them() -> None:
+    """Ten lines at most, whatever was found."""
+    steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(5_000))
+    found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
+
+    assert len(found.python().splitlines()) <= 10
+    assert max(map(len, found.python().splitlines())) < 250
+    assert (
+        f"fuzz({TWICE!r}, seed=3, steps=9000, threads=1, promises={{'zero_size': 'null'}}).require()" in found.python()
+    )
+    assert 5_000 == sum(line.strip().startswith('["allocate"') for line in found.text().splitlines())
+
+
+def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
+    class Local(Pool):
+        """Nobody can look it up."""
+
+        def place(self, room: int, alignment: int) -> int:
+            return super().place(room, alignment) + 1
+
+    report = fuzz(Local, promises={"alignment": "64"}, steps=500)
+    found = report.replay(report.findings[0])
+    file = tmp_path / "local.json"
+    file.write_text(found.text(), encoding="utf-8")
+
+    assert found.python().startswith("# target: ")
+    with pytest.raises(AssertionError, match="A03-aligned"):
+        exec(found.python(), {"target": Local})  # noqa: S102 -- what is printed has to run
+    with pytest.raises(TargetError, match="was an object in a program"):
+        Replay.read(file).run()
+
+
+def test_a_class_is_named_so_that_its_lines_run() -> None:
+    fault = FAULTS["PutBackTwice"]
+    report = fuzz(fault.make, promises=fault.promises, steps=2_000)
+
+    with pytest.raises(AssertionError, match="A01"):
+        exec(report.replay(report.findings[0]).python(), {"target": fault.make})  # noqa: S102 -- as above
+
+
+def test_a_misspelt_promise_is_refused_with_the_class() -> None:
+    """Once, and not in each of its tests."""
+    with pytest.raises(TargetError, match="there is no promise 'aligment'"):
+
+        class Misspelt(AllocatorTests):
+            target = Pool
+            promises: ClassVar[dict[str, str]] = {"aligment": "64"}
+
+
+def test_the_machine_stops_at_one_bug_and_soon() -> None:
+    """A test of somebody else's should not take minutes to say so."""
+    machine: Any = allocator_machine(FAULTS["PutBackTwice"].make)
+    settings = machine.TestCase.settings
+
+    assert (60, 30, False) == (settings.max_examples, settings.stateful_step_count, settings.report_multiple_bugs)
+    with pytest.raises(AssertionError, match="A01"):
+        machine.TestCase().runTest()
+
+
+def test_time_ends_the_second_engine_too() -> None:
+    report = fuzz(Pool, steps=200, seconds=1e-6)
+
+    assert report.passed
+    assert not report.operations
+
+
+def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[tuple[int, int]] = set()
+    source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
+    record = source.open().capabilities
+
+    def ask(_: Trial, count: int, size: int) -> bool:
+        asked.add((count, size))
+        return True
+
+    monkeypatch.setattr(Trial, "request_too_many", ask)
+    campaign(source, record, journal, seed=0, steps=20_000, seconds=60, first_round=50)
+    assert set(TOO_MANY) == asked
+    asked.clear()
+    search(source, record, journal, number=0, seconds=60)
+    assert set(TOO_MANY) == asked
+
+
+def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> None:
+    with trial_of("libc.so.6:malloc,free,calloc,realloc") as trial:
+        assert trial.request_too_many(1 << 32, 1 << 32)
+        assert 1 == trial.checked["A06-out-of-memory"]
+    with trial_of(Pool()) as trial:
+        assert not trial.request_too_many(2, 2)
