@@ -97,6 +97,25 @@ void *moving_realloc(void *pointer, size_t size) {
     return moved;
 }
 
+/* A realloc that never gives the old block back. */
+void *forgetting_malloc(size_t size) { return malloc(size); }
+void forgetting_free(void *pointer) { free(pointer); }
+void *forgetting_calloc(size_t count, size_t size) { return calloc(count, size); }
+void *forgetting_realloc(void *pointer, size_t size) {
+    void *moved = size >> 48 ? NULL : malloc(size);
+    if (moved) memcpy(moved, pointer, malloc_usable_size(pointer) < size ? malloc_usable_size(pointer) : size);
+    return moved;
+}
+
+/* A realloc that gives the old block back before it knows whether there is a new one. */
+void *hasty_malloc(size_t size) { return malloc(size); }
+void hasty_free(void *pointer) { free(pointer); }
+void *hasty_calloc(size_t count, size_t size) { return calloc(count, size); }
+void *hasty_realloc(void *pointer, size_t size) {
+    if (size >> 48) { memset(pointer, 0, 1); free(pointer); return NULL; }
+    return realloc(pointer, size);
+}
+
 /* Blocks of a mebibyte and more are never given back. */
 void *leaky_malloc(size_t size) {
     if (size > (size_t)1 << 48) return NULL;

@@ -569,7 +569,7 @@ def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id:
 
     assert finding.program
     assert finding.shrunk
-    assert report.operations >= 200
+    assert report.operations > finding.operations
 
 
 def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
@@ -723,9 +723,10 @@ def listing(tmp_path: Path, *names: str) -> Path:
 def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     class Twice(AllocatorTests):
         target = FAULTS["PutBackTwice"].make
+        promises: ClassVar[dict[str, str]] = {"alignment": "1"}
         steps = 1_000
 
-    broken, fine = "A01-distinct-pointers", "A05-served"
+    broken, fine = "A01-distinct-pointers", "A03-aligned"
     with pytest.raises(AssertionError, match="with trial_of"):
         Twice().check(broken)
     Twice().check(fine)

@@ -9,14 +9,26 @@ import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
-from syncedmem.spec.fuzz import AllocatorTests, Finding, Replay, Step, TargetError, allocator_machine, fuzz, trial_of
+from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
+from syncedmem.spec.fuzz import (
+    AllocatorTests,
+    Finding,
+    Replay,
+    Step,
+    TargetError,
+    Wrong,
+    allocator_machine,
+    fuzz,
+    trial_of,
+)
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.machine import search
+from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.fuzz.trial import Trial
+from syncedmem.spec.fuzz.trial import RESIZED, ZEROED, Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,6 +176,80 @@ def test_time_ends_the_second_engine_too() -> None:
 
     assert report.passed
     assert not report.operations
+
+
+def test_who_refuses_now_and_then_does_not_leak() -> None:
+    """`FailingAllocator` does it on purpose."""
+    fuzz(lambda: FailingAllocator(CPUDeviceAllocator(), probability=0.2, seed=3), steps=6_000).require()
+
+
+def test_a_calloc_that_leaks_is_seen() -> None:
+    class Leaks(Pool):
+        """Keeps what it zeroes, as if nobody had given it back."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._kept: list[bytes] = []
+
+        def calloc(self, size: int) -> int:
+            self._kept.append(b"x" * size)
+            return super().calloc(size)
+
+    with trial_of(Leaks()) as trial, pytest.raises(Wrong, match="A16-no-leaks"):
+        trial.cycle(1 << 16, 512, ZEROED)
+
+
+def test_cycles_need_what_they_turn_over() -> None:
+    with trial_of("libc.so.6:malloc,free") as trial:
+        assert not trial.cycle(64, 8, RESIZED)
+        assert not trial.cycle(64, 8, ZEROED)
+        assert not trial.resize_too_much(0, 1 << 50)
+    with trial_of(Pool(64)) as trial:
+        assert not trial.cycle(128, 8, RESIZED)  # the half fits
+    with trial_of(Pool()) as trial:
+        assert trial.cycle(64, 8, ZEROED)
+
+
+def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
+    """Nothing has to be run for that, which takes long where each run hangs."""
+    program = (
+        Step("free", (7, 0)),
+        Step("allocate", (0, 8, 0, 0)),
+        Step("copy", (0, 5)),
+        Step("free", (0, 0)),
+        Step("check", (0,)),
+        Step("free_again", (0,)),
+    )
+    asked: list[tuple[Step, ...]] = []
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        asked.append(steps)
+        return False
+
+    assert (program[1], program[3], program[5]) == minimise(program, fails, 1.0) == asked[0]
+
+
+def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
+    fault = FAULTS["WaitsForItself"]
+    report = fuzz(fault.target, steps=3_000, hang=1, first=True)
+    found = report.replay(report.findings[0])
+    reasons = {it.property_id: it.detail for it in report.verdicts() if it.status == "not checked"}
+
+    assert "# this does not return" in found.python()
+    assert "what was looked at was lost with the process" in reasons.values()
+
+
+def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> None:
+    """And not by the last step of the program, after which everything is given back."""
+    file = tmp_path / "dying.py"
+    file.write_text(
+        "import os\nfrom syncedmem.spec.fuzz.faults import Pool\n"
+        "class Dying(Pool):\n    def deallocate(self, pointer, size=0, stream=None):\n        os.abort()\n",
+        encoding="utf-8",
+    )
+    report = fuzz(f"{file}:Dying", steps=500, first=True)
+
+    assert "the process ended with SIGABRT in free(" in report.findings[0].message
 
 
 def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,10 @@ IN_C = (
     Planted("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
     Planted("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
     Planted("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),
+    Planted("hasty_malloc,hasty_free,hasty_calloc,hasty_realloc", "A04-contents-kept", "C17 7.22.3.5", {}),
+    Planted(
+        "forgetting_malloc,forgetting_free,forgetting_calloc,forgetting_realloc", "A16-no-leaks", "C17 7.22.3.5", {}
+    ),
     Planted("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
     Planted("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
     Planted("unchecked_malloc,unchecked_free", "A22-no-crash", "004:52-63, malloc unchecked", {}),

@@ -375,7 +375,7 @@ def test_promises_that_the_target_cannot_keep_are_refused() -> None:
         fuzz(Rmm, promises={"sized_free": "no"})
     with pytest.raises(TargetError, match="sized_free=yes contradicts the target: its free is told no size"):
         fuzz("libc.so.6:malloc,free", promises={"sized_free": "yes"})
-    with pytest.raises(TargetError, match="out_of_memory=OutOfPaper: no exception has that name"):
+    with pytest.raises(TargetError, match="out_of_memory=OutOfPaper: no exception of that name is known"):
         fuzz(Rmm, promises={"out_of_memory": "MemoryError,OutOfPaper,null"})
 
 

@@ -106,7 +106,7 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
         trial = Trial(target, capabilities, journal)
         start = time.perf_counter()
         try:
-            live_out(trial, number, random.Random(f"{seed}:{number}"), steps - outcome.operations)  # noqa: S311 -- replayable
+            live_out(trial, number, seed, steps - outcome.operations)
         except Wrong as wrong:
             outcome.wrong = wrong
         outcome.add(trial, time.perf_counter() - start)
@@ -114,12 +114,13 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
     return outcome
 
 
-def live_out(trial: Trial, number: int, rng: random.Random, most: int) -> None:
-    """One round, to its end."""
+def live_out(trial: Trial, number: int, seed: int, most: int) -> None:
+    """One round, to its end; what is drawn does not depend on how many are not."""
     fixed = fixed_rounds(trial)
     if number < len(fixed):
         trial.run(fixed[number])
         return
+    rng = random.Random(f"{seed}:{number - len(fixed)}")  # noqa: S311 -- replayable
     length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
     Round(trial, rng).take(length)
     trial.end()

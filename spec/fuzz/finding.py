@@ -24,8 +24,9 @@ OPERATIONS = {
     "free_wrong_size": ("block", "size"),
     "request_too_much": ("size",),
     "request_too_many": ("count", "size"),
+    "resize_too_much": ("block", "size"),
     "compare": (),
-    "cycle": ("size", "count"),
+    "cycle": ("size", "count", "how"),
     "fill": ("size",),
     "work": ("block", "stream"),
     "finish": ("stream",),
@@ -33,7 +34,7 @@ OPERATIONS = {
 """What can be done to an allocator, and the names of the numbers that each operation takes."""
 
 
-_OPTIONAL = ("alignment", "stream")
+_OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero unless somebody says otherwise."""
 
 

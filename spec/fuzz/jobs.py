@@ -64,7 +64,7 @@ def _check_promises(record: Capabilities, job: Job, target: Target) -> None:
     unknown = [name for name in record.out_of_memory if name != "null" and not _is_exception(name)]
     if unknown:
         raise TargetError(
-            f"out_of_memory={','.join(unknown)}: no exception has that name, now that the target is there"
+            f"out_of_memory={','.join(unknown)}: no exception of that name is known once the target is imported"
         )
     if job.get("threads", 1) > 1 and not record.thread_safe:
         raise TargetError(f"{job['threads']} threads, but thread_safe=no; say --promise thread_safe=yes if it is")

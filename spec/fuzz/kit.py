@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
@@ -12,7 +13,7 @@ from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
 from .minimise import minimise
 from .recognition import spelling
-from .replay import died
+from .replay import MOST_STEPS, died
 from .report import EngineRun, Report
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ _ROUNDS = 32
 """Rounds of one job, so that progress can be told.  Not seconds: a library keeps its state for a job, and the same
 seed should meet the same."""
 _EXAMPLES = 60
-_SHRINKING = 2.0
-"""Seconds to make one finding short."""
+_SHRINKING, _SHRINKING_HANG, _LONGER = 2.0, 3.0, 4.0
+"""Seconds to make one finding short; one that hangs; and besides, one that is still too long to be shown."""
 _MOST_FAILURES = 6
 """Failing jobs after which there is no point in going on; or two with the same property."""
 _QUICK_HANG = 0.5
@@ -213,6 +214,7 @@ class _Run:
             self._report.unread = answer["unread"]
         finding = died(answer, self._place.steps())
         if finding is not None:
+            self._report.lost = True
             return Finding(finding.property_id, finding.message, finding.program, engine, before + len(finding.program))
         if answer["finding"] is None:
             return None
@@ -228,18 +230,25 @@ class _Run:
         return any(known.property_id == finding.property_id for known in self._report.findings)
 
     def _shrunk(self, finding: Finding, last: int) -> Finding:
-        seconds = _SHRINKING
+        hangs = finding.property_id == "A23-no-hang"
+        seconds = _SHRINKING_HANG if hangs else _SHRINKING
         if self._fresh and finding.property_id not in ("A22-no-crash", "A23-no-hang"):
             job = {"job": "minimise", "property": finding.property_id, "program": _data(finding.program[last:])}
             answer = self._ask({**job, "seconds": seconds})
             if answer.get("finding") is not None:
                 return self._like(finding, Finding.from_json(answer["finding"]))
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            shortest = minimise(program, lambda it: self._again(it, finding.property_id) is not None, seconds)
+            fails = partial(self._fails, finding.property_id)
+            shortest = minimise(program, fails, seconds)
+            if len(shortest) > MOST_STEPS and not hangs:
+                shortest = minimise(shortest, fails, _LONGER)
             again = self._again(shortest, finding.property_id)
             if again is not None:
                 return self._like(finding, again)
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
+
+    def _fails(self, property_id: str, program: tuple[Step, ...]) -> bool:
+        return self._again(program, property_id) is not None
 
     def _again(self, program: tuple[Step, ...], property_id: str) -> Finding | None:
         """What a program shows in a process of its own, if it is the same."""
@@ -249,8 +258,10 @@ class _Run:
         answer = self._ask(job)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        found = died(answer, program)
-        if found is None and answer["finding"] is not None:
+        found = died(answer, self._place.steps() or program)
+        if found is not None:
+            found = replace(found, program=program)  # and not what was given back at its end
+        elif answer["finding"] is not None:
             found = Finding.from_json(answer["finding"])
         return found if found is not None and found.property_id == property_id else None
 

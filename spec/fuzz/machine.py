@@ -124,6 +124,12 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Ask for a block to be larger or smaller."""
         self.take("resize", self._live(pick), size)
 
+    @precondition(lambda self: self._has_blocks() and self.trial.target.resize is not None)
+    @rule(pick=_ANY, size=st.sampled_from(TOO_MUCH))
+    def resize_too_much(self, pick: int, size: int) -> None:
+        """Ask for a block to be larger than there can be."""
+        self.take("resize_too_much", self._live(pick), size)
+
     @precondition(lambda self: self._has_blocks() and self.trial.target.copy is not None)
     @rule(pick=_ANY, other=_ANY)
     def copy(self, pick: int, other: int) -> None:

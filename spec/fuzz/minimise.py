@@ -15,6 +15,8 @@ __all__ = ["minimise"]
 
 Program = tuple[Step, ...]
 
+_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work")
+
 
 def minimise(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
     """The shortest program found in a time that still fails.
@@ -29,9 +31,10 @@ def minimise(program: Program, fails: Callable[[Program], bool], seconds: float)
     Returns
     -------
     tuple of Step
-        The program itself if it does not fail again.
+        The program itself, without steps that do nothing, if it does not fail again.
     """
     search = _Search(fails, time.perf_counter() + seconds)
+    program = _effective(program)
     if not search.fails(program):
         return program
     while True:
@@ -39,6 +42,23 @@ def minimise(program: Program, fails: Callable[[Program], bool], seconds: float)
         if shorter == program:
             return _renumbered(shorter, search)
         program = shorter
+
+
+def _effective(program: Program) -> Program:
+    """Without steps on blocks that are not there."""
+    there: set[int] = set()
+    kept: list[Step] = []
+    for step in program:
+        numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+        needed = {numbers[name] for name in ("block", "source") if name in numbers}
+        if step.operation in ("allocate", "calloc"):
+            there |= needed
+        elif step.operation in _NEEDS_BLOCKS and not needed <= there:
+            continue
+        if step.operation == "free":
+            there -= needed
+        kept.append(step)
+    return tuple(kept)
 
 
 @dataclass
@@ -80,10 +100,10 @@ def _smaller_numbers(program: Program, search: _Search) -> Program:
 
 def _simpler(step: Step) -> Iterator[Step]:
     """The step with one number smaller, the smallest first; what is to be too much stays too much."""
-    if step.operation in ("request_too_much", "request_too_many"):
+    if step.operation in ("request_too_much", "request_too_many", "resize_too_much"):
         return
     for at, name in enumerate(OPERATIONS[step.operation]):
-        if name in ("block", "source", "stream"):
+        if name in ("block", "source", "stream", "how"):
             continue
         number = step.numbers[at]
         for smaller in sorted({0, 1, 2, 8, 16, 64, 256, 1024, 4096, number // 2, number - 1}):

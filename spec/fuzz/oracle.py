@@ -18,7 +18,7 @@ from .ledger import Block, Intervals, Pattern
 from .misuse import Misuses
 from .statistics import Gauge, device_of, gauges, limit_of
 from .streams import Stream
-from .targets import address_of, size_of
+from .targets import address_of, is_null, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,7 @@ _KEYS = 40503
 
 PATTERN = Pattern()
 _NO_HANDLES = (str, float, bool)
+_ATTEMPTS = 16
 
 
 class Oracle:
@@ -196,13 +197,27 @@ class Oracle:
         self._check_exhausted(size)
 
     def _check_exhausted(self, size: int) -> None:
-        """Nobody is out of memory who has nothing out: of a size served before, or far below the limit."""
-        if self.blocks or not self._alone:
+        """Nobody is out of memory who has nothing out: of a size served before, or far below the limit.
+
+        It is asked for again, because some refuse now and then, on purpose.
+        """
+        if self.blocks or not self._alone or any(self._is_served(size) for _ in range(_ATTEMPTS)):
             return
         if size <= self._largest:
             raise Wrong("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
         if self.limit and size <= self.limit // 2:
             raise Wrong("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+
+    def _is_served(self, size: int) -> bool:
+        """Whether memory can be had, which is given back at once."""
+        try:
+            handle = self._take(size)
+        except Exception:  # noqa: BLE001 -- whatever it is, it is no memory
+            return False
+        if is_null(handle):
+            return False
+        self._give(handle, size)
+        return True
 
     def _promised_errors(self) -> str:
         return " or ".join(self.capabilities.out_of_memory)

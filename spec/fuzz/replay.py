@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from .jobs import Answer, Job
 
-__all__ = ["Replay", "trial_of"]
+__all__ = ["MOST_STEPS", "Replay", "trial_of"]
 
 FORMAT = 1
-_MOST_LINES, _MOST_STEPS = 8, 64
+MOST_STEPS = 64
+"""More steps are not shown."""
+_MOST_LINES = 7
 
 
 @contextmanager
@@ -159,17 +161,23 @@ class Replay:
         )
         return next((it for it in report.findings if it.property_id == self.finding.property_id), None)
 
+    @property
+    def shows_steps(self) -> bool:
+        """Whether `python` shows the steps themselves; else it makes the whole run again."""
+        return self.finding.repeats and len(self.finding.program) <= MOST_STEPS
+
     def python(self) -> str:
         """At most ten lines of Python that show it: the steps, or, where these do not or are many, the run."""
         target = repr(self.target) if self.named else "target"
         lines = [] if self.named else [f"# target: {self.target}, as it was given to fuzz"]
-        if not self.finding.repeats or len(self.finding.program) > _MOST_STEPS:
+        if not self.shows_steps:
             call = f"seed={self.seed}, steps={self.steps}, threads={self.threads}, promises={dict(self.promises)!r}"
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}).require()"]
         else:
             promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
             lines += ["from syncedmem.spec.fuzz import trial_of", f"with trial_of({target}{promises}) as trial:"]
             lines += [f"    {line}" for line in _packed([f"trial.{step}" for step in self.finding.program])]
+            lines += ["    # this does not return"] if self.finding.property_id == "A23-no-hang" else []
         return "\n".join(lines) + "\n"
 
 

@@ -64,6 +64,8 @@ class Report:
     seed, steps, threads : int
     protected : bool
         Whether a crash or a hang could be seen.
+    lost : bool
+        Whether a process ended, and what it had looked at was lost with it.
     named : bool
         Whether `target` names the target, so that another process can look it up.
     findings : list of Finding
@@ -84,6 +86,7 @@ class Report:
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str = "nothing was allocated"
     named: bool = True
+    lost: bool = False
 
     @property
     def passed(self) -> bool:
@@ -124,6 +127,8 @@ class Report:
         return Verdict(name, "not checked", 0, self._reason(name))
 
     def _reason(self, name: str) -> str:
+        if self.lost:
+            return "what was looked at was lost with the process"
         if name == "A04-contents-kept":
             return self.unread
         if name == "A20-threads" and self.capabilities.thread_safe:

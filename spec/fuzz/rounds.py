@@ -11,6 +11,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from .finding import Step
+from .trial import PLAIN, RESIZED, ZEROED
 
 if TYPE_CHECKING:
     import random
@@ -28,6 +29,8 @@ TOO_MANY = ((1 << _WORD // 2, 1 << _WORD // 2), (3, (1 << _WORD) // 3 + 1))
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
+_REFUSALS = 256
+"""So many that what each of them loses is missed."""
 _LARGEST_FILLED = 256 * MIB
 _STREAMS = 3
 
@@ -37,12 +40,15 @@ def fixed_rounds(trial: Trial) -> list[list[Step]]:
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
     allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
     free = [Step("free", (i, 0)) for i in range(len(edges))]
+    once = [Step("allocate", (0, 64 * KIB, 0, 0)), Step("free", (0, 0))]
     rounds = [
         [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
         [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
         [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
         *([Step("request_too_many", it)] for it in (TOO_MANY if trial.target.take_many else ())),
-        *([Step("cycle", (size, count))] for size, count in _CYCLES),
+        [Step("allocate", (0, 100, 0, 0)), Step("resize_too_much", (0, TOO_MUCH[0])), Step("allocate", (1, 100, 0, 0))],
+        [*once, *(Step("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
+        *([Step("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
     ]
     if 0 < trial.limit <= _LARGEST_FILLED:
         part = max(trial.limit // 64, 1)
@@ -116,7 +122,7 @@ class Round:
         found = [self._compare, self._request_too_much, self._nothing]
         found += [self._calloc] * 2 if target.take_zeroed else []
         found += [self._request_too_many] if target.take_many else []
-        found += [self._resize] * 4 if target.resize else []
+        found += [self._resize] * 4 + [self._resize_too_much] if target.resize else []
         found += [self._copy] * 2 if target.copy else []
         found += [self._aligned] * 2 if target.take_aligned else []
         found += [self._free_again] * 2 if promised.double_free != "undefined" else []
@@ -160,6 +166,9 @@ class Round:
 
     def _resize(self) -> None:
         self._trial.resize(self._some(), self._size())
+
+    def _resize_too_much(self) -> None:
+        self._trial.resize_too_much(self._some(), self._rng.choice(TOO_MUCH))
 
     def _copy(self) -> None:
         self._trial.copy(self._some(), self._some())

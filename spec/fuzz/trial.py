@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
     from .finding import Step
 
-__all__ = ["Trial"]
+__all__ = ["PLAIN", "RESIZED", "ZEROED", "Trial"]
+
+PLAIN, RESIZED, ZEROED = range(3)
+"""How a `cycle` comes by its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 MEASURABLE = 1 << 20
@@ -92,10 +95,15 @@ class Trial(Oracle):
 
     def resize(self, block: int, size: int) -> bool:
         """Ask for a block to be larger or smaller; what it holds stays."""
-        resize, old = self.target.resize, self.blocks.get(block)
-        if resize is None or old is None or not size or not old.size:
+        old = self.blocks.get(block)
+        if self.target.resize is None or old is None or not size or not old.size:
             return False
         self._note(code("resize"), block, size)
+        return self._resize(old, size)
+
+    def _resize(self, old: Block, size: int) -> bool:
+        """Ask for a block to have another size; False where it is refused."""
+        resize: Any = self.target.resize
         self._look(old)
         self._resized = True
         if old.address:
@@ -110,9 +118,9 @@ class Trial(Oracle):
                 self._intervals.add(old)
             self._look(old)  # a resize that fails leaves the block alone
             return False
-        del self.blocks[block]
+        del self.blocks[old.number]
         self._bytes -= old.size
-        new = Block(block, handle, address_of(handle), size, old.key, old.stream)
+        new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
         self.checked["A14-resize-keeps"] += 1
         if difference := self._reach(new).differs(new, min(size, old.size)):
             raise Wrong("A14-resize-keeps", f"{old} resized to {size} bytes: {difference}")
@@ -179,6 +187,18 @@ class Trial(Oracle):
         self._expect_refusal(lambda: take(count, size), f"a request for {count} times {size} bytes")
         return True
 
+    def resize_too_much(self, block: int, size: int) -> bool:
+        """Ask for a block to be larger than there can be; it stays as it is."""
+        resize, old = self.target.resize, self.blocks.get(block)
+        if resize is None or old is None or not old.size:
+            return False
+        self._note(code("resize_too_much"), block, size)
+        self._look(old)
+        self._resized = True
+        self._expect_refusal(lambda: resize(old.handle, size, old.size), f"a request to resize {old} to {size} bytes")
+        self._look(old)
+        return True
+
     def _expect_refusal(self, take: Callable[[], Any], request: str) -> None:
         """Ask for what cannot be had."""
         self.checked["A06-out-of-memory"] += 1
@@ -201,15 +221,24 @@ class Trial(Oracle):
         self._compare(at_end=False)
         return True
 
-    def cycle(self, size: int, count: int) -> bool:
-        """Ask for a block and give it back, many times; the memory of the process must not grow by all of them."""
-        self._note(code("cycle"), size, count)
+    def cycle(self, size: int, count: int, how: int = PLAIN) -> bool:
+        """Ask for a block and give it back, many times; the memory of the process must not grow by all of them.
+
+        Parameters
+        ----------
+        size, count : int
+        how : {PLAIN, RESIZED, ZEROED}
+            Whether the block is asked for as it is, as half of it, which then grows, or as zeros.
+        """
+        if (how == RESIZED and self.target.resize is None) or (how == ZEROED and self.target.take_zeroed is None):
+            return False
+        self._note(code("cycle"), size, count, how)
         measured = count - count // 4
-        if not self._turn_over(size, count - measured):  # fills what caches there are
+        if not self._turn_over(size, count - measured, how):  # fills what caches there are
             return False
         for _ in range(_MEASUREMENTS):
             before = _resident()
-            if not self._turn_over(size, measured):
+            if not self._turn_over(size, measured, how):
                 return False
             growth = _resident() - before
             if before:
@@ -219,10 +248,15 @@ class Trial(Oracle):
             gc.collect()  # what waits for the collector is not lost
         raise Wrong("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
 
-    def _turn_over(self, size: int, count: int) -> bool:
+    def _turn_over(self, size: int, count: int, how: int) -> bool:
         """Ask for a block and give it back so often; False where it is refused."""
+        take: Any = self.target.take_zeroed if how == ZEROED else self._take
+        first = max(size // 2, 1) if how == RESIZED else size
         for _ in range(count):
-            if not self._obtain(self._take, -1, size, 0, 0):
+            if not self._obtain(take, -1, first, 0, 0, zeroed=how == ZEROED):
+                return False
+            if how == RESIZED and not self._resize(self.blocks[-1], size):
+                self._give_back(self.blocks.pop(-1), 0)
                 return False
             self._give_back(self.blocks.pop(-1), 0)
             self.journal.move()

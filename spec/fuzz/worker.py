@@ -107,4 +107,5 @@ def _last_line(said: IO[Any]) -> str:
 
 def main() -> None:
     """Serve standard input; what targets print goes elsewhere."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is interrupted too, and ends us
     serve(sys.stdin, sys.stdout)

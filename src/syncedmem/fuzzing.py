@@ -213,6 +213,10 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
+    elif not found.shows_steps and finding.program:
+        console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
+    if not found.shows_steps:
+        console.print("These lines make the whole run again:\n", highlight=False)
     console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
     console.print(f"Replay it: syncedmem replay {path}", markup=False, highlight=False, soft_wrap=True)
 

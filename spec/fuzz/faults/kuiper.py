@@ -53,7 +53,7 @@ class ReclaimForgetsBusy(CachingPool):
             self.small = []
 
 
-@planted("A01-distinct-pointers", "a reclaim that does not look whether a buffer is busy")
+@planted("A07-free-accepts", "a reclaim that does not look whether a buffer is busy")
 class ReclaimsBusy(CachingPool):
     """A reclaim makes the first busy buffer idle, so that two callers have it."""
 
