@@ -34,7 +34,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     """Whose host side this is; None of a copy."""
 
     def __array_finalize__(self, source: object) -> None:
-        if not self.flags.owndata:  # a copy has nothing to do with the memory
+        if not (self.flags.owndata or self.flags.writeable):  # a copy has nothing to do with the memory
             self.memory = getattr(source, "memory", None)
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -162,6 +162,11 @@ class Pair(Shaped, Generic[ScalarT]):
         return self._data.dtype
 
     @property
+    def host(self) -> DeviceAllocator:
+        """The allocator of ordinary host memory."""
+        return self._host
+
+    @property
     def device(self) -> DeviceAllocator | None:
         """The allocator of the device side, or None."""
         return self._device
