@@ -60,9 +60,6 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         given = tuple(new if old is None else old for old, new in zip(out, results, strict=True))
         return given if len(out) > 1 else given[0]
 
-    def __reduce__(self) -> Any:
-        return _plain(self).__reduce__()
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _plain(self).__reduce_ex__(protocol)
 

@@ -578,3 +578,17 @@ def test_every_accessor_has_a_short_way(place: Any) -> None:
         assert got(third).tolist() == got(first).tolist()
 
     assert ([[8] * 3] * 2 if place is not None else [[7] * 3] * 2) == blob.cpu_data().tolist()
+
+
+def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAllocator) -> None:
+    """As in Caffe: what is set is the newest, and what was newer before is gone (H8)."""
+    blob = Blob((2,), device=device)
+    at_head(blob.data_memory, GPU, np.array([1, 2], np.float32))
+    blob.set_cpu_data(np.array([3, 4], np.float32))
+    assert (CPU, [3, 4]) == (blob.data_memory.head, blob.gpu_data().get().tolist())
+
+    blob.mutable_cpu_data()[...] = 5
+    there: Any = device.empty(8)
+    there.set(np.array([6, 7], np.float32).view(np.uint8))
+    blob.set_gpu_data(there)
+    assert (GPU, [6, 7]) == (blob.data_memory.head, blob.cpu_data().tolist())
