@@ -427,6 +427,8 @@ def test_a_diff_is_adopted_alone(place: Any) -> None:
 
         assert [7, 6, 5, 4, 3, 2] == blob.cpu_data().tolist()
         assert (memory, capacity, 24) == (blob.data_memory, blob.capacity, blob.diff_memory.size)
+        blob.reshape((8,)).mutable_cpu_diff()[7] = 1
+        assert (32, 32, False) == (blob.data_memory.size, blob.diff_memory.size, blob.data_memory is memory)
 
 
 def test_device_memory_is_adopted(device: SimulatedDeviceAllocator) -> None:
@@ -592,3 +594,19 @@ def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAll
     there.set(np.array([6, 7], np.float32).view(np.uint8))
     blob.set_gpu_data(there)
     assert (GPU, [6, 7]) == (blob.data_memory.head, blob.cpu_data().tolist())
+
+
+@pytest.mark.parametrize("call", ["gpu_data", "mutable_gpu_data", "cpu_data", "mutable_cpu_data"])
+def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDeviceAllocator, call: str) -> None:
+    """The other side is written in between, through this blob or the memory."""
+    for others in ("blob", "memory"):
+        blob = Blob((2, 3), device=device)
+        view = getattr(blob, call)
+        view()
+        view()
+        if "gpu" in call:
+            (blob.mutable_cpu_data() if others == "blob" else blob.data_memory.mutable_cpu_data())[...] = 0x40
+        else:
+            there = blob.mutable_gpu_data() if others == "blob" else blob.data_memory.mutable_gpu_data()
+            there.set(np.full(there.shape, 0x40, there.dtype))
+        assert (64.0 if others == "blob" else 3.0039215087890625) == got(view())[1, 2]

@@ -113,6 +113,16 @@ def test_operators_in_place(blob: Any) -> None:
     assert isinstance(weights, LiveArray)
 
 
+def test_assigning_what_is_there_already_moves_nothing(blob: Any) -> None:
+    """As the last step of ``blob.data -= step`` does, after which the head has moved anyway."""
+    blob.data = blob.data
+    assert SYNCED is blob.data_memory.head
+    for other in (blob.data[:1], blob.data.reshape(3, 2).T, np.array(blob.data), Blob((2, 3), device=None).data):
+        blob.gpu_data()
+        blob.data = other
+        assert CPU is blob.data_memory.head
+
+
 def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob: Any) -> None:
     divmod_: Any = np.divmod
     first, second = divmod_(blob.data, 2, out=(blob.data, None))
