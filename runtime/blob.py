@@ -20,7 +20,7 @@ from . import arithmetic
 from .devices import resolve_device
 from .elements import Elements
 from .foreign_arrays import ForeignArray
-from .pair import ScalarT, shape_in
+from .pair import ScalarT
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Blob(Stored[ScalarT]):
         if len(shape) == 2 and not hasattr(shape[0], "__index__") and dtype is None:  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
-        super().__init__(shape_in(shape) if shape else None, np.float32 if dtype is None else dtype, host, device)
+        super().__init__(shape, np.float32 if dtype is None else dtype, host, device)
 
     # --- copies and arithmetic
 

@@ -113,6 +113,8 @@ def test_other_types_are_refused(dtype: Any) -> None:
 
 
 def test_allocators_are_checked_as_a_memory_checks_them() -> None:
+    with pytest.raises(InvalidArgumentError, match="shape must be a sequence of integers, got None"):
+        Blob(None)
     with pytest.raises(NoDeviceError, match="unknown device 'abacus'"):
         Blob((2,), device="abacus")
     with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
@@ -232,6 +234,7 @@ def test_reshaping_returns_the_blob_and_takes_the_shape_of_another(blob: Any) ->
         ((7,), InvalidArgumentError, "shape must be a sequence of integers"),
         ((1, 2, 3), InvalidArgumentError, "a sequence of integers, or four integers"),
         ((), InvalidArgumentError, "a sequence of integers, or four integers"),
+        ((None,), InvalidArgumentError, "shape must be a sequence of integers, got None"),
     ],
 )
 def test_a_shape_that_is_refused_changes_nothing(
@@ -413,6 +416,21 @@ def test_adoption_of_another_size_brings_new_memory_and_its_capacity(place: Any)
     blob.mutable_cpu_diff()[99] = 7
     assert (400, UNINITIALIZED) == (blob.diff_memory.size, blob.data_memory.head)
     assert list(range(10)) == mine.tolist()
+
+
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) -> None:
+    blob = Blob((6,), device=place)
+    first: Any = np.zeros(6, np.float32)
+    getattr(blob, f"set_cpu_{side}")(first)
+    getattr(blob, f"mutable_cpu_{side}")()
+    getattr(blob, f"cpu_{side}")()
+    kept = weakref.ref(first)
+    del first
+    assert kept() is not None
+    getattr(blob, f"set_cpu_{side}")(np.ones(6, np.float32))
+
+    assert kept() is None
 
 
 def test_a_diff_is_adopted_alone(place: Any) -> None:
