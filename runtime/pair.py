@@ -24,7 +24,6 @@ from .memory import SyncedMemory
 from .shaped import Shaped
 
 if TYPE_CHECKING:
-
     from .allocator import DeviceAllocator
     from .shape import Shape
 
