@@ -67,7 +67,7 @@ class Elements:
         Bytes of these elements; the memory may have more.
     """
 
-    __slots__ = ("_inside", "_known", "_makers", "count", "dtype", "memory", "nbytes", "shape")
+    __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory = memory
@@ -76,9 +76,9 @@ class Elements:
         self.shape = shape
         self.count = prod(shape)
         self.nbytes = self.count * dtype.itemsize
-        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.
-        self._known: list[object] = [None] * len(ACCESSORS)
-        self._makers: list[Callable[[], Any]] = [_nothing] * len(ACCESSORS)
+        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.  In
+        # one place, so that no thread sees one without the other.
+        self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
 
     def reshaped(self, shape: Shape) -> Elements:
         """The same memory in another shape."""
@@ -88,30 +88,30 @@ class Elements:
 
     def cpu_data(self) -> Any:
         """The host side to read: a read-only NumPy array."""
-        known = self._known[READ_CPU]
+        known, viewer = self._looks[READ_CPU]
         if known is not None and self._inside._read_cpu is known:  # noqa: SLF001 -- the room's own hot path
-            return self._makers[READ_CPU]()
+            return viewer()
         return self._look(READ_CPU)
 
     def mutable_cpu_data(self) -> Any:
         """The host side to write."""
-        known = self._known[WRITE_CPU]
+        known, viewer = self._looks[WRITE_CPU]
         if known is not None and self._inside._write_cpu is known:  # noqa: SLF001 -- as above
-            return self._makers[WRITE_CPU]()
+            return viewer()
         return self._look(WRITE_CPU)
 
     def gpu_data(self) -> Any:
         """The device side to read, as an array of the device's own kind."""
-        known = self._known[READ_GPU]
+        known, viewer = self._looks[READ_GPU]
         if known is not None and self._inside._read_gpu is known:  # noqa: SLF001 -- as above
-            return self._makers[READ_GPU]()
+            return viewer()
         return self._look(READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
         """The device side to write."""
-        known = self._known[WRITE_GPU]
+        known, viewer = self._looks[WRITE_GPU]
         if known is not None and self._inside._write_gpu is known:  # noqa: SLF001 -- as above
-            return self._makers[WRITE_GPU]()
+            return viewer()
         return self._look(WRITE_GPU)
 
     def _look(self, accessor: int) -> Any:
@@ -121,7 +121,7 @@ class Elements:
             typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
             ready = getattr(memory, _READY[accessor])
         viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
-        self._known[accessor], self._makers[accessor] = ready, viewer
+        self._looks[accessor] = ready, viewer
         return viewer()
 
     def flat(self, raw: Any) -> Any:

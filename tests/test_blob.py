@@ -15,6 +15,7 @@ from syncedmem import runtime
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedMemoryError,
     InvalidArgumentError,
     InvalidIndexError,
     InvalidShapeError,
@@ -628,3 +629,17 @@ def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDe
             there = blob.mutable_gpu_data() if others == "blob" else blob.data_memory.mutable_gpu_data()
             there.set(np.full(there.shape, 0x40, there.dtype))
         assert (64.0 if others == "blob" else 3.0039215087890625) == got(view())[1, 2]
+
+
+def test_a_memory_that_was_closed_is_closed_for_its_blobs(place: Any) -> None:
+    """Also for the short way, which remembers a view of it."""
+    blob = Blob((2, 3), device=place)
+    blob.mutable_cpu_data()
+    blob.mutable_cpu_data()
+    blob.data_memory.close()
+    for use in (blob.mutable_cpu_data, blob.update, blob.asum_data):
+        with pytest.raises(ClosedMemoryError, match="this memory of 24 bytes is closed"):
+            use()
+
+    assert "[24 bytes, closed]" in repr(blob)
+    assert [0] * 6 == blob.diff.ravel().tolist()
