@@ -47,7 +47,7 @@ class Blob(Stored[ScalarT]):
         A sequence of up to 32 extents, or an object with ``dim`` such as a ``BlobShape``; or four numbers: num,
         channels, height, width; nothing for an empty blob.
     dtype : numpy.dtype or type
-        ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with the package ``ml_dtypes``, ``bfloat16``.
+        ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
         It may also follow the sequence, without its name.
     host, device : DeviceAllocator, str or None
         As for `SyncedMemory`.

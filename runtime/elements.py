@@ -45,7 +45,8 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
     except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
         found = np.dtype(object)
     if dtype is None or found.name not in TYPES or not found.isnative:
-        raise InvalidArgumentError("dtype", dtype, f"one of {', '.join(TYPES)}")
+        expected = f"one of {', '.join(TYPES)} (which there is once ml_dtypes is imported)"
+        raise InvalidArgumentError("dtype", dtype, expected)
     return found
 
 

@@ -407,6 +407,8 @@ def test_what_is_no_array_says_why() -> None:
     for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
         with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
             Blob.from_array(array, device=None)
+    with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
+        Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
     broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
     with pytest.raises(BufferMismatchError, match="from_array cannot adopt None: as it says"):
         Blob.from_array(broken, device=None)
