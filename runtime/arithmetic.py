@@ -56,7 +56,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
     x = diff.flat(place.read(diff))
-    if place.on_device and diff.memory is not data.memory:
+    if place.on_device:
         _check_apart(place.where, x, data.flat(place.read(data)))
     with reporting(call, place.where):
         place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
