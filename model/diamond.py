@@ -18,9 +18,9 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import Kind, arrows, effect, kind_of, notes
 from .editions import head_machine
 from .head import Call, SyncedHead, Transition
-from .mermaid import Kind, arrows, effect, kind_of, notes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

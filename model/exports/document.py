@@ -20,9 +20,9 @@ from ..mode import Mode
 from .vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
-    from ..exploration import Configuration, Entry, Input, Side
+    from ..exploration import Configuration, Entry, Input
 
-__all__ = ["FORMAT", "VERSION", "facts_at", "machine_document", "machine_json"]
+__all__ = ["FORMAT", "VERSION", "machine_document", "machine_json"]
 
 FORMAT = "syncedmem-machine"
 VERSION = "1.0"
@@ -160,19 +160,8 @@ def _reason(refusal: Refusal | None, call: Call, head: SyncedHead) -> str | None
     return None if refusal is None else str(refusal_error(refusal, call.value, head, None))
 
 
-def facts_at(configuration: Configuration) -> Fact:
-    """The pointers and ownership flags of a configuration; the pinned flag is left out, because it is not in one."""
-    return _side_facts(configuration.cpu, Fact.CPU_POINTER, Fact.OWN_CPU_DATA) | _side_facts(
-        configuration.gpu, Fact.GPU_POINTER, Fact.OWN_GPU_DATA
-    )
-
-
-def _side_facts(side: Side, pointer: Fact, own: Fact) -> Fact:
-    return {"-": Fact(0), "o": pointer | own, "e": pointer}[side.value]
-
-
 def _configuration(edition: str, configuration: Configuration) -> Json:
-    machine, facts = head_machine(edition), facts_at(configuration) & EDITIONS[edition].facts
+    machine, facts = head_machine(edition), configuration.facts & EDITIONS[edition].facts
     release = machine.row(Call.RELEASE, configuration.head, facts, data=True)
     return {
         "name": str(configuration),
@@ -189,7 +178,7 @@ def _configuration(edition: str, configuration: Configuration) -> Json:
 
 
 def _cell(edition: str, before: Configuration, call: Call, asked: Input, entry: Entry) -> Json:
-    facts = facts_at(before) & EDITIONS[edition].facts
+    facts = before.facts & EDITIONS[edition].facts
     row = head_machine(edition).row(call, before.head, facts, data=asked.data)
     return {
         "configuration": str(before),
