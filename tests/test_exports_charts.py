@@ -15,7 +15,7 @@ from syncedmem.model.drawing import Detail
 from syncedmem.model.editions import dispatch, head_machine
 from syncedmem.model.exports.scxml import scxml
 from syncedmem.model.exports.xstate import END, xstate_json, xstate_machine
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_words, tour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,23 +97,26 @@ def test_a_wrong_chart_is_found_out() -> None:
 
 
 class Chart:
-    """An SCXML document in python-statemachine, without its evaluator of arbitrary Python, started for every word."""
+    """An SCXML document in python-statemachine, without its evaluator of arbitrary Python."""
 
     def __init__(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-        self.processor: Any = SCXMLProcessor(trusted=False)
-        self.processor.parse_scxml("syncedmem", text)
-        self.capsys = capsys
+        processor: Any = SCXMLProcessor(trusted=False)
+        processor.parse_scxml("syncedmem", text)
+        self.chart, self.capsys = processor.start(), capsys
 
-    def walk(self, events: list[str]) -> tuple[set[str], Json, list[str], str | None]:
-        """The states and the data after a word; the actions and the refusal of its last event."""
-        chart = self.processor.start()
-        for event in events:
-            self.capsys.readouterr()
-            chart.send(event)
+    @property
+    def states(self) -> set[str]:
+        """The active states but for the one around all of them."""
+        return set(self.chart.configuration_values) - {"memory"}
+
+    def send(self, event: str) -> tuple[list[str], str | None]:
+        """The actions and the refusal of an event."""
+        self.capsys.readouterr()
+        self.chart.send(event)
         said = [line.split(": ") for line in self.capsys.readouterr().out.splitlines()]
         done = [text.strip("'") for label, text in said if label == "perform"]
         refused = [text.strip("'") for label, text in said if label == "refuse"]
-        return set(chart.configuration_values), dict(vars(chart.model)), done, *(refused or [None])
+        return done, *(refused or [None])
 
 
 def event_of(asked: Input) -> str:
@@ -123,40 +126,70 @@ def event_of(asked: Input) -> str:
     return asked.call.value + ("" if asked.data else ".null")
 
 
+def nulls(edition: str) -> list[Input]:
+    return [asked for asked in inputs(edition, null=True) if not asked.data]
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
-    chart, words = Chart(scxml(edition), capsys), access_words(edition)
-    for state, asked in cases(edition):
-        events = [event_of(entry) for entry in (*words[state], asked)]
-        states, data, actions, refusal = chart.walk(events)
-        head, facts, done, refused = expected(edition, state, asked)
-        assert {head} == states - {"memory"}, events
-        assert (done, refused) == (actions, refusal)
-        if head != END:
-            assert facts == {name.upper() for name, value in data.items() if value == 1 and name != "mode"}
-            assert data["mode"] == (asked.mode or state.mode).value
+    """On a tour that takes every transition, with NULL data tried after every step."""
+    steps, taken = space(edition).steps, set[tuple[State, Input]]()
+    for word in tour(edition):
+        chart, state = Chart(scxml(edition), capsys), space(edition).start
+        for asked in word:
+            for entry in (asked, *nulls(edition)):
+                head, facts, *did = expected(edition, state, entry)
+                taken.add((state, entry))
+                assert did == list(chart.send(event_of(entry)))
+                state = steps[state][entry].after if entry is asked else state
+                data = vars(chart.chart.model)
+                assert {head} == chart.states
+                assert facts == {name.upper() for name, value in data.items() if value == 1 and name != "mode"}
+                assert data["mode"] == state.mode.value
+    assert len(taken) == sum(asked.call is not Call.RELEASE for _, asked in cases(edition))
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
-    chart = Chart(scxml(edition, detail=Detail.CONFIGURATIONS), capsys)
-    words: dict[Any, list[str]] = {}
+    """On the same tour; a change of mode is no event here."""
+    found, steps, taken = matrix(edition), space(edition).steps, set[tuple[Any, Input]]()
+    for word in tour(edition):
+        chart = Chart(scxml(edition, detail=Detail.CONFIGURATIONS), capsys)
+        state = space(edition).start
+        for asked in word:
+            before, state = state.configuration, steps[state][asked].after
+            for entry, at in ((asked, before), *((it, state.configuration) for it in nulls(edition))):
+                if entry.call is not None:
+                    cell = found[at][entry]
+                    taken.add((at, entry))
+                    actions = [action.value for action in cell.actions]
+                    assert (actions, _name(cell.refusal)) == chart.send(event_of(entry))
+                    assert {str(cell.after).replace(":", ".")} == chart.states
+    assert len(taken) == sum(map(len, found.values()))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
+def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every configuration, which frees what it owns."""
+    words: dict[Any, Any] = {}
     for state, word in access_words(edition).items():
         words.setdefault(state.configuration, [event_of(entry) for entry in word if entry.call])
-    for before, row in matrix(edition).items():
-        for asked, entry in row.items():
-            states, _, actions, refusal = chart.walk([*words[before], event_of(asked)])
-            assert {str(entry.after).replace(":", ".")} == states
-            assert ([action.value for action in entry.actions], _name(entry.refusal)) == (actions, refusal)
-        states, _, actions, _ = chart.walk([*words[before], "release"])
+    for before, word in words.items():
+        chart = Chart(scxml(edition, detail=detail), capsys)
+        for event in word:
+            chart.send(event)
         freed = head_machine(edition).row(Call.RELEASE, before.head, before.facts, data=True).actions
-        assert ({END}, [action.value for action in freed]) == (states, actions)
+        assert ([action.value for action in freed], None) == chart.send("release")
+        assert {END} == chart.states
 
 
 def test_a_wrong_document_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     """The interpreter reads what is written: another target is another state."""
     text = scxml().replace('event="cpu_data" target="HEAD_AT_CPU"', 'event="cpu_data" target="SYNCED"', 1)
-    assert Chart(text, capsys).walk(["cpu_data"])[0] == {"memory", "SYNCED"}
+    chart = Chart(text, capsys)
+    chart.send("cpu_data")
+    assert chart.states == {"SYNCED"}
 
 
 @pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
