@@ -67,9 +67,9 @@ class _Looks(NamedTuple):
         """Whether all of some transitions were covered; None where nobody asked."""
         return None if self.covered is None else all(identifier in self.covered for identifier in identifiers)
 
-    def taken(self, line: Line) -> list[int]:
+    def taken(self, edge: Edge, line: Line) -> list[int]:
         """The steps of the trace that took a line."""
-        return [] if self.trace is None else self.trace.numbers_of(line.identifiers)
+        return [] if self.trace is None else self.trace.numbers_of(line.identifiers, edge.source)
 
 
 class _Item(NamedTuple):
@@ -147,16 +147,16 @@ def diamond_svg(
 
 def _edge(edge: Edge, frame: Frame, looks: _Looks) -> str:
     points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
-    items = [_item_of(line, looks) for line in edge.lines]
-    taken = any(looks.taken(line) for line in edge.lines)
+    items = [_item_of(edge, line, looks) for line in edge.lines]
+    taken = any(looks.taken(edge, line) for line in edge.lines)
     look = "" if looks.trace is None else " smd-taken" if taken else " smd-faint"
     missed = " smd-miss" if any(item.covered is False for item in items) else ""
     way = _arrow(points, edge.kind, f"smd-{edge.kind.name.lower()}{missed}{look}")
     return f'<g data-source="{edge.source}" data-dest="{edge.dest}">{way}\n{_label(anchor, items)}</g>'
 
 
-def _item_of(line: Line, looks: _Looks) -> _Item:
-    numbers = looks.taken(line)
+def _item_of(edge: Edge, line: Line, looks: _Looks) -> _Item:
+    numbers = looks.taken(edge, line)
     look = "" if looks.trace is None else " smd-taken" if numbers else " smd-faint"
     call = f"{','.join(map(str, numbers))}: {line.call}" if numbers else line.call
     texts = [("call", call), *(("step", step) for step in line.steps)]

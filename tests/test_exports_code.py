@@ -80,7 +80,7 @@ def compiled_c(folder: Path, header: str) -> Path:
     (folder / "machine.h").write_text(header, encoding="utf-8")
     (folder / "main.c").write_text(C, encoding="utf-8")
     strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([program("cc"), *strict, "-o", folder / "main", folder / "main.c"], check=True)
+    subprocess.run([program("cc"), *strict, "-o", str(folder / "main"), str(folder / "main.c")], check=True)
     return folder / "main"
 
 
@@ -95,7 +95,7 @@ def test_c_is_cplusplus_too(tmp_path: Path) -> None:
         "smd_find(SMD_CPU_DATA, SMD_SYNCED, 0, 0) && smd_facts_after(smd_table, 0, SMD_MODE_CPU); }\n",
         encoding="utf-8")  # fmt: skip
     strict = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
-    done = subprocess.run([program("c++"), *strict, "-c", tmp_path / "main.cc"], cwd=tmp_path, check=False)
+    done = subprocess.run([program("c++"), *strict, "-c", "main.cc"], cwd=tmp_path, check=False)
     assert not done.returncode
 
 
@@ -104,7 +104,7 @@ def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
     (tmp_path / "machine.rs").write_text(rust_module(edition), encoding="utf-8")
     # Only that nobody uses some of it is allowed: the program is not a port.
     (tmp_path / "main.rs").write_text("#![allow(dead_code)]\n" + RUST, encoding="utf-8")
-    command = [program("rustc"), "-D", "warnings", "-o", tmp_path / "main", tmp_path / "main.rs"]
+    command = [program("rustc"), "-D", "warnings", "-o", str(tmp_path / "main"), str(tmp_path / "main.rs")]
     subprocess.run(command, check=True)
     assert list(questions(edition).values()) == ask(tmp_path / "main", edition)
 

@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Transition
 
+Model = tuple[State, int, int]
 COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
 """States of Caffe's edition by K."""
 
 
 def explored(edition: str, modulus: int) -> int:
     """How many states there are with contents modulo something, by the compiled table and a thought about contents."""
-    start = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
+    start: Model = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
     seen, waiting = {start}, deque([start])
     while waiting:
         state, cpu, gpu = waiting.popleft()
-        found = [(State(state.packed, mode), cpu, gpu) for mode in Mode]
+        found: list[Model] = [(State(state.packed, mode), cpu, gpu) for mode in Mode]
         for call in dispatch(edition).columns:
             cell = dispatch(edition).cell(call, state.packed)
             if cell is not None and call is not Call.RELEASE and cell.refusal is None:
@@ -124,7 +125,11 @@ WRONG = {
 @pytest.mark.parametrize("invariant", WRONG)
 def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = HeadMachine(Declaration.of("caffe", WRONG[invariant]))
-    monkeypatch.setattr(contents, "head_machine", lambda _edition: machine)
+
+    def wrong(_edition: str) -> HeadMachine:
+        return machine
+
+    monkeypatch.setattr(contents, "head_machine", wrong)
     if invariant == "OwnedExists":
         forgetful = {**EFFECTS, Action.FREE_CPU: Effect(clears=Fact.CPU_POINTER)}
         monkeypatch.setattr(contents, "EFFECTS", forgetful)

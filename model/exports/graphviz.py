@@ -102,7 +102,7 @@ def _placed(drawn: Drawing, frame: Frame, trace: Trace | None) -> Iterable[str]:
     yield f'  start -> {_quoted(first)} [pos="{_spline([(x, 19), (x, y - HALF_HEIGHT)])}", arrowhead=vee];'
     for number, edge in enumerate(drawn.edges):
         points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
-        texts = [text for line in edge.lines for text in _texts(line, trace)]
+        texts = [text for line in edge.lines for text in _texts(edge, line, trace)]
         width, height = max(width_of(text, "call") for text, *_ in texts) + 12, _LINE * len(texts) + 4
         left, top = block_at(anchor, width, height)
         way = f"{_looks(edge, trace)}, pos={_quoted(_spline(points))}"
@@ -143,20 +143,20 @@ def _quoted(text: str) -> str:
 
 def _looks(edge: Edge, trace: Trace | None) -> str:
     colour, tip = _LOOKS[edge.kind]
-    taken = any(_numbers(line, trace) for line in edge.lines)
+    taken = any(_numbers(edge, line, trace) for line in edge.lines)
     if trace is not None and not taken:
         colour = _FAINT
     width = "3" if taken else "1.5" if edge.kind in (Kind.GPU, Kind.CPU) else "1"
     return f'color="{colour}", arrowhead={tip}, penwidth={width}'
 
 
-def _numbers(line: Line, trace: Trace | None) -> list[int]:
-    return [] if trace is None else trace.numbers_of(line.identifiers)
+def _numbers(edge: Edge, line: Line, trace: Trace | None) -> list[int]:
+    return [] if trace is None else trace.numbers_of(line.identifiers, edge.source)
 
 
-def _texts(line: Line, trace: Trace | None) -> list[tuple[str, str, int]]:
+def _texts(edge: Edge, line: Line, trace: Trace | None) -> list[tuple[str, str, int]]:
     """The call and its steps, with colour and size."""
-    numbers = _numbers(line, trace)
+    numbers = _numbers(edge, line, trace)
     faint = trace is not None and not numbers
     call = f"{','.join(map(str, numbers))}: {line.call}" if numbers else line.call
     colour = _FAINT if faint else _INK if trace is None else _LOOKS[line.kind][0]
@@ -167,7 +167,7 @@ def _label(edge: Edge, trace: Trace | None, width: int = 0) -> str:
     rows = "".join(
         f'<tr><td align="left"><font color="{colour}" point-size="{size}">{escape(text)}</font></td></tr>'
         for line in edge.lines
-        for text, colour, size in _texts(line, trace)
+        for text, colour, size in _texts(edge, line, trace)
     )
     return f'<<table border="0" cellspacing="0" cellpadding="0" width="{width}">{rows}</table>>'
 

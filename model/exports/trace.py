@@ -53,9 +53,13 @@ class Trace(NamedTuple):
     size: int
     steps: tuple[Step, ...]
 
-    def numbers_of(self, identifiers: Collection[str]) -> list[int]:
-        """The steps, counted from one, that took one of some transitions."""
-        return [number for number, step in enumerate(self.steps, 1) if step.identifier in identifiers]
+    def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
+        """The steps, counted from one, that took one of some transitions from a head or from a configuration."""
+        return [
+            number
+            for number, step in enumerate(self.steps, 1)
+            if step.identifier in identifiers and source in (step.before.head.name, str(step.before.configuration))
+        ]
 
     def copied(self, step: Step, place: Host) -> int:
         """How many bytes a step copied to a place."""
