@@ -55,9 +55,9 @@ def test_caffe_is_the_edition_unless_another_is_named(name: str) -> None:
     assert same == (name != "json")
 
 
-@pytest.mark.parametrize(("name", "detail"), [(name, it) for name, found in FORMATS.items() for it in found.details])
+@pytest.mark.parametrize(("name", "detail"), [(name, it) for name in PURE for it in FORMATS[name].details])
 def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
-    if name in ("png", "svg") and (name == "png" or detail is Detail.CONFIGURATIONS):
+    if (name, detail) == ("svg", Detail.CONFIGURATIONS):
         program("dot")
     text = export(name, detail=detail)
     assert text
@@ -160,7 +160,13 @@ def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> Non
     drawn = drawing(edition, detail=detail)
     assert {node.name for node in drawn.nodes} <= set(titles)
     assert len(drawn.edges) == sum("->" in title for title in titles) - 1
-    assert laid_out(dot(edition, detail=detail), "png").startswith(b"\x89PNG")
+
+
+def test_png_is_made_by_graphviz() -> None:
+    program("dot")
+    found = export("png", detail=Detail.GUARDS, calls=(Call.CPU_DATA,))
+    assert isinstance(found, bytes)
+    assert found.startswith(b"\x89PNG")
 
 
 def test_graphviz_has_the_places_of_the_diamond() -> None:
@@ -225,6 +231,8 @@ def test_csv_has_every_transition_and_cell(edition: str) -> None:
     cells = list(csv.DictReader(io.StringIO(csv_table(edition, detail=Detail.CONFIGURATIONS))))
     assert sum(map(len, matrix(edition).values())) == len(cells)
     assert {cell["next"] for cell in cells} == {str(it) for it in configurations(edition)}
+    few = csv_table(edition, calls=(Call.SET_CPU_DATA,), detail=Detail.CONFIGURATIONS)
+    assert {"set_cpu_data", "set_cpu_data(NULL)"} == {row["call"] for row in csv.DictReader(io.StringIO(few))}
 
 
 def test_flags_that_change_are_said() -> None:

@@ -33,7 +33,8 @@ COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
 def explored(edition: str, modulus: int) -> int:
     """How many states there are with contents modulo something, by the compiled table and a thought about contents."""
     start: Model = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
-    seen, waiting = {start}, deque([start])
+    seen: set[Model] = {start}
+    waiting: deque[Model] = deque([start])
     while waiting:
         state, cpu, gpu = waiting.popleft()
         found: list[Model] = [(State(state.packed, mode), cpu, gpu) for mode in Mode]

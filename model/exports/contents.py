@@ -150,8 +150,6 @@ class _Walk:
 
     def _never(self, fact: Fact, *, value: bool) -> None:
         """It is a fault if a fact has a value now."""
-        if fact not in self.tracked:
-            return
         if fact not in self.known:
             self.faults.append(Literal(fact, value))
         else:
