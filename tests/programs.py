@@ -33,16 +33,18 @@ def node_folder() -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as making:
-        for path in files:
-            shutil.copy(path, making)
-        command = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
-        done = subprocess.run(command, cwd=making, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"npm cannot install what tests/node/package.json names: {done.stderr.strip()[-200:]}")
-        # Another worker may have been quicker, and then its folder is as good.
-        if not folder.is_dir():
-            shutil.copytree(making, folder, dirs_exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=folder.parent))
+    for path in files:
+        shutil.copy(path, making)
+    command = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(command, cwd=making, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(making)
+        pytest.skip(f"npm cannot install what tests/node/package.json names: {done.stderr.strip()[-200:]}")
+    try:
+        making.rename(folder)
+    except OSError:  # another worker was quicker, and its folder is as good
+        shutil.rmtree(making)
     return folder
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
 from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.drawing import Detail
 from syncedmem.model.editions import head_machine
+from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.tables import flag_changes, markdown_matrix, markdown_table
 
@@ -215,6 +217,19 @@ def test_svg_kinds_differ_in_more_than_colour() -> None:
 def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
     """No text, head or arrow lies on another, and all of it lies within the drawing."""
     root = drawn(edition, marks=marks)
+    things = things_in(root)
+    assert not collisions(things)
+    _, _, width, height = numbers(root.attrib["viewBox"])
+    assert not [name for name, (x, y, to_x, to_y) in things if min(x, y, width - to_x, height - to_y) < 8]
+
+
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
+@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", "set_gpu_data " * 9])
+@pytest.mark.parametrize("edition", ["caffe", "early"])
+def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
+    """Neither with guards nor with the numbers of a trace, up to nine of them at one call."""
+    trace = trace_of(calls.replace("set_gpu_data", "mutable_gpu_data"), edition=edition, size=1 << 30)
+    root = parsed(diamond_svg(edition, detail=detail, trace=trace if calls else None))
     things = things_in(root)
     assert not collisions(things)
     _, _, width, height = numbers(root.attrib["viewBox"])

@@ -102,12 +102,19 @@ class Chart:
     def __init__(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
         processor: Any = SCXMLProcessor(trusted=False)
         processor.parse_scxml("syncedmem", text)
-        self.chart, self.capsys = processor.start(), capsys
+        self.chart: Any = processor.start()
+        self.capsys = capsys
 
     @property
     def states(self) -> set[str]:
         """The active states but for the one around all of them."""
         return set(self.chart.configuration_values) - {"memory"}
+
+    @property
+    def data(self) -> Json:
+        """The data model."""
+        found: Json = vars(self.chart.model)
+        return found
 
     def send(self, event: str) -> tuple[list[str], str | None]:
         """The actions and the refusal of an event."""
@@ -142,7 +149,7 @@ def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFi
                 taken.add((state, entry))
                 assert (done, refused) == chart.send(event_of(entry))
                 state = steps[state][entry].after if entry is asked else state
-                data: Json = vars(chart.chart.model)
+                data = chart.data
                 assert {head} == chart.states
                 assert facts == {name.upper() for name, value in data.items() if value == 1 and name != "mode"}
                 assert data["mode"] == state.mode.value

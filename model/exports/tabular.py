@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["csv_table", "html_table", "rst_table"]
 
 _RST = Markup("``{}``".format, "**{}**".format)
-_HTML = Markup(lambda text: f"<code>{escape(text)}</code>", lambda text: f"<strong>{escape(text)}</strong>")
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def _strong(text: str) -> str:
+    return f"<strong>{escape(text)}</strong>"
+
+
+_HTML = Markup(_code, _strong)
 
 
 def rst_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
