@@ -158,7 +158,7 @@ def _edge(edge: Edge, frame: Frame, looks: _Looks) -> str:
 def _item_of(edge: Edge, line: Line, looks: _Looks) -> _Item:
     numbers = looks.taken(edge, line)
     look = "" if looks.trace is None else " smd-taken" if numbers else " smd-faint"
-    call = f"{','.join(map(str, numbers))}: {line.call}" if numbers else line.call
+    call = looks.trace.named(line.call, line.identifiers, edge.source) if looks.trace else line.call
     texts = [("call", call), *(("step", step) for step in line.steps)]
     return _Item(texts, line.kind, looks.covers(line.identifiers), line.kind.name.lower() + look)
 

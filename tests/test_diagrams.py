@@ -25,6 +25,10 @@ Arrows = dict[tuple[str, str], list[str]]
 
 DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
 NAMES = tuple(EDITIONS)
+# From each side to each other, and to both, in every way that all editions with a device have.
+EVERYWHERE = "cpu_data cpu_data mutable_cpu_data mutable_gpu_data gpu_data mutable_cpu_data gpu_data mutable_gpu_data "
+EVERYWHERE += "cpu_data cpu_data gpu_data mutable_cpu_data gpu_data set_cpu_data mutable_gpu_data set_cpu_data "
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -224,11 +228,11 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
 
 
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
-@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", "set_gpu_data " * 9])
+@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9])
 @pytest.mark.parametrize("edition", ["caffe", "early"])
 def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
-    """Neither with guards nor with the numbers of a trace, up to nine of them at one call."""
-    trace = trace_of(calls.replace("set_gpu_data", "mutable_gpu_data"), edition=edition, size=1 << 30)
+    """Neither with guards nor with the numbers of a trace, even of one that takes every arrow many times."""
+    trace = trace_of(calls, edition=edition, size=1 << 30)
     root = parsed(diamond_svg(edition, detail=detail, trace=trace if calls else None))
     things = things_in(root)
     assert not collisions(things)

@@ -260,6 +260,16 @@ def test_a_trace_says_what_it_copies() -> None:
     assert trace.numbers_of(["gpu_data@HEAD_AT_CPU[!has_gpu_pointer]"], "C:o-") == [2]
 
 
+def test_a_call_is_named_with_its_first_step() -> None:
+    """And with an ellipsis where there are more, or where there is no room."""
+    trace = trace_of("gpu_data " * 200)
+    assert trace.named("gpu_data", ["gpu_data@UNINITIALIZED"], "UNINITIALIZED") == "1: gpu_data"
+    assert trace.named("gpu_data", ["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU") == "2…: gpu_data"
+    assert trace.named("gpu_data", ["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == "gpu_data"
+    late = trace_of("cpu_data " * 11 + "gpu_data gpu_data gpu_data")
+    assert late.named("gpu_data", ["gpu_data@SYNCED"], "SYNCED") == "…: gpu_data"
+
+
 def test_a_change_of_mode_is_a_step() -> None:
     first, second = trace_of(["set_mode(CPU)", "cpu_data"]).steps
     assert (first.identifier, first.actions, second.before.mode.name) == ("", (), "CPU")

@@ -158,7 +158,7 @@ def _texts(edge: Edge, line: Line, trace: Trace | None) -> list[tuple[str, str, 
     """The call and its steps, with colour and size."""
     numbers = _numbers(edge, line, trace)
     faint = trace is not None and not numbers
-    call = f"{','.join(map(str, numbers))}: {line.call}" if numbers else line.call
+    call = trace.named(line.call, line.identifiers, edge.source) if trace else line.call
     colour = _FAINT if faint else _INK if trace is None else _LOOKS[line.kind][0]
     return [(call, colour, 11), *((step, _FAINT if faint else _SOFT, 10) for step in line.steps)]
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Step", "Trace", "trace_of"]
 
 
+_ROOM = 2
+
+
 class Step(NamedTuple):
     """One call of a trace.
 
@@ -60,6 +63,14 @@ class Trace(NamedTuple):
             for number, step in enumerate(self.steps, 1)
             if step.identifier in identifiers and source in (step.before.head.name, str(step.before.configuration))
         ]
+
+    def named(self, call: str, identifiers: Collection[str], source: str) -> str:
+        """A call with its steps before it, in two characters at most: there is no room for more beside an arrow."""
+        numbers = self.numbers_of(identifiers, source)
+        if not numbers:
+            return call
+        said = str(numbers[0]) + "…" * (len(numbers) > 1)
+        return f"{said if len(said) <= _ROOM else '…'}: {call}"
 
     def copied(self, step: Step, place: Host) -> int:
         """How many bytes a step copied to a place."""
