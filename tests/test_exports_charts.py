@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -113,8 +113,7 @@ class Chart:
     @property
     def data(self) -> Json:
         """The data model."""
-        found: Json = vars(self.chart.model)
-        return found
+        return cast("Json", vars(self.chart.model))
 
     def send(self, event: str) -> tuple[list[str], str | None]:
         """The actions and the refusal of an event."""
