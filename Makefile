@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 PARALLEL := -n auto
 
 # Debian packages beyond Python and make, for `make system-deps`: the one list of them.
-SYSTEM_PACKAGES := gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_PACKAGES := gcc g++ graphviz libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 nodejs npm rustc spin
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
@@ -82,17 +82,20 @@ docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
+	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
+	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmetic on vectors, and blobs
+bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/hot_path.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python benchmarks/blobs.py
 	$(BIN)/python benchmarks/serialisation.py
+	$(BIN)/python benchmarks/exports.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

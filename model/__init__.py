@@ -3,7 +3,8 @@
 Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
 before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
 compiled), ``soundness`` (what is refused), ``editions`` (the shared machines and tables), ``exploration`` (their
-reachable states), ``suites`` (tour and HSI), and the drawings: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.
+reachable states), ``suites`` (tour and HSI); then what drawings say (``drawing``) and where it is (``layout``), and the
+drawings themselves: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.  Other formats are in ``exports``.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
@@ -20,12 +21,14 @@ from .errors import (
     FileFormatError,
     IllegalCallError,
     InvalidArgumentError,
+    InvalidExportError,
     InvalidIndexError,
     InvalidPointerError,
     InvalidShapeError,
     InvalidSizeError,
     MemoryCorruptionError,
     MissingPackageError,
+    MissingProgramError,
     NoArithmeticError,
     NoDeviceError,
     NoScopeError,
@@ -64,12 +67,14 @@ __all__ = [
     "IllegalCallError",
     "Input",
     "InvalidArgumentError",
+    "InvalidExportError",
     "InvalidIndexError",
     "InvalidPointerError",
     "InvalidShapeError",
     "InvalidSizeError",
     "MemoryCorruptionError",
     "MissingPackageError",
+    "MissingProgramError",
     "Mode",
     "NoArithmeticError",
     "NoDeviceError",

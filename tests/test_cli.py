@@ -14,10 +14,14 @@ import pytest
 from benches import device_bench, host_bench
 from typer.testing import CliRunner
 
-from syncedmem import __version__, verification
+from syncedmem import __version__, diagram, verification
 from syncedmem.cli import app, main
-from syncedmem.model import EDITIONS
+from syncedmem.model import EDITIONS, Call
 from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.drawing import Detail
+from syncedmem.model.exports.formats import FORMATS
+from syncedmem.model.exports.graphviz import dot
+from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
@@ -276,6 +280,28 @@ def test_diagram_writes_every_format(name: str, start: str) -> None:
     assert "gpu_data" in text
 
 
+def test_diagram_passes_its_options_on() -> None:
+    """Calls, detail, a trace with its size, and a picture as bytes."""
+    few = run("diagram", "--calls", "cpu_data", "--calls", "release", "--detail", "guards").output
+    drawn = run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data", "--size", "1000").output
+
+    assert mermaid(calls=(Call.CPU_DATA, Call.RELEASE), detail=Detail.GUARDS) == few
+    assert dot(trace=trace_of("gpu_data cpu_data", size=1000)) == drawn
+    assert "1,000 bytes to CPU" in drawn
+
+
+def test_diagram_writes_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Graphviz makes is written as it is."""
+
+    def picture(*_: object, **__: object) -> bytes:
+        return b"\x89PNG\r\n"
+
+    monkeypatch.setattr(diagram, "export", picture)
+    run("diagram", "--format", "png", "-o", str(tmp_path / "x.png"))
+
+    assert (tmp_path / "x.png").read_bytes() == b"\x89PNG\r\n"
+
+
 def test_diagram_draws_the_edition_that_is_asked_for() -> None:
     assert mermaid("cpu_only") == run("diagram", "--edition", "cpu_only").output
 
@@ -310,7 +336,7 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
 
     assert all(f"Exit status {status}" in said for status in range(3))
     assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
-    assert all(name in drawn for name in ("mermaid", "svg", "markdown", "matrix", "page", *EDITIONS))
+    assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS))
     assert "missing" in run("devices", "--help").output
 
 
@@ -335,6 +361,10 @@ def test_version_and_help() -> None:
         ),
         (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
+        (["diagram", "--format", "gif"], "unknown format 'gif'; there are mermaid, dot"),
+        (["diagram", "--calls", "copy"], "unknown call 'copy'; there are cpu_data"),
+        (["diagram", "--detail", "all"], "unknown detail 'all'; there are heads, guards, configurations"),
+        (["diagram", "--format", "dot", "--trace", "copy"], "'copy' is no call of edition caffe"),
     ],
 )
 def test_errors_are_one_line_and_exit_with_2(

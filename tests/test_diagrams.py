@@ -11,9 +11,11 @@ import pytest
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
 from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.drawing import Detail
 from syncedmem.model.editions import head_machine
+from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
-from syncedmem.model.tables import markdown_matrix, markdown_table
+from syncedmem.model.tables import flag_changes, markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +25,12 @@ Arrows = dict[tuple[str, str], list[str]]
 
 DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
 NAMES = tuple(EDITIONS)
+# Every arrow but the one from UNINITIALIZED to the device, with calls that every edition with a device has.
+EVERYWHERE = (
+    "cpu_data cpu_data mutable_cpu_data mutable_gpu_data gpu_data mutable_cpu_data gpu_data mutable_gpu_data "
+    "cpu_data cpu_data gpu_data mutable_cpu_data gpu_data set_cpu_data mutable_gpu_data set_cpu_data "
+)
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -221,6 +229,19 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
     assert not [name for name, (x, y, to_x, to_y) in things if min(x, y, width - to_x, height - to_y) < 8]
 
 
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
+@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9])
+@pytest.mark.parametrize("edition", ["caffe", "early"])
+def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
+    """Neither with guards nor with the numbers of a trace, even of one that takes nearly every arrow many times."""
+    trace = trace_of(calls, edition=edition, size=1 << 30)
+    root = parsed(diamond_svg(edition, detail=detail, trace=trace if calls else None))
+    things = things_in(root)
+    assert not collisions(things)
+    _, _, width, height = numbers(root.attrib["viewBox"])
+    assert not [name for name, (x, y, to_x, to_y) in things if min(x, y, width - to_x, height - to_y) < 8]
+
+
 @pytest.mark.parametrize("edition", NAMES)
 def test_svg_arrows_keep_apart(edition: str) -> None:
     """Two arrows are nowhere closer than 8 units."""
@@ -405,6 +426,8 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
             end = f"**{row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
+            changed = flag_changes(row.actions, EDITIONS[edition].flags)
+            line += f" ({', '.join(changed)})" if changed else ""
             assert cells[row.call.value, head.name].count(line) == 1
     found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")
     assert len(identifiers(edition)) == found
@@ -414,7 +437,8 @@ def test_table_cell_spelt_out() -> None:
     """One cell with guards, as a reader sees it."""
     header, *lines = cells_of(markdown_table())
     cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
-    expected = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
+    first = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED (+own_cpu_data, cpu_malloc_use_cuda by mode)"
+    expected = f"{first}<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
     assert expected == cells[Call.CPU_DATA.value]["HEAD_AT_GPU"]
     assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**not_head_at_cpu**"
 

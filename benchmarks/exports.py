@@ -1,0 +1,41 @@
+"""How long it takes to write every edition at every detail in every format, in a fresh process, without Graphviz."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+
+started = time.perf_counter()
+
+from syncedmem.model import EDITIONS  # noqa: E402 -- the import is a part of what is measured
+from syncedmem.model.drawing import Detail  # noqa: E402 -- as above
+from syncedmem.model.exports.formats import FORMATS, export  # noqa: E402 -- as above
+
+LIMIT = 2.0
+"""Seconds for all of it."""
+
+
+def by_graphviz(name: str, detail: Detail | None) -> bool:
+    """Whether Graphviz lays it out."""
+    return name == "png" or (name == "svg" and detail is Detail.CONFIGURATIONS)
+
+
+def main() -> None:
+    """Print a line per format, and what all of them take together."""
+    print(f"{'import':12} {1000 * (time.perf_counter() - started):8.1f} ms")
+    count = 0
+    for name, found in FORMATS.items():
+        before, size = time.perf_counter(), 0
+        for edition, detail in product(EDITIONS, found.details or (None,)):
+            if not by_graphviz(name, detail):
+                size += len(export(name, edition=edition, detail=detail))
+                count += 1
+        print(f"{name:12} {1000 * (time.perf_counter() - before):8.1f} ms {size:10,} characters")
+    took = time.perf_counter() - started
+    print(f"{count} exports in {took:.2f} s; the limit is {LIMIT} s")
+    if took > LIMIT:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
