@@ -256,7 +256,13 @@ def _print_verification(console: Console, result: Verification) -> None:
     console.print(
         f"Model: {counts['configurations']} configurations, {counts['cells']} cells ({counts['refusals']} refused), "
         f"{counts['states']} states, {counts['transitions']} transitions; "
-        + ("[bold red]differs from Caffe[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
+        + ("[bold red]is wrong[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
+        soft_wrap=True,
+    )
+    console.print(
+        f"Proofs: {counts['invariants']} invariants in {counts['situations']} situations; by induction: "
+        f"{result.model.induction}",
+        highlight=False,
         soft_wrap=True,
     )
     for problem in result.model.problems:
