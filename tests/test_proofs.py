@@ -158,7 +158,11 @@ def test_the_summary_says_that_z3_is_missing(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a word, by a row, and by a pair of editions; and then the model is not verified."""
     wrong = next(it for it in MUTANTS if it.breaks == "handed_out_is_the_newest").system
-    monkeypatch.setattr("syncedmem.spec.proofs.summary.System.of", lambda name: replace(wrong, edition=EDITIONS[name]))
+
+    def wrongly(name: str) -> System:
+        return replace(wrong, edition=EDITIONS[name])
+
+    monkeypatch.setattr("syncedmem.spec.proofs.summary.System.of", wrongly)
     monkeypatch.setattr("syncedmem.spec.proofs.summary.REFINEMENTS", (("caffe", "early"),))
     problems = verify_model().problems
 

@@ -34,7 +34,7 @@ COPYING = frozenset(action for action in Action if action.value.startswith("copy
 """The actions that move bytes."""
 
 Sides = frozenset[Side]
-Rivals = dict[Sides, int]
+Rivals = tuple[tuple[Sides, int], ...]
 
 _BOUND = 3
 _BOTH: Sides = frozenset(("cpu", "gpu"))
@@ -68,8 +68,9 @@ def explore_schedules(system: System) -> Breach | None:
         The shortest word for which a rival needs fewer copies; None if there is none.
     """
     contents, logic = Versions(1), Plain()
-    first = (start(contents, mode=True), ((Sides(), 0),))
-    words: dict[tuple[Situation, tuple[tuple[Sides, int], ...]], tuple[str, ...]] = {first: ()}
+    alone: Rivals = ((Sides(), 0),)
+    first = (start(contents, mode=True), alone)
+    words: dict[tuple[Situation, Rivals], tuple[str, ...]] = {first: ()}
     waiting = deque([first])
     while waiting:
         found, rivals = here = waiting.popleft()
@@ -87,9 +88,9 @@ def explore_schedules(system: System) -> Breach | None:
     return None
 
 
-def _served(rivals: Iterable[tuple[Sides, int]], asked: Demand, copies: int) -> tuple[tuple[Sides, int], ...]:
+def _served(rivals: Rivals, asked: Demand, copies: int) -> Rivals:
     """All rivals after a call, for which the machine made some copies."""
-    after: Rivals = {}
+    after: dict[Sides, int] = {}
     for fresh, ahead in _having_copied(rivals):
         served = fresh
         if asked.needed and not fresh:
@@ -102,7 +103,7 @@ def _served(rivals: Iterable[tuple[Sides, int]], asked: Demand, copies: int) -> 
     return tuple(sorted(after.items(), key=lambda it: sorted(it[0])))
 
 
-def _having_copied(rivals: Iterable[tuple[Sides, int]]) -> Iterable[tuple[Sides, int]]:
+def _having_copied(rivals: Rivals) -> Iterable[tuple[Sides, int]]:
     """The rivals that wait, and those that copy now."""
     for fresh, ahead in rivals:
         yield fresh, ahead

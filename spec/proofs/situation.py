@@ -158,9 +158,7 @@ def start(contents: Contents, mode: Any) -> Situation:
 
 
 def take(system: System, row: Transition, before: Situation, contents: Contents) -> Step:
-    """Carry out a row whose guards hold, and what the caller then does: who asks for a side to write it, writes it."""
-    if row.refusal is not None:
-        return Step(row, before, before, (), (), None)
+    """Carry out a row that is no refusal and whose guards hold; who asked for a side to write it then writes it."""
     ledger, sides = before.ledger, {"cpu": before.cpu, "gpu": before.gpu}
     data = contents.written(before.newest)
     freed: list[Any] = []
@@ -179,10 +177,9 @@ def take(system: System, row: Transition, before: Situation, contents: Contents)
         copied = sides["gpu" if side == "cpu" else "cpu"]
         results = {"adopt": data, "zero": before.zeros, "copy": copied}
         sides[side] = results.get(kind, contents.garbage())
-    side = SIDES.get(row.call)
-    shown = sides[side] if side and row.call in READS + WRITES else None
-    if side and row.call in WRITES:
-        sides[side] = data
+    shown = sides[SIDES[row.call]] if row.call in READS + WRITES else None
+    if row.call in WRITES:
+        sides[SIDES[row.call]] = data
     newest = data if row.call in WRITES + ADOPTIONS else before.newest
     facts = _facts(system, row, before)
     after = Situation(
