@@ -38,6 +38,7 @@ __all__ = [
 
 Word = tuple[Input, ...]
 Output = tuple[object, ...]
+Taken = tuple[State, Input]
 
 
 @cache
@@ -99,18 +100,19 @@ def pair_tour(edition: str = "caffe") -> tuple[Word, ...]:
     """
     found = space(edition)
     missing = {
-        (state, entry): {(state, entry, following) for following in found.steps[step.after]}
+        (state, entry): set(found.steps[step.after])
         for state, row in found.steps.items()
         for entry, step in row.items()
     }
     words: list[Word] = []
     while any(missing.values()):
         word: list[Input] = []
-        state, last = found.start, None
+        state = found.start
+        last: Taken | None = None
         while path := _nearest_pair(found, state, last, missing):
             for entry in path:
                 if last is not None:
-                    missing[last].discard((*last, entry))
+                    missing[last].discard(entry)
                 last = (state, entry)
                 state = found.steps[state][entry].after
             word += path
@@ -121,12 +123,12 @@ def pair_tour(edition: str = "caffe") -> tuple[Word, ...]:
 def _nearest_pair(
     found: Space,
     start: State,
-    last: tuple[State, Input] | None,
-    missing: dict[tuple[State, Input], set[tuple[State, Input, Input]]],
+    last: Taken | None,
+    missing: dict[Taken, set[Input]],
 ) -> Word:
     """The shortest word whose last two steps are a missing pair, the first of them perhaps taken already."""
     if last is not None and missing[last]:
-        return (min(missing[last], key=lambda pair: str(pair[2]))[2],)
+        return (min(missing[last], key=str),)
     seen = {start}
     waiting: deque[tuple[State, Word]] = deque([(start, ())])
     while waiting:

@@ -311,14 +311,15 @@ def test_the_worst_difference_is_the_result() -> None:
 # --- kills
 
 
-def test_nearly_every_planted_fault_is_refused_by_some_vector() -> None:
-    """Those that are not are about what vectors cannot say: views, threads, several memories, other devices."""
+def test_the_page_says_how_many_planted_faults_some_vector_refuses() -> None:
+    """Those that are not are about what vectors do not say: views, streams, several memories, other devices."""
     kills = Kills.known()
     each = [kills.of(edition, suite) for edition in EDITIONS for suite in SUITES]
     refused_by_some = {name for found in each for names in found for name in names}
 
     assert tuple(FAULTS) == kills.faults
-    assert len(refused_by_some) >= 100
+    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
+    assert f"{len(refused_by_some)} of the {len(FAULTS)} planted faults are refused by some vector" in page
 
 
 @pytest.mark.parametrize(("edition", "suite"), EACH)
@@ -338,9 +339,9 @@ def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> No
 def test_measuring_finds_what_a_fault_does() -> None:
     """Every bit is put to every vector; a memory that cannot even be made is refused, a right one is not."""
     kills = measure(device_bench, host_bench, only=["modes"])
-    again = [kills.of(edition, "modes") == Kills.known().of(edition, "modes") for edition in EDITIONS]
-
-    assert [True] * len(EDITIONS) == again or set(SHARES_STATE)
+    for edition in EDITIONS:
+        pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)
+        assert all(set(now) ^ set(then) <= set(SHARES_STATE) for now, then in pairs)
     healthy = Fault("Healthy", "R01-lazy", "a control", "device", Port)
     assert not refused(healthy, device_bench(), written("caffe", "modes")[0])
 

@@ -68,10 +68,9 @@ def explore_schedules(system: System) -> Breach | None:
         The shortest word for which a rival needs fewer copies; None if there is none.
     """
     contents, logic = Versions(1), Plain()
-    alone: Rivals = ((Sides(), 0),)
-    first = (start(contents, mode=True), alone)
+    first = (start(contents, mode=True), ((Sides(), 0),))
     words: dict[tuple[Situation, Rivals], tuple[str, ...]] = {first: ()}
-    waiting = deque([first])
+    waiting: deque[tuple[Situation, Rivals]] = deque([first])
     while waiting:
         found, rivals = here = waiting.popleft()
         for step in steps_from(system, found, contents, logic):
