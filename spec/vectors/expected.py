@@ -73,9 +73,7 @@ class _Follower:
         """The caller writes into a buffer of its own."""
         name = argument["buffer"]
         self._buffers[name] = bytes.fromhex(argument["bytes"])
-        for side, adopted in self._adopted.items():
-            if adopted == name:
-                self._bytes[side] = self._buffers[name]
+        self._bytes.update({side: self._buffers[name] for side, it in self._adopted.items() if it == name})
 
     def _call(self, call: Call, operation: Operation) -> dict[str, Any]:
         argument = operation.get("argument")
