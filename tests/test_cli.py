@@ -77,6 +77,8 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert list(REQUIREMENTS) == [it["id"] for it in report["requirements"]]
     assert {"passed"} == {it["status"] for it in report["requirements"]}
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
+    assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
+    assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
 
 
