@@ -4,7 +4,8 @@
 reads the transition table.  ``kit`` puts a ``subject`` to every check: words from the state space (``suites``),
 edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` that runs a ``script``
 line by line, and seen through the instrumented allocators of ``ledger``; ``shrinking`` makes what fails short.
-``faults`` are wrong memories that the kit must refuse, and ``evidence``
+``vectors`` are the same for ports that Python cannot call, written down with what must be seen.
+``proofs`` are about the model alone.  ``faults`` are wrong memories that the kit must refuse, and ``evidence``
 compares the model with what was observed of Caffe.  Nothing here imports the runtime.
 """
 

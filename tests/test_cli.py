@@ -81,6 +81,8 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert list(REQUIREMENTS) == [it["id"] for it in report["requirements"]]
     assert {"passed"} == {it["status"] for it in report["requirements"]}
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
+    assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
+    assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
 
 
@@ -190,7 +192,7 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
     monkeypatch.setattr(verification, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
     result, report = verified(tmp_path, "--device", "cpu", code=1)
 
-    assert "differs from Caffe" in result.output
+    assert "is wrong" in result.output
     assert ["caffe C:o- gpu_data: something else"] == report["model"]["problems"]
     assert "something else" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 

@@ -79,6 +79,7 @@ def everything() -> dict[str, str]:
         ("numba", {"runtime/interop/numba.py"}),
         ("cuda", {"runtime/interop/cuda_core.py", "runtime/interop/numba.py"}),
         ("warp", {"runtime/interop/warp.py"}),
+        ("z3", {"spec/proofs/induction.py"}),
         ("torch", set[str]()),
     ],
 )
