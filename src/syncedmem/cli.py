@@ -1,4 +1,4 @@
-"""The command line: ``verify``, ``devices`` and ``diagram``; ``fuzz`` and ``replay`` are in ``fuzzing``."""
+"""The command line: ``verify``, ``devices`` and ``diagram``; the others are in ``fuzzing`` and ``explore``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, fuzzing
+from . import __version__, explore, fuzzing
 from .model import EDITIONS, SyncedMemoryError
 from .model.diamond import diamond_svg
 from .model.mermaid import mermaid
@@ -325,6 +325,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
 
 
 fuzzing.register(app)
+explore.register(app)
 
 
 def main() -> None:
