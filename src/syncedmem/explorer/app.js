@@ -14,6 +14,9 @@ import { Walk } from "./walk.js";
 let ready = false;
 let drawn = null;
 let marks = { by: "me", missed: false };
+let writing = null;
+let written = -Infinity;
+const BETWEEN_ADDRESSES = 400;
 const material = JSON.parse(at("material").textContent);
 const session = new Session(material, () => ready && draw());
 const walk = new Walk(session, drawWalk);
@@ -23,10 +26,10 @@ const walk = new Walk(session, drawWalk);
 function draw() {
   const { machine, memory, records, cursor, last } = session;
   const { name } = machine.edition;
-  if (drawn !== machine) {
-    drawn = machine;
+  at("size").value = session.size;
+  if (drawn !== name) {
+    drawn = name;
     at("edition").value = name;
-    at("size").value = session.size;
     drawCalls(at("call-list"), session);
     drawDiagram(at("drawing"), material.drawings, name);
     drawMatrix(at("matrix"), at("legend"), session);
@@ -36,6 +39,7 @@ function draw() {
     drawKeys();
   }
   at("verdict").textContent = verdict(session);
+  at("head").textContent = memory.state.released ? "released" : `${memory.state.head} · ${machine.configuration(memory.state).name}`;
   drawSides(at("sides"), session);
   drawStep(at("step"), session);
   updateCalls(at("call-list"), session);
@@ -53,7 +57,20 @@ function draw() {
   at("live").textContent = last ? `${callText(last.entry)}: ${summary(last)}. ${memory.state.released ? "" : memory.state.head}. ${verdict(session)}` : "A fresh memory.";
   document.body.dataset.configuration = memory.state.released ? "released" : machine.configuration(memory.state).name;
   document.body.dataset.mode = memory.state.mode.name;
-  history.replaceState(null, "", session.address);
+  writeAddress();
+}
+
+/** Browsers refuse many changes of the address in a short time, so in a fast sequence only some are written, and the last. */
+function writeAddress() {
+  if (writing) return;
+  const write = () => {
+    writing = null;
+    written = performance.now();
+    if (location.hash !== session.address) history.replaceState(null, "", session.address);
+  };
+  const wait = written + BETWEEN_ADDRESSES - performance.now();
+  if (wait > 0) writing = setTimeout(write, wait);
+  else write();
 }
 
 function drawBanner() {
@@ -243,9 +260,8 @@ function press(event) {
 }
 
 async function share() {
-  const { href } = location;
   try {
-    await navigator.clipboard.writeText(href);
+    await navigator.clipboard.writeText(location.href.split("#")[0] + session.address);
     at("share").textContent = "Copied";
   } catch {
     at("share").textContent = "Copy it from the address bar";
@@ -255,7 +271,7 @@ async function share() {
 
 /** What the address says; what it cannot say is said, and a fresh memory is there instead. */
 function followAddress() {
-  if (location.hash === session.address) return;
+  if (drawn && location.hash === session.address) return;
   try {
     session.begin(session.traceOf(decodeURI(location.hash)));
   } catch (error) {
@@ -304,8 +320,8 @@ function open() {
   drawMarks();
   listen();
   ready = true;
-  if (location.hash) followAddress();
-  draw();
+  if (location.hash.length > 1) followAddress();
+  else draw();
   if (material.opened) loadText(material.opened);
   performance.mark("interactive");
 }

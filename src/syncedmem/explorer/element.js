@@ -19,9 +19,14 @@ export function make(tag, attributes = {}, ...children) {
     else if (value === true) element.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...present(children));
   return element;
 }
+
+/** Put children into an element in place of what is there. */
+export const fill = (element, ...children) => element.replaceChildren(...present(children));
+
+const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
 
 /** `3 bytes`, `1 byte`. */
 export const bytesOf = (count) => counted(count, "byte");

@@ -49,7 +49,7 @@ export function perform(machine, before, entry, fail = 0) {
 }
 
 function outcome(action, what, size) {
-  return { name: action.name, action, outcome: what, bytes: what === "done" && action.contents !== "none" ? size : 0 };
+  return { name: action.name, action, outcome: what, bytes: what === "done" ? size : 0 };
 }
 
 /**

@@ -66,7 +66,7 @@ function flagsOf(machine, state, side) {
     make(
       "div",
       {},
-      make("dt", {}, make("code", {}, name)),
+      make("dt", {}, make("code", {}, breakable(name))),
       make("dd", { "data-flag": name, "data-set": String(set) }, make(`span.lamp${set ? ".on" : ""}`, { "aria-hidden": "true" }), String(set)),
     ),
   );
@@ -80,6 +80,9 @@ function drawBytes(memory, bytes, short) {
   );
   return make("div.bytes.mono", { role: "img", "aria-label": `${short} bytes: ${spoken(bytes)}`, "data-bytes": bytes.map((it) => (it === null ? "··" : hex(it))).join("") }, shown);
 }
+
+/** A name that may be broken after its underscores. */
+const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
 
 /** Neighbouring numbers are far apart on the wheel, so that each write looks different. */
 const hueOf = (value) => Math.round((value * 137.5 + 170) % 360);

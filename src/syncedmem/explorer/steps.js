@@ -1,6 +1,6 @@
 /** The steps that were taken and those that lie ahead, what the last one did, and the ledger. */
 
-import { bytesOf, counted, make } from "./element.js";
+import { bytesOf, counted, fill, make } from "./element.js";
 import { callText, reasonOf } from "./calls.js";
 import { titleOf } from "./sides.js";
 import { live, unchanged } from "./memory.js";
@@ -58,7 +58,8 @@ export function drawStep(place, session) {
     return;
   }
   const { state } = memory;
-  place.replaceChildren(
+  fill(
+    place,
     make(
       "p.headline",
       {},
@@ -66,7 +67,7 @@ export function drawStep(place, session) {
       make("strong.mono", {}, callText(last.entry)), " ",
       make("span.path.mono", {}, path(machine, last)),
     ),
-    last.refusal && make("p.refusal", {}, make("strong", {}, "Refused. "), sentence(last.refusal), " Nothing has changed; Caffe would have ended the process."),
+    last.refusal && make("p.refusal", {}, make("strong", {}, "Refused: "), `${last.refusal}. Nothing has changed; Caffe would have ended the process.`),
     last.fail ? drawFailure(last) : null,
     last.actions.length > 0 && make("ol.actions", {}, last.actions.map(drawAction)),
     !last.refusal && !last.actions.length && make("p.soft", {}, explainNothing(last, state)),
@@ -79,8 +80,6 @@ function path(machine, { before, after }) {
   const name = ({ state }) => (state.released ? "released" : `${state.head} (${machine.configuration(state).name})`);
   return name(before) === name(after) ? name(before) : `${name(before)} → ${name(after)}`;
 }
-
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 function explainNothing({ entry, before, after }, { head }) {
   if (entry.mode) return before.state.mode === after.state.mode ? "The mode is what it was." : "Caffe's mode: read when host memory is allocated, and at no other time.";
@@ -117,11 +116,11 @@ function drawSource(row) {
   if (!row) return null;
   const places = row.sources.map(({ file, first, last }) => {
     const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-    if (!file.endsWith(".cpp")) return make("span.place", {}, make("span.mono", {}, file.split("_")[0]), `, ${lines}`);
+    if (!file.endsWith(".cpp")) return make("span.place", {}, "seed ", make("span.mono", {}, file.split("_")[0]), ` ${lines}`);
     const href = `${SOURCE}${file}#L${first}-L${last}`;
-    return make("a.place", { href, target: "_blank", rel: "noreferrer" }, make("span.mono", {}, file.split("/").at(-1)), `, ${lines}`);
+    return make("a.place", { href, target: "_blank", rel: "noreferrer" }, make("span.mono", {}, file.split("/").at(-1)), ` ${lines}`);
   });
-  return make("p.source", { "data-row": row.id }, make("span.soft", {}, "In Caffe: "), places);
+  return make("p.source", { "data-row": row.id }, make("span.soft", {}, "Source: "), places);
 }
 
 export function drawLedger(place, balance, { memory }) {
@@ -149,8 +148,8 @@ export function drawLedger(place, balance, { memory }) {
       make("td", {}, state),
     );
   });
-  const head = ["block", "side", "kind", "bytes", "belongs to", "since step", "state"];
+  const head = [["block", ""], ["side", ""], ["kind", ""], ["bytes", ".right"], ["belongs to", ""], ["since step", ".right"], ["state", ""]];
   place.replaceChildren(
-    make("table", {}, make("thead", {}, make("tr", {}, head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, rows)),
+    make("table", {}, make("thead", {}, make("tr", {}, head.map(([text, look]) => make(`th${look}`, { scope: "col" }, text)))), make("tbody", {}, rows)),
   );
 }
