@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,14 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = "" if CHROMIUM and DRIVER else "Chromium is not installed: make system-deps"
 
 # A test changes the address more often in a second than a browser lets anybody.
-_OPTIONS = ("--disable-ipc-flooding-protection", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+_OPTIONS = (
+    "--disable-ipc-flooding-protection",
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
 
 _READ = """
 const all = (what, within = document) => [...within.querySelectorAll(what)];
@@ -77,10 +83,10 @@ class Explorer:
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM or ""
         for option in _OPTIONS:
-            options.add_argument(option)  # type: ignore[no-untyped-call] -- selenium says nothing of it
+            options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.address = page.as_uri()
-        self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        self.driver: Any = webdriver.Chrome(options=options, service=Service(DRIVER))
         self.look(1360, 1000)
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
@@ -93,12 +99,12 @@ class Explorer:
 
     def command(self, name: str, **arguments: Any) -> dict[str, Any]:
         """A command of the browser's own protocol."""
-        answer: dict[str, Any] = self.driver.execute_cdp_cmd(name, arguments)  # type: ignore[no-untyped-call] -- as above
+        answer: dict[str, Any] = self.driver.execute_cdp_cmd(name, arguments)
         return answer
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run JavaScript in the page."""
-        return self.driver.execute_script(script, *arguments)  # type: ignore[no-untyped-call] -- as above
+        return self.driver.execute_script(script, *arguments)
 
     def open(self, calls: Iterable[str] = (), **said: object) -> None:
         """Load the page anew, with an address."""
@@ -114,7 +120,8 @@ class Explorer:
 
     def find(self, selector: str) -> WebElement:
         """The first element of a selector."""
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
+        found: WebElement = self.driver.find_element(By.CSS_SELECTOR, selector)
+        return found
 
     def press(self, selector: str) -> None:
         """Press a button with the pointer."""
@@ -129,6 +136,11 @@ class Explorer:
         WebDriverWait(self.driver, 5).until(lambda driver: part in driver.current_url)
         return str(self.driver.current_url)
 
+    def steps(self) -> list[str]:
+        """The calls in the list of steps."""
+        names = self.run("return [...document.querySelectorAll('#steps .what .mono')].map((it) => it.textContent)")
+        return [name.removesuffix("()") for name in names]
+
     def shown(self) -> Shown:
         """What the page shows now."""
         return Shown(**self.run(_READ))
@@ -139,7 +151,7 @@ class Explorer:
 
     def complaints(self) -> list[str]:
         """What the page wrote to the console since the last time."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call] -- as above
+        return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def picture(self, path: Path) -> None:
         """Write a picture of what is to be seen, the whole page."""
@@ -153,8 +165,3 @@ def address(calls: Iterable[str] = (), **said: object) -> str:
     """The part of the address that says where the page is."""
     parts = [f"{name}={value}" for name, value in said.items()]
     return "#" + "&".join([*parts, "calls=" + ",".join(calls)])
-
-
-def quoted(text: str) -> str:
-    """A text as it is written in JavaScript."""
-    return json.dumps(text)

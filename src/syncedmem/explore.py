@@ -5,7 +5,7 @@ from __future__ import annotations
 import webbrowser
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 -- typer reads the types of the options
 from typing import Annotated
 
 import typer
@@ -87,7 +87,7 @@ class _Page(BaseHTTPRequestHandler):
         self._body = body
         super().__init__(*args)  # type: ignore[arg-type]
 
-    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
+    def do_GET(self) -> None:
         if self.path != "/":
             self.send_error(404)
             return

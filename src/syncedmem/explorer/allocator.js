@@ -7,7 +7,7 @@ import { bytesOf, make } from "./element.js";
  *
  * @param {HTMLElement} place
  * @param {object} operations the names of the numbers that each operation takes
- * @param {import("./traces.js").Choice} choice
+ * @param {Choice} choice
  */
 export function drawProgram(place, operations, { title, note, program }) {
   let at = 0;

@@ -5,7 +5,8 @@ import { callText, drawCalls, keysOf, updateCalls } from "./calls.js";
 import { drawDiagram, markDiagram } from "./diagram.js";
 import { at, counted, make } from "./element.js";
 import { drawMatrix, markMatrix } from "./matrix.js";
-import { Session, cellsOf, explore } from "./session.js";
+import { cellsOf, explore } from "./exploration.js";
+import { Session } from "./session.js";
 import { drawSides, verdict } from "./sides.js";
 import { drawLedger, drawStep, drawSteps, summary } from "./steps.js";
 import { readTraces } from "./traces.js";
@@ -40,6 +41,7 @@ function draw() {
   }
   at("verdict").textContent = verdict(session);
   at("head").textContent = memory.state.released ? "released" : `${memory.state.head} · ${machine.configuration(memory.state).name}`;
+  at("glance").textContent = `${at("head").textContent}: ${verdict(session)}`;
   drawSides(at("sides"), session);
   drawStep(at("step"), session);
   updateCalls(at("call-list"), session);

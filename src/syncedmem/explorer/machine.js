@@ -134,3 +134,6 @@ export function reach(machine, alphabet) {
   }
   return found;
 }
+
+/** The name of a cell of the matrix. */
+export const cellOf = (machine, state, entry) => `${machine.configuration(state).name} ${entry.name}`;

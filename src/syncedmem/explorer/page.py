@@ -44,7 +44,7 @@ def explorer_page(opened: str | None = None) -> str:
 
 
 def _read(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return files("syncedmem.explorer").joinpath(name).read_text(encoding="utf-8")
 
 
 def _in_order(name: str, seen: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -11,7 +11,7 @@
  *
  * @param {string} text
  * @param {object} usual what a trace is taken to say where it does not
- * @param {import("./session.js").Session} session
+ * @param {Session} session
  * @returns {Choice[]}
  * @throws {Error} with one sentence, if it holds nothing of the kind
  */
