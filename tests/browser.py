@@ -124,8 +124,10 @@ class Explorer:
         return found
 
     def press(self, selector: str) -> None:
-        """Press a button with the pointer."""
-        self.find(selector).click()
+        """Press a button with the pointer, in the middle of the window, where nothing lies over it."""
+        button = self.find(selector)
+        self.run("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
 
     def call(self, name: str) -> None:
         """Make a call, by its button."""
