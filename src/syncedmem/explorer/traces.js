@@ -107,14 +107,14 @@ function readScript(script, usual, session) {
   const machine = session.machineOf(usual.edition, usual.mode);
   const lines = script.split("\n");
   const sizes = new Map(lines.flatMap((line) => [...line.matchAll(/^(\w+) = [\w.]*(?:make|SyncedMemory)\((\d+)/g)].map(([, name, size]) => [name, Number(size)])));
-  const made = lines.map((line) => callIn(machine, line)).filter(Boolean);
+  const made = lines.map((line) => callOf(machine, line)).filter(Boolean);
   const { memory } = made.findLast((it) => it.memory) ?? {};
   const calls = made.filter((it) => !it.memory || it.memory === memory).map(({ name, armed }) => ({ name, armed }));
   const size = sizes.get(memory) ?? usual.size;
   return { ...usual, size, calls: toActions(machine, calls) };
 }
 
-function callIn(machine, line) {
+function callOf(machine, line) {
   const mode = line.match(/^set_mode\(Mode\.(\w+)\)/);
   if (mode) return { name: `set_mode(${mode[1]})`, armed: 0 };
   const match = line.match(/(?:^|[\s=])(\w+)\.(\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*$/);
