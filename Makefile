@@ -13,7 +13,7 @@ PARALLEL := -n auto
 SYSTEM_PACKAGES := chromium chromium-driver gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults proof coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
+.PHONY: help verify test faults proof coverage lint types docs generated check-generated kills bench wheel test-wheel system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -79,9 +79,17 @@ types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
 docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
 	$(BIN)/pytest README.md docs tests/test_pages.py
 
+# Vectors that are kept for reading; the manifest has the digests of all others.
+COMMITTED := caffe/modes caffe/aliases cpu_only/tour
+
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
+	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
+
+kills: $(STAMPS)/package  ## put every planted fault to every test vector, which takes half an hour, and keep the result
+	$(BIN)/syncedmem vectors --out spec/vectors --measure
+	$(MAKE) generated
 
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
@@ -92,6 +100,7 @@ bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmet
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python benchmarks/serialisation.py
+	$(BIN)/python benchmarks/port_vectors.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
 	rm -rf dist

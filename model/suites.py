@@ -1,9 +1,10 @@
-"""Test suites with a guarantee, derived from the machine: a transition tour and a complete HSI suite.
+"""Test suites with a guarantee, derived from the machine: tours, complete HSI suites, and cycles for counters.
 
-The tour covers every transition of the 62-state space in few long words; long words find hidden counters.
+The tour covers every transition of the 62-state space in few long words; long words find hidden counters.  The tour
+of pairs takes every transition after every other that can come before it.
 The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states as
 the minimal machine, observed fully and reset reliably, passes it only if it behaves as the machine does.
-It consists of short words, so neither replaces the other.
+It consists of short words, so neither replaces the other; cycles, repeated, find what happens every n-th time.
 
 Theory: Mealy machines, Moore's partition refinement, and the HSI method of Petrenko et al. (1993).
 """
@@ -12,20 +13,26 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import Action, Fact
+from .head import Action, Call, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "MinimalMachine",
     "Word",
     "access_words",
     "complete_suite",
+    "counter_words",
+    "cycles",
     "hsi_suite",
     "minimal_machine",
     "minimise",
     "output",
+    "pair_tour",
     "tour",
 ]
 
@@ -82,6 +89,80 @@ def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> W
                 seen.add(step.after)
                 waiting.append((step.after, (*word, entry)))
     return ()
+
+
+@cache
+def pair_tour(edition: str = "caffe") -> tuple[Word, ...]:
+    """Words that together take every transition right after every transition that can come before it.
+
+    Greedy, as the tour: from the transition that was taken last to the nearest pair that is missing.
+    """
+    found = space(edition)
+    missing = {
+        (state, entry): {(state, entry, following) for following in found.steps[step.after]}
+        for state, row in found.steps.items()
+        for entry, step in row.items()
+    }
+    words: list[Word] = []
+    while any(missing.values()):
+        word: list[Input] = []
+        state, last = found.start, None
+        while path := _nearest_pair(found, state, last, missing):
+            for entry in path:
+                if last is not None:
+                    missing[last].discard((*last, entry))
+                last = (state, entry)
+                state = found.steps[state][entry].after
+            word += path
+        words.append(tuple(word))
+    return tuple(words)
+
+
+def _nearest_pair(
+    found: Space,
+    start: State,
+    last: tuple[State, Input] | None,
+    missing: dict[tuple[State, Input], set[tuple[State, Input, Input]]],
+) -> Word:
+    """The shortest word whose last two steps are a missing pair, the first of them perhaps taken already."""
+    if last is not None and missing[last]:
+        return (min(missing[last], key=lambda pair: str(pair[2]))[2],)
+    seen = {start}
+    waiting: deque[tuple[State, Word]] = deque([(start, ())])
+    while waiting:
+        state, word = waiting.popleft()
+        for entry, step in found.steps[state].items():
+            if missing[state, entry]:
+                return (*word, entry)
+            if step.after not in seen:
+                seen.add(step.after)
+                waiting.append((step.after, (*word, entry)))
+    return ()
+
+
+_CYCLES = {
+    "caffe": (
+        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
+        (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
+    ),
+    "early": (
+        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
+        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
+    ),
+    "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
+}
+
+
+def cycles(edition: str = "caffe") -> tuple[Word, ...]:
+    """Words that can be repeated, and that copy, push and adopt each time."""
+    return tuple(tuple(Input(call) for call in cycle) for cycle in _CYCLES[edition])
+
+
+def counter_words(edition: str = "caffe", times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
+    """The cycles repeated: for faults that come with the n-th copy, push, adoption or mere look."""
+    return tuple(cycle * n for cycle in cycles(edition) for n in times)
 
 
 class MinimalMachine(NamedTuple):
@@ -170,21 +251,22 @@ def output(found: Space, state: State, entry: Input) -> Output:
 
 
 @cache
-def hsi_suite(edition: str = "caffe") -> tuple[Word, ...]:
-    """The complete suite of an edition."""
-    return complete_suite(minimal_machine(edition))
+def hsi_suite(edition: str = "caffe", extra: int = 0) -> tuple[Word, ...]:
+    """The complete suite of an edition, for implementations with so many states more than the minimal machine."""
+    return complete_suite(minimal_machine(edition), extra)
 
 
-def complete_suite(machine: MinimalMachine) -> tuple[Word, ...]:
-    """A suite that only implementations of a machine pass, if they have no more states than it."""
+def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[Word, ...]:
+    """A suite that only implementations of a machine pass, if they have no more states than it and `extra` more."""
     identifiers = [
         dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
         for k in range(len(machine.access))
     ]
     words: dict[Word, None] = {}
     for k, access in enumerate(machine.access):
-        words.update(dict.fromkeys((*access, *identifier) for identifier in identifiers[k]))
-        for entry, after in machine.after[k].items():
-            words.update(dict.fromkeys((*access, entry, *identifier) for identifier in identifiers[after]))
+        reached = [(access, k)]
+        for _ in range(extra + 2):
+            words.update(dict.fromkeys((*word, *ident) for word, end in reached for ident in identifiers[end]))
+            reached = [((*word, entry), after) for word, end in reached for entry, after in machine.after[end].items()]
     prefixes = {word[:length] for word in words for length in range(len(word))}
     return tuple(word for word in words if word not in prefixes)

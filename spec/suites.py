@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_words, counter_words, cycles
 
 from .trial import Trial
 from .verdict import READS
@@ -192,23 +192,12 @@ def _stumbles(bench: Bench) -> Iterator[Case]:
                 yield Case((*word, push, Stumble(entry)))
 
 
-_CYCLES = {
-    "caffe": (
-        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
-        (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
-        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
-        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
-    ),
-    "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
-}
 _MANY = 100
 
 
 def _counters(bench: Bench) -> Iterator[Case]:
     """Cycles, repeated: for faults that come with the n-th copy, push, adoption or mere look."""
-    for cycle in _CYCLES[bench.edition]:
-        for times in (*range(2, 9), _MANY):
-            yield Case(tuple(Input(call) for call in cycle) * times)
+    return _words(counter_words(bench.edition, (*range(2, 9), _MANY)))
 
 
 def _sizes(bench: Bench) -> Iterator[Case]:
@@ -219,7 +208,7 @@ def _sizes(bench: Bench) -> Iterator[Case]:
     for word in access_words(bench.edition).values():
         if len(word) < _LONG:
             yield Case(word, (3 << 20) + 1)
-    cycle = tuple(Input(call) for call in _CYCLES[bench.edition][0])
+    cycle = cycles(bench.edition)[0]
     for power in range(1, 19):
         for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
             yield Case(cycle, size)

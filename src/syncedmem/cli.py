@@ -1,4 +1,4 @@
-"""The command line: ``verify`` and ``devices``; the others are in ``diagram``, ``explore`` and ``fuzzing``."""
+"""The command line: ``verify`` and ``devices``; the others are in ``diagram``, ``explore``, ``fuzzing`` and ``vectors``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, diagram, explore, fuzzing
+from . import __version__, diagram, explore, fuzzing, vectors
 from .model import SyncedMemoryError
 
 if TYPE_CHECKING:
@@ -188,7 +188,13 @@ def _print_verification(console: Console, result: Verification) -> None:
     console.print(
         f"Model: {counts['configurations']} configurations, {counts['cells']} cells ({counts['refusals']} refused), "
         f"{counts['states']} states, {counts['transitions']} transitions; "
-        + ("[bold red]differs from Caffe[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
+        + ("[bold red]is wrong[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
+        soft_wrap=True,
+    )
+    console.print(
+        f"Proofs: {counts['invariants']} invariants in {counts['situations']} situations; by induction: "
+        f"{result.model.induction}",
+        highlight=False,
         soft_wrap=True,
     )
     for problem in result.model.problems:
@@ -259,6 +265,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
 diagram.register(app)
 fuzzing.register(app)
 explore.register(app)
+vectors.register(app)
 
 
 def main() -> None:

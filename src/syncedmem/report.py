@@ -81,13 +81,16 @@ def _model(result: Verification) -> str:
         "minimal_states": "states, minimised",
         "tour_steps": "steps in the tour",
         "hsi_steps": "steps in the HSI suite",
+        "invariants": "invariants",
+        "situations": "situations explored",
     }
     boxes = "".join(
         f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()
     )
     problems = "".join(f'<p class="failed">{escape(problem)}</p>' for problem in result.model.problems)
     agreed = "" if problems else '<p class="passed">✓ agrees cell by cell with what was observed of Caffe</p>'
-    return f"<h2>Model</h2>{agreed}{problems}<dl>{boxes}</dl>"
+    induction = f'<p class="soft">Invariants proved by induction: {escape(result.model.induction)}.</p>'
+    return f"<h2>Model</h2>{agreed}{problems}{induction}<dl>{boxes}</dl>"
 
 
 def _devices(result: Verification) -> str:

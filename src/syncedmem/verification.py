@@ -23,6 +23,7 @@ from .runtime import SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices import DEVICE_NAMES, sibling
 from .runtime.host import cpu_allocator
 from .spec import REQUIREMENTS, Bench, Conformance, check_conformance, compare_model
+from .spec.proofs import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,13 +43,16 @@ class ModelVerdict:
     Attributes
     ----------
     counts : dict
-        Sizes of the state space and of the suites.
+        Sizes of the state space, of the suites and of the proofs.
     problems : list of str
-        Differences from what was observed of Caffe.
+        Differences from what was observed of Caffe, and what does not hold.
+    induction : str
+        What became of the proofs by induction.
     """
 
     counts: dict[str, int]
     problems: list[str]
+    induction: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Verification:
             "passed": self.passed,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
-            "model": {**self.model.counts, "problems": self.model.problems},
+            "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
             "devices": [_device_json(device) for device in self.devices],
             "requirements": [
                 {
@@ -124,9 +128,10 @@ class Verification:
 
 
 def verify_model() -> ModelVerdict:
-    """Build every edition, compare with what was observed of Caffe, and count."""
+    """Build every edition, compare with what was observed of Caffe, prove what always holds, and count."""
     for edition in EDITIONS:
         head_machine(edition)
+    proofs = summarise()
     cells = [entry for row in matrix().values() for entry in row.values()]
     counts = {
         "configurations": len(configurations()),
@@ -139,8 +144,10 @@ def verify_model() -> ModelVerdict:
         "tour_steps": sum(map(len, tour())),
         "hsi_words": len(hsi_suite()),
         "hsi_steps": sum(map(len, hsi_suite())),
+        "invariants": proofs.invariants,
+        "situations": sum(proofs.situations.values()),
     }
-    return ModelVerdict(counts, compare_model())
+    return ModelVerdict(counts, [*compare_model(), *proofs.problems], proofs.induction)
 
 
 def make_bench(name: str, seed: int) -> Bench:

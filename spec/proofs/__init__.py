@@ -1,0 +1,34 @@
+"""Formal checks of the model: what holds of every walk, shown twice.
+
+``situation`` says what a row of the table does to pointers, ownership, contents and a ledger, over plain values or
+over symbols; ``invariants`` are sentences about that.  ``exploration`` looks at every reachable situation, with
+contents counted modulo K; ``induction`` lets z3 prove the same sentences for all contents and without a bound.
+``schedules`` compares the copies with the fewest that would do, ``refinement`` the editions with each other.
+``mutants`` are wrong models, one for each sentence, so that no sentence is true of anything.
+"""
+
+from .exploration import Explored, explore_contents
+from .induction import Proof, available, prove
+from .invariants import INVARIANTS
+from .mutants import MUTANTS, Mutant
+from .refinement import REFINEMENTS, refinement_breaches
+from .schedules import explore_schedules
+from .situation import System
+from .summary import Summary, summarise
+
+__all__ = [
+    "INVARIANTS",
+    "MUTANTS",
+    "REFINEMENTS",
+    "Explored",
+    "Mutant",
+    "Proof",
+    "Summary",
+    "System",
+    "available",
+    "explore_contents",
+    "explore_schedules",
+    "prove",
+    "refinement_breaches",
+    "summarise",
+]

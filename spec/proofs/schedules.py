@@ -1,0 +1,111 @@
+"""Copies are the fewest: against anybody who knows all calls in advance and copies whenever they like.
+
+The rival plays by these rules.  Before any call it may copy a fresh side to the other, at the price of one copy.  The
+first side that is asked for is filled with zeros, and no other: that much laziness is given.  A side that is asked for
+must be fresh then; written or adopted, it alone is fresh afterwards.
+
+The machine is followed together with all rivals at once: for each set of sides that a rival can have fresh, how many
+copies the cheapest such rival has made more than the machine, counted up to a bound, which only helps the rivals.
+There are finitely many such situations, so words of every length are covered.  All copies are of the whole size, so
+the fewest copies move the fewest bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import Action, Call
+
+from ..oracle import Side
+from ..verdict import ADOPTIONS, READS, SIDES, WRITES
+from .exploration import Breach, Versions, steps_from
+from .invariants import COPIES, Plain
+from .situation import start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .situation import Situation, System
+
+__all__ = ["COPYING", "Demand", "demand", "explore_schedules"]
+
+COPYING = frozenset(action for action in Action if action.value.startswith("copy"))
+"""The actions that move bytes."""
+
+Sides = frozenset[Side]
+Rivals = tuple[tuple[Sides, int], ...]
+
+_BOUND = 3
+_BOTH: Sides = frozenset(("cpu", "gpu"))
+
+
+class Demand(NamedTuple):
+    """What a call asks of anybody: a side that must be fresh, and whether another side alone is fresh afterwards."""
+
+    needed: Side | None
+    left: Side | None
+
+
+def demand(call: Call) -> Demand:
+    """What a call asks for, by its meaning."""
+    side = SIDES.get(call)
+    if call in READS:
+        return Demand(side, None)
+    if call in WRITES:
+        return Demand(side, side)
+    if call in ADOPTIONS:
+        return Demand(None, side)
+    return Demand("gpu" if call is Call.ASYNC_GPU_PUSH else None, None)
+
+
+def explore_schedules(system: System) -> Breach | None:
+    """Follow every word together with all rivals.
+
+    Returns
+    -------
+    Breach or None
+        The shortest word for which a rival needs fewer copies; None if there is none.
+    """
+    contents, logic = Versions(1), Plain()
+    alone: Rivals = ((Sides(), 0),)
+    first = (start(contents, mode=True), alone)
+    words: dict[tuple[Situation, Rivals], tuple[str, ...]] = {first: ()}
+    waiting = deque([first])
+    while waiting:
+        found, rivals = here = waiting.popleft()
+        for step in steps_from(system, found, contents, logic):
+            if step.row.call is Call.RELEASE:
+                continue
+            word = (*words[here], step.row.call.value)
+            copies = sum(action in COPYING for action in step.row.actions)
+            after = _served(rivals, demand(step.row.call), copies)
+            if any(ahead < 0 for _, ahead in after):
+                return Breach(COPIES, word)
+            if (step.after, after) not in words:
+                words[step.after, after] = word
+                waiting.append((step.after, after))
+    return None
+
+
+def _served(rivals: Rivals, asked: Demand, copies: int) -> Rivals:
+    """All rivals after a call, for which the machine made some copies."""
+    after: dict[Sides, int] = {}
+    for fresh, ahead in _having_copied(rivals):
+        served = fresh
+        if asked.needed and not fresh:
+            served = frozenset((asked.needed,))  # filled with zeros
+        elif asked.needed and asked.needed not in fresh:
+            continue  # this rival cannot serve the call
+        if asked.left:
+            served = frozenset((asked.left,))
+        after[served] = min(ahead - copies, after.get(served, _BOUND))
+    return tuple(sorted(after.items(), key=lambda it: sorted(it[0])))
+
+
+def _having_copied(rivals: Rivals) -> Iterable[tuple[Sides, int]]:
+    """The rivals that wait, and those that copy now."""
+    for fresh, ahead in rivals:
+        yield fresh, ahead
+        if len(fresh) == 1:
+            yield _BOTH, ahead + 1

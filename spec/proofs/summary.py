@@ -1,0 +1,68 @@
+"""All proofs in one verdict, quick enough for every run of ``syncedmem verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncedmem.model import EDITIONS
+
+from .exploration import explore_contents
+from .induction import available, prove
+from .invariants import INVARIANTS
+from .refinement import REFINEMENTS, refinement_breaches
+from .schedules import explore_schedules
+from .situation import System
+
+__all__ = ["CONTENTS", "Summary", "summarise"]
+
+CONTENTS = 4
+"""How many contents `summarise` tells apart."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is proved of the model.
+
+    Attributes
+    ----------
+    invariants : int
+        Sentences that were looked at.
+    situations : dict of str to int
+        For each edition how many situations were reached.
+    questions : int or None
+        What z3 was asked; None if it is not installed.
+    problems : list of str
+        What does not hold.
+    """
+
+    invariants: int
+    situations: dict[str, int]
+    questions: int | None
+    problems: list[str]
+
+    @property
+    def induction(self) -> str:
+        """How the proofs by induction went."""
+        if self.questions is None:
+            return "not checked, z3-solver is not installed"
+        return f"{self.questions} questions answered by z3"
+
+
+def summarise() -> Summary:
+    """Explore every edition, prove it by induction where z3 is installed, and compare the editions."""
+    situations: dict[str, int] = {}
+    problems: list[str] = []
+    questions = 0 if available() else None
+    for edition in EDITIONS:
+        system = System.of(edition)
+        explored = explore_contents(system, CONTENTS)
+        situations[edition] = len(explored.situations)
+        breaches = (*explored.breaches, *filter(None, (explore_schedules(system),)))
+        problems += [f"{edition}: {it.invariant} is broken by {' '.join(it.word)}" for it in breaches]
+        if questions is not None:
+            proof = prove(system)
+            questions += proof.questions
+            problems += [f"{edition}: {it.invariant} is not inductive at {it.where}" for it in proof.refuted]
+    for pair in REFINEMENTS:
+        problems += refinement_breaches(*pair)
+    return Summary(len(INVARIANTS), situations, questions, problems)

@@ -1,0 +1,30 @@
+"""Test vectors for ports: programs of calls, with all that must be seen of each, as lines of JSON.
+
+``programs`` says what is done, ``expected`` follows it through the model and says what must be seen, ``vector`` joins
+both under a name that is the hash of what is done.  ``files`` writes them down and compares what was written.
+``replay`` puts a memory to one, judging by the vector alone, and ``kills`` says which planted faults each refuses.
+The format is defined in docs/vectors.md.
+"""
+
+from .files import compare, suite_files, write
+from .kills import Kills, measure
+from .programs import SUITES, programs
+from .replay import Difference, Replay, replay
+from .vector import FORMAT, Vector, model_digest, vectors
+
+__all__ = [
+    "FORMAT",
+    "SUITES",
+    "Difference",
+    "Kills",
+    "Replay",
+    "Vector",
+    "compare",
+    "measure",
+    "model_digest",
+    "programs",
+    "replay",
+    "suite_files",
+    "vectors",
+    "write",
+]

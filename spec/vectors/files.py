@@ -1,0 +1,104 @@
+"""Vectors written down: a file for each suite of each edition, a manifest of them all, and the schema of a line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import EDITIONS
+
+from .kills import Kills
+from .programs import SUITES
+from .vector import FORMAT, model_digest, vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["MANIFEST", "SCHEMA", "compare", "suite_files", "write"]
+
+MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
+
+
+def suite_files() -> dict[str, str]:
+    """Every file that there is to write, by its path in the folder.
+
+    Raises
+    ------
+    StaleKillsError
+        If the kills that are kept were measured for other vectors.
+    """
+    kills = Kills.known()
+    found: dict[str, str] = {}
+    described: list[dict[str, Any]] = []
+    for edition in EDITIONS:
+        for name, suite in SUITES.items():
+            killed = kills.of(edition, name)
+            lines = [vector.line() for vector in vectors(name, edition, killed)]
+            text = "".join(f"{line}\n" for line in lines)
+            path = f"{edition}/{name}.jsonl"
+            found[path] = text
+            described.append(
+                {
+                    "file": path,
+                    "text": suite.text,
+                    "profile": suite.profile,
+                    "vectors": len(lines),
+                    "steps": text.count('{"call":'),
+                    "kills": len({fault for names in killed for fault in names}),
+                    "sha256": hashlib.sha256(text.encode()).hexdigest(),
+                }
+            )
+    models = {edition: model_digest(edition) for edition in EDITIONS}
+    manifest = {"format": FORMAT, "models": models, "faults": len(kills.faults), "suites": described}
+    found[SCHEMA] = files("syncedmem.spec.vectors").joinpath("schema.json").read_text(encoding="utf-8")
+    found[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
+    return found
+
+
+def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
+    """Write vectors into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    wanted : iterable of str
+        Only files of these, named as ``"caffe/tour"`` or ``"tour"``; the manifest tells of all in any case.
+
+    Returns
+    -------
+    list of str
+        What was written.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written; what was written before it stays.
+    """
+    chosen = _chosen(wanted)
+    for path, text in chosen.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return [*chosen]
+
+
+def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
+    """The files of a folder that are missing or not what would be written; see `write`."""
+    chosen = _chosen(wanted)
+    return [
+        path
+        for path, text in chosen.items()
+        if not (folder / path).is_file() or (folder / path).read_text(encoding="utf-8") != text
+    ]
+
+
+def _chosen(wanted: Iterable[str]) -> dict[str, str]:
+    names = set(wanted)
+    return {
+        path: text
+        for path, text in suite_files().items()
+        if not names or path in (MANIFEST, SCHEMA) or names & {path.removesuffix(".jsonl"), path.split("/")[-1][:-6]}
+    }

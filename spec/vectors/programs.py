@@ -1,0 +1,192 @@
+"""What vectors do: words of the model's suites with bytes to write, and a few programs for what words cannot say."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncedmem.model import Action, Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
+from syncedmem.model.suites import access_words, counter_words, pair_tour
+
+from ..contents import pattern
+from ..verdict import ADOPTIONS, READS, SIDES, WRITES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from syncedmem.model.suites import Word
+
+    from ..requirements import Profile
+
+__all__ = ["SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
+
+SET_MODE, WRITE_BUFFER = "set_mode", "write_buffer"
+"""What is done besides calling the memory."""
+
+Operation = dict[str, Any]
+"""A call with its argument, what is written afterwards, and which of its actions fails; see docs/vectors.md."""
+
+_SIZE = 4
+_ADOPTED = (Action.ADOPT_CPU, Action.ADOPT_GPU)
+
+
+class Program(NamedTuple):
+    """Something to do to a fresh memory.
+
+    Attributes
+    ----------
+    edition : str
+    size : int
+        In bytes.
+    operations : tuple of Operation
+    """
+
+    edition: str
+    size: int
+    operations: tuple[Operation, ...]
+
+
+class Suite(NamedTuple):
+    """Programs with a purpose.
+
+    Attributes
+    ----------
+    text : str
+        What it guarantees.
+    profile : {"caffe", "safe"}
+        Whether Caffe does so, or only who promises that a call that fails has changed nothing.
+    programs : callable
+        Makes them for an edition.
+    """
+
+    text: str
+    profile: Profile
+    programs: Callable[[str], Iterator[Program]]
+
+
+@cache
+def programs(suite: str, edition: str) -> tuple[Program, ...]:
+    """The programs of a suite, each once.
+
+    Raises
+    ------
+    KeyError
+        If there is no such suite.
+    """
+    found = {repr(program): program for program in SUITES[suite].programs(edition)}
+    return tuple(found.values())
+
+
+def _program(edition: str, word: Iterable[Input | Operation], size: int = _SIZE) -> Program:
+    """A program from a word, every step with bytes of its own, and the release at the end."""
+    done = [_operation(it, n, size) if isinstance(it, Input) else it for n, it in enumerate(word, 1)]
+    return Program(edition, size, (*done, {"call": Call.RELEASE.value}))
+
+
+def _operation(entry: Input, number: int, size: int) -> Operation:
+    if entry.call is None:
+        return _mode(entry.mode or Mode.GPU)
+    done: Operation = {"call": entry.call.value}
+    if entry.call in ADOPTIONS:
+        done["argument"] = {"buffer": f"b{number}", "bytes": pattern(number, size).hex()} if entry.data else None
+    elif entry.call in WRITES:
+        done["write"] = pattern(number, size).hex()
+    return done
+
+
+def _mode(mode: Mode) -> Operation:
+    return {"call": SET_MODE, "argument": mode.name}
+
+
+def _from_words(words: Callable[[str], Iterable[Word]]) -> Callable[[str], Iterator[Program]]:
+    return lambda edition: (_program(edition, word) for word in words(edition))
+
+
+def _cells(edition: str) -> Iterator[Program]:
+    """Every state and every call there, NULL data included."""
+    for word in access_words(edition).values():
+        for entry in inputs(edition, null=True, mode=False):
+            yield _program(edition, (*word, entry))
+
+
+def _failures(edition: str) -> Iterator[Program]:
+    """For every state and call each action in turn fails; then the call is made again, or the memory released."""
+    for state, word in access_words(edition).items():
+        for entry, step in space(edition).steps[state].items():
+            for k in range(1, 1 + sum(action not in _ADOPTED for action in step.actions)):
+                number = len(word) + 1
+                failing = {**_operation(entry, number, _SIZE), "fail": k}
+                failing.pop("write", None)
+                yield _program(edition, (*word, failing))
+                yield _program(edition, (*word, failing, entry, *_reads(edition)))
+
+
+def _reads(edition: str) -> tuple[Input, ...]:
+    return tuple(entry for entry in inputs(edition, mode=False) if entry.call in READS)
+
+
+def _aliases(edition: str) -> Iterator[Program]:
+    """A memory's own pointer handed in; one buffer handed in twice; a caller who writes into a buffer handed in."""
+    for call in (it for it in ADOPTIONS if _can(edition, it)):
+        write, *others = sorted((it for it in WRITES if _can(edition, it)), key=lambda it: SIDES[it] != SIDES[call])
+        reads = _reads(edition)
+        yield from _own_pointers(edition, call, write)
+        first = _operation(Input(call), 1, _SIZE)
+        again = {"call": call.value, "argument": {"buffer": "b1"}}
+        poked = {"call": WRITE_BUFFER, "argument": {"buffer": "b1", "bytes": pattern(9, _SIZE).hex()}}
+        yield _program(edition, (first, again, *reads))
+        yield _program(edition, (first, *reads, again, *reads))
+        yield _program(edition, (first, poked, *reads))
+        yield _program(edition, (first, Input(write), again, *reads))
+        for other in others:  # what is written on the other side comes back into the caller's buffer
+            yield _program(edition, (first, Input(other), *reads, again, *reads))
+
+
+def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
+    owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
+    for state, word in access_words(edition).items():
+        if owned in space(edition).steps[state][Input(write)].after.facts:
+            own = {"call": call.value, "argument": {"own": True}}
+            yield _program(edition, (*word, Input(write), own, *_reads(edition)))
+
+
+def _can(edition: str, call: Call) -> bool:
+    """Whether an edition has a call and does not refuse it at once."""
+    step = space(edition).steps[space(edition).start].get(Input(call))
+    return step is not None and step.refusal is None
+
+
+def _modes(edition: str) -> Iterator[Program]:
+    """Every mode while host memory is allocated with every mode while it is freed, by adoption and by release."""
+    down = [Input(it) for it in (Call.GPU_DATA, Call.CPU_DATA) if _can(edition, it)]
+    for first, second in product(Mode, Mode):
+        for made in ([Input(Call.CPU_DATA)], [Input(Call.MUTABLE_CPU_DATA)], down):
+            for freed in ([], [Input(Call.SET_CPU_DATA)], [Input(Call.SET_CPU_DATA), *down]):
+                yield _program(edition, (Input(None, mode=first), *made, Input(None, mode=second), *freed))
+
+
+def _zero(edition: str) -> Iterator[Program]:
+    """The tour, of a memory of zero bytes."""
+    return (_program(edition, word, size=0) for word in tour(edition))
+
+
+SUITES: dict[str, Suite] = {
+    "cells": Suite("every call, NULL data included, in every state", "caffe", _cells),
+    "tour": Suite("every transition, in few long words", "caffe", _from_words(tour)),
+    "pairs": Suite("every transition right after every other that can come before it", "caffe", _from_words(pair_tour)),
+    "hsi": Suite(
+        "complete for implementations with no more states than the minimal machine", "caffe", _from_words(hsi_suite)
+    ),
+    "hsi-extra": Suite(
+        "complete for implementations with one state more", "caffe", _from_words(lambda it: hsi_suite(it, 1))
+    ),
+    "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_words(counter_words)),
+    "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
+    "failures": Suite("each action of each call fails in each state; nothing has changed then", "safe", _failures),
+    "aliases": Suite(
+        "own pointers handed in, buffers handed in twice, and buffers their owner writes", "safe", _aliases
+    ),
+    "zero": Suite("the tour, of a memory of zero bytes", "safe", _zero),
+}
+"""Every suite by name."""

@@ -1,0 +1,260 @@
+"""A memory put to a vector, judged by the vector alone: neither the model nor the oracle is asked.
+
+It is also the plainest way to read the format: what is done with each field of a step is one function here.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Mode, using_mode
+
+from ..contents import Watched, fetch, put
+from ..ledger import InjectedInterrupt, recorded
+from .expected import REQUIRED
+from .programs import SET_MODE, WRITE_BUFFER
+
+if TYPE_CHECKING:
+    from ..ledger import Entry
+    from ..oracle import Side
+    from ..subject import Bench
+    from .expected import Class
+
+__all__ = ["Difference", "Replay", "replay"]
+
+_SIDES: dict[str, Side] = {"cpu": "cpu", "gpu": "gpu"}
+_NAMES = {"copy": "copy_to", "push": "copy_to"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as a vector says.
+
+    Attributes
+    ----------
+    step : int
+        From 0.
+    message : str
+    judged : {"required", "acceptable"}
+        Wrong, or only wasteful.
+    """
+
+    step: int
+    message: str
+    judged: Class = REQUIRED
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of a vector.
+
+    Attributes
+    ----------
+    differences : tuple of Difference
+        All that is wasteful, and the first that is wrong.
+    """
+
+    differences: tuple[Difference, ...]
+
+    @property
+    def result(self) -> str:
+        """``"passed"``, ``"acceptable"`` where something is only wasteful, or ``"failed"``."""
+        if any(it.judged == REQUIRED for it in self.differences):
+            return "failed"
+        return "acceptable" if self.differences else "passed"
+
+
+def replay(bench: Bench, vector: dict[str, Any]) -> Replay:
+    """Put a fresh memory to a vector, until something is wrong.
+
+    Parameters
+    ----------
+    bench : Bench
+        Without a device for vectors of ``cpu_only``, with one for others.
+    vector : dict
+        As a line of a file of vectors has it.
+    """
+    with nullcontext() if bench.device is None else bench.device.using():
+        player, found = _Player(bench, vector["size"]), list[Difference]()
+        for number, step in enumerate(vector["steps"]):
+            try:
+                problem = player.play(step)
+            except Exception as error:  # noqa: BLE001 -- whatever a subject makes us stumble over
+                problem = (f"looking at it raised {type(error).__name__}: {error}", REQUIRED)
+            if problem is not None:
+                found.append(Difference(number, *problem))
+                if problem[1] == REQUIRED:
+                    break
+        return Replay(tuple(found))
+
+
+Problem = tuple[str, "Class"]
+
+
+class _Player:
+    """A memory with its ledger, the caller's buffers, and the mode."""
+
+    def __init__(self, bench: Bench, size: int) -> None:
+        self._bench = bench
+        self._size = size
+        self._ledger, host, device = recorded(bench)
+        self._mode = Mode.GPU
+        self._buffers: dict[str, Any] = {}
+        self._adopted: dict[Side, Any] = {}
+        self._view: dict[Side, Any] = {}
+        with using_mode(self._mode):
+            self._memory: Any = bench.make(size, host=host, device=device)
+
+    def play(self, step: dict[str, Any]) -> Problem | None:
+        """Do one step and look; None if all is as it must be."""
+        name = step["call"]
+        argument: Any = step.get("argument")
+        if name == SET_MODE:
+            self._mode = Mode[argument]
+            return None
+        if name == WRITE_BUFFER:
+            self._fill(argument)
+            return self._situation(step)
+        start = len(self._ledger.entries)
+        raised, value = self._call(step)
+        return (
+            self._refusal(step, raised)
+            or self._shown(step, value)
+            or self._ledgered(step)
+            or self._situation(step)
+            or self._actions(step, self._ledger.entries[start:])
+        )
+
+    # --- doing
+
+    def _call(self, step: dict[str, Any]) -> tuple[BaseException | None, Any]:
+        name, side = step["call"], "gpu" if "gpu" in step["call"] else "cpu"
+        method = getattr(self._memory, "close" if name == "release" else name)
+        arguments: list[Any] = []
+        keywords: dict[str, Any] = {}
+        if name == "async_gpu_push":
+            keywords["stream"] = object() if self._bench.device is None else self._bench.device.stream()
+        elif "argument" in step:
+            arguments.append(self._argument(_SIDES[side], step["argument"]))
+        armed = self._ledger.moves.armed(step["fail"]) if "fail" in step else nullcontext()
+        try:
+            with using_mode(self._mode), armed:
+                value = method(*arguments, **keywords)
+        except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
+            return error, None
+        if keywords and self._bench.device is not None:
+            self._bench.device.record(keywords["stream"]).synchronize()
+        if arguments:
+            self._adopted[_SIDES[side]] = arguments[0]
+        self._view[_SIDES[side]] = value
+        return None, value
+
+    def _argument(self, side: Side, argument: dict[str, Any] | None) -> Any:
+        """What a call is handed: nothing, the memory's own pointer, or a buffer of the caller's."""
+        if argument is None:
+            return None
+        if "own" in argument:
+            return self._view[side]
+        if argument["buffer"] not in self._buffers:
+            device = self._bench.device if side == "gpu" else None
+            self._buffers[argument["buffer"]] = Watched(self._size) if device is None else device.empty(self._size)
+        if "bytes" in argument:
+            self._fill(argument)
+        return self._buffers[argument["buffer"]]
+
+    def _fill(self, argument: dict[str, Any]) -> None:
+        self._write(self._buffers[argument["buffer"]], bytes.fromhex(argument["bytes"]))
+
+    def _write(self, target: Any, content: bytes) -> None:
+        if isinstance(target, Watched):
+            target[:] = content
+        elif hasattr(target, "get"):
+            put(self._bench, target, content)
+        else:
+            memoryview(target).cast("B")[:] = content
+
+    # --- looking
+
+    def _refusal(self, step: dict[str, Any], raised: BaseException | None) -> Problem | None:
+        must = "fail" in step or step["refusal"] is not None
+        if must == (raised is not None):
+            return None
+        return (f"{step['call']} was not refused" if must else f"{step['call']} raised {raised!r}"), REQUIRED
+
+    def _shown(self, step: dict[str, Any], value: Any) -> Problem | None:
+        if "shows" not in step:
+            return None
+        shown = bytes(memoryview(value.get() if "gpu" in step["call"] else value).cast("B")).hex()
+        if shown != step["shows"]:
+            return f"{step['call']} shows {shown}, expected {step['shows']}", REQUIRED
+        if "write" in step:
+            self._write(value, bytes.fromhex(step["write"]))
+        return None
+
+    def _ledgered(self, step: dict[str, Any]) -> Problem | None:
+        """Nothing stray was freed, and after release nothing is left."""
+        if self._ledger.stray:
+            return self._ledger.stray[0][1], REQUIRED
+        if step["call"] == "release" and self._ledger.live:
+            return f"{len(self._ledger.live)} allocations are left after release", REQUIRED
+        return None
+
+    def _situation(self, step: dict[str, Any]) -> Problem | None:
+        """Head, flags and bytes, where the vector says what they must be."""
+        if "head" in step and self._memory.head.name != step["head"]:
+            return f"the head is {self._memory.head.name}, expected {step['head']}", REQUIRED
+        for flag, wanted in step.get("flags", {}).items():
+            found = getattr(self._memory, flag)
+            if found != wanted:
+                return f"{flag} is {found}, expected {wanted}", REQUIRED
+        for side, content in step.get("bytes", {}).items():
+            for pointer in self._pointers(_SIDES[side]) if content else ():
+                found = self._bytes(_SIDES[side], pointer)
+                if found != content:
+                    return f"the {side} side holds {found}, expected {content}", REQUIRED
+        return None
+
+    def _pointers(self, side: Side) -> list[Any]:
+        return [self._adopted[side]] if side in self._adopted else self._ledger.owned(side)
+
+    def _bytes(self, side: Side, pointer: Any) -> str:
+        if side == "cpu":
+            return bytes(memoryview(pointer).cast("B")).hex()
+        return fetch(self._bench, pointer, self._size).hex()
+
+    def _actions(self, step: dict[str, Any], entries: list[Entry]) -> Problem | None:
+        """Allocator calls in order, of whole sizes and of the right kind of host memory."""
+        if step["class"] == "unspecified":
+            return None
+        wanted = [it for it in step["actions"] if not it.startswith("adopt")]
+        seen = [_named(entry) for entry in entries]
+        sized = all(entry.byte_size == self._size for entry in entries)
+        message = f"{step['call']}: {', '.join(seen) or 'nothing'}, expected {', '.join(wanted) or 'nothing'}"
+        if seen == wanted and sized:
+            return self._kinds(step, entries)
+        rest = iter(seen)
+        needed = all(action in rest for action in wanted)
+        more = [*seen]
+        for action in wanted:
+            if action in more:
+                more.remove(action)
+        wasteful = step["class"] == "acceptable" and needed and sized
+        if wasteful and all(action.startswith(("copy", "zero")) for action in more):
+            return message, "acceptable"
+        return message, REQUIRED
+
+    def _kinds(self, step: dict[str, Any], entries: list[Entry]) -> Problem | None:
+        """Host memory is allocated of the kind that the flag says; that it is freed so, the ledger sees to."""
+        locked = step.get("flags", {}).get("cpu_malloc_use_cuda")
+        made = [entry.pinned for entry in entries if (entry.operation, entry.side) == ("allocate", "cpu")]
+        if locked is None or all(pinned == locked for pinned in made):
+            return None
+        return f"host memory is {'pageable' if locked else 'page-locked'}", REQUIRED
+
+
+def _named(entry: Entry) -> str:
+    """An allocator call by the name of its action."""
+    name = f"{_NAMES.get(entry.operation, entry.operation)}_{entry.side}"
+    return f"{name}_async" if entry.operation == "push" else name

@@ -1,0 +1,113 @@
+"""A vector: a program, what must be seen of it, its name, and the planted faults that it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Call, Input, inputs, space
+from syncedmem.model.editions import dispatch
+
+from .expected import expected_steps
+from .programs import SUITES, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .programs import Program
+
+__all__ = ["FORMAT", "Vector", "canonical", "model_digest", "vectors"]
+
+FORMAT = 1
+"""The version of the format; it changes when something that was valid no longer is."""
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One vector.
+
+    Attributes
+    ----------
+    suite : str
+    program : Program
+    kills : tuple of str
+        Names of planted faults that it was seen to refuse.
+    """
+
+    suite: str
+    program: Program
+    kills: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The hash of what is done, and of nothing that is expected: it stays while expectations are mended."""
+        done = {"edition": self.program.edition, "size": self.program.size, "operations": self.program.operations}
+        return digest(json.dumps(done, sort_keys=True, separators=(",", ":")))
+
+    def as_json(self) -> dict[str, Any]:
+        """The vector as data, as docs/vectors.md defines it."""
+        return {
+            "format": FORMAT,
+            "id": self.id,
+            "suite": self.suite,
+            "edition": self.program.edition,
+            "profile": SUITES[self.suite].profile,
+            "model": model_digest(self.program.edition),
+            "size": self.program.size,
+            "kills": list(self.kills),
+            "steps": expected_steps(self.program),
+        }
+
+    def line(self) -> str:
+        """The vector as one line of JSON, the same bytes each time."""
+        return canonical(self.as_json())
+
+
+def canonical(data: object) -> str:
+    """JSON without spaces, with keys in the order in which docs/vectors.md names them."""
+    return json.dumps(data, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """The first digits of a SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+@cache
+def model_digest(edition: str) -> str:
+    """A digest of all that an edition can do: every reachable state, every input, actions, refusals and flags."""
+    table, release = dispatch(edition), Input(Call.RELEASE)
+    told = [
+        f"{state.packed} {state.mode.name} {entry}: {step.refusal} {[it.value for it in step.actions]} "
+        f"{step.after.packed}"
+        for state, row in space(edition).steps.items()
+        for entry, step in row.items()
+    ]
+    told += [f"{state.packed} {release}: {table.cell(Call.RELEASE, state.packed)}" for state in space(edition).steps]
+    return digest("\n".join((*map(str, inputs(edition, null=True)), *told)))
+
+
+def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None = None) -> Iterator[Vector]:
+    """The vectors of a suite.
+
+    Parameters
+    ----------
+    suite : str
+        A name from ``SUITES``.
+    edition : str
+    kills : tuple of tuple of str, optional
+        For each vector the faults that it refuses.
+
+    Raises
+    ------
+    KeyError
+        If there is no such suite.
+    """
+    found = programs(suite, edition)
+    for program, names in zip(found, kills or ((),) * len(found), strict=True):
+        yield Vector(suite, program, names)

@@ -1,0 +1,89 @@
+"""The command line's ``vectors``."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 -- typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["register", "vectors"]
+
+
+def register(app: typer.Typer) -> None:
+    """Make the command part of an application."""
+    app.command()(vectors)
+
+
+def vectors(
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go, over what is there.")],
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this suite, as tour or caffe/tour; repeat it for more. The manifest tells of all in any case.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", metavar="", help="Write nothing; exit with 1 if a file is not what it should be.")
+    ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            metavar="",
+            help="Write only kills.json: put every planted fault to every vector, which takes half an hour.",
+        ),
+    ] = False,
+) -> None:
+    """Write test vectors for ports: programs of calls, and what must be seen of each (docs/vectors.md).
+
+    Exit status 0: they are written, or as they should be.
+
+    Exit status 1: with --check, a file is missing or different.
+
+    Exit status 2: there is no such suite, or a file cannot be written.
+    """
+    from .spec.vectors import compare, write  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+
+    wanted = tuple(suite or ())
+    _check_names(wanted)
+    if measure:
+        _measure(out, wanted)
+    elif check:
+        different = compare(out, wanted)
+        for path in different:
+            typer.echo(f"{out / path} is not up to date: write it again without --check", err=True)
+        if different:
+            raise typer.Exit(1)
+    else:
+        typer.echo(f"{len(write(out, wanted))} files in {out}")
+
+
+def _check_names(wanted: Sequence[str]) -> None:
+    from .model import EDITIONS, InvalidArgumentError  # noqa: PLC0415 -- as above
+    from .spec.vectors import SUITES  # noqa: PLC0415 -- as above
+
+    known = {*SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in SUITES)}
+    for name in wanted:
+        if name not in known:
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")
+
+
+def _measure(out: Path, wanted: Sequence[str]) -> None:
+    from .spec.vectors import SUITES, Kills  # noqa: PLC0415 -- as above
+    from .spec.vectors import measure as measure_kills  # noqa: PLC0415 -- as above
+    from .verification import make_bench  # noqa: PLC0415 -- as above
+
+    found: Kills = measure_kills(
+        lambda: make_bench("simulated", 0),
+        lambda: make_bench("cpu", 0),
+        only=wanted or SUITES,
+        progress=lambda name: typer.echo(name, err=True),
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "kills.json").write_text(found.as_text(), encoding="utf-8")
