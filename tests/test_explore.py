@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import re
 import threading
 import webbrowser
+import zlib
 from http.client import HTTPConnection
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -17,9 +19,10 @@ from typer.testing import CliRunner
 from syncedmem.cli import app
 from syncedmem.explore import page_server
 from syncedmem.explorer import explorer_material, explorer_page
-from syncedmem.explorer.material import SIZES, vector_id
-from syncedmem.model import EDITIONS, Call, head_machine, hsi_suite, tour
+from syncedmem.explorer.material import SIZES, calls_of
+from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +43,13 @@ def server() -> Iterator[ThreadingHTTPServer]:
         yield serving
         serving.shutdown()
         thread.join()
+
+
+def told(page: str) -> dict[str, Any]:
+    """What a page is told, unpacked again."""
+    (packed,) = re.findall(r'<script type="text/plain" id="material">([\w+/=]*)</script>', page)
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return found
 
 
 def answer(server: ThreadingHTTPServer, path: str) -> tuple[int, str]:
@@ -94,10 +104,8 @@ def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> 
     trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
     trace.write_text("cpu_data </script><p>", encoding="utf-8")
     CliRunner().invoke(app, ["explore", str(trace), "--out", str(path)])
-    text = path.read_text(encoding="utf-8")
 
-    (material,) = re.findall(r'<script type="application/json" id="material">(.*?)</script>', text, re.DOTALL)
-    assert json.loads(material)["opened"] == "cpu_data </script><p>"
+    assert told(path.read_text(encoding="utf-8"))["opened"] == "cpu_data </script><p>"
 
 
 def test_a_trace_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,15 +153,38 @@ def test_a_word_of_the_machine_in_a_script_is_seen() -> None:
     assert typed_in('if (state.head === "SYNCED") call("cpu_data")') == {"SYNCED", "cpu_data"}
 
 
-def test_the_vectors_are_those_of_the_model() -> None:
-    suites: dict[tuple[str, str], Any] = {(it["edition"], it["name"]): it for it in explorer_material()["suites"]}
+def test_every_vector_is_in_the_page_by_its_id() -> None:
+    suites = {(it["edition"], it["name"]): it for it in told(explorer_page())["suites"]}
+    assert set(suites) == {(edition, name) for edition in EDITIONS for name in SUITES}
     for (edition, name), suite in suites.items():
-        words = {"tour": tour, "hsi": hsi_suite}[name](edition)
-        spelled = [[suite["letters"][letter] for letter in word] for word in suite["words"]]
-        assert spelled == [list(map(str, word)) for word in words]
-        assert suite["ids"] == [vector_id(edition, word) for word in words]
-        assert len(set(suite["ids"])) == len(words)
-    assert {edition for edition, _ in suites} == set(EDITIONS)
+        found = list(vectors(name, edition))
+        spelled = [[suite["letters"][letter] for letter in word] for word in suite["words"].split(" ")]
+        assert spelled == [list(calls_of(vector.program.operations)) for vector in found]
+        assert all(vector.id.startswith(start) for start, vector in zip(suite["ids"].split(" "), found, strict=True))
+        assert {vector.program.size for vector in found} == {suite["size"]}
+
+
+def test_no_two_vectors_have_the_same_id_in_the_page() -> None:
+    """Unless they are the same vector, in two suites."""
+    whole = {vector.id for edition in EDITIONS for name in SUITES for vector in vectors(name, edition)}
+    starts = {start for suite in explorer_material()["suites"] for start in suite["ids"].split(" ")}
+    assert len(starts) == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("operation", "calls"),
+    [
+        ({"call": "cpu_data"}, ("cpu_data",)),
+        ({"call": "set_cpu_data", "argument": {"buffer": "b1", "bytes": "00"}}, ("set_cpu_data",)),
+        ({"call": "set_cpu_data", "argument": None}, ("set_cpu_data(NULL)",)),
+        ({"call": "set_cpu_data", "argument": {"own": True}}, ()),
+        ({"call": "write_buffer", "argument": {"buffer": "b1", "bytes": "00"}}, ()),
+        ({"call": "set_mode", "argument": "CPU"}, ("set_mode(CPU)",)),
+        ({"call": "gpu_data", "fail": 2}, ("gpu_data!2",)),
+    ],
+)
+def test_operations_of_vectors_are_inputs_of_the_machine(operation: dict[str, Any], calls: tuple[str, ...]) -> None:
+    assert calls_of([operation]) == calls
 
 
 def test_the_page_is_told_the_whole_machine() -> None:

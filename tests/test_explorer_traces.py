@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benches import device_bench
 
-from syncedmem.explorer import explorer_material
+from syncedmem.explorer.material import calls_of
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.spec import FAULTS, check_conformance
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
 from syncedmem.spec.fuzz.properties import PROPERTIES
 from syncedmem.spec.fuzz.replay import Replay
+from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from browser import Explorer
+    from browser import Explorer, Shown
 
 # --- suites, tests, cells
 
@@ -84,16 +85,42 @@ def test_with_two_contents_there_are_as_many_states_as_other_engines_count(explo
 
 
 def test_a_vector_is_replayed_by_its_id(explorer: Explorer) -> None:
-    suite = next(it for it in explorer_material()["suites"] if (it["edition"], it["name"]) == ("caffe", "tour"))
-    explorer.find("#vector-id").send_keys(suite["ids"][3][:8] + "\n")
+    vector = list(vectors("tour", "caffe"))[3]
+    explorer.find("#vector-id").send_keys(vector.id + "\n")
 
-    assert explorer.text("totals").startswith(f"0 of {len(suite['words'][3])};")
-    assert suite["ids"][3] in explorer.text("banner")
+    assert explorer.text("totals").startswith(f"0 of {len(vector.program.operations)};")
+    assert vector.id[:12] in explorer.text("banner")
     explorer.press("#vector-any")
     assert "Loaded" in explorer.text("vector-answer")
     explorer.run("document.getElementById('vector-id').value = 'none'")
     explorer.press("#vector-form button")
     assert "No vector" in explorer.text("vector-answer")
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_file_of_vectors_ends_where_they_say(explorer: Explorer, suite: str) -> None:
+    """Heads, flags, actions and fresh sides after each step of some vectors of every suite."""
+    for vector in [*vectors(suite, "caffe")][::97]:
+        steps = [it for it in vector.as_json()["steps"] if calls_of([it])]
+        load(explorer, vector.line())
+        assert explorer.text("totals").startswith(f"0 of {len(steps)};")
+        for step in steps:
+            explorer.press("#forward")
+            compare(explorer.shown(), step)
+
+
+def compare(shown: Shown, step: dict[str, Any]) -> None:
+    if "head" in step:
+        assert shown.lit == [step["head"]]
+        assert [side for side, content in step["bytes"].items() if content is not None] == shown.fresh
+    if "flags" in step:
+        assert shown.flags == step["flags"]
+    if step.get("actions") is not None:
+        assert [name for name, *_ in shown.actions] == step["actions"]
+    if "fail" in step:
+        assert shown.unchanged == "true"
+    elif step.get("refusal"):
+        assert shown.refusal
 
 
 # --- traces from files
@@ -144,7 +171,7 @@ memory.close()
 
 
 def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
-    steps = [{"call": "gpu_data"}, {"call": "set_cpu_data", "data": False}]
+    steps: list[Any] = [{"call": "gpu_data"}, {"call": "set_cpu_data", "argument": None}]
     lines: list[Any] = [{"id": "one", "edition": "caffe", "steps": ["cpu_data"]}]
     lines.append({"id": "two", "edition": "early", "steps": steps})
     answer = load(explorer, "\n".join(map(json.dumps, lines)))
@@ -162,7 +189,7 @@ def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
         ("fly", "The edition caffe has no call fly."),
         ('{"a": 1}', "It is neither a report, nor a replay, nor a vector."),
         ('{"devices": []}', "The report has no violations: everything passed."),
-        ('{"steps": ["fly"]}', "caffe has no call fly"),
+        ('{"steps": ["fly"]}', "The edition caffe has no call fly."),
         ("null", "It is neither a report, nor a replay, nor a vector."),
     ],
 )

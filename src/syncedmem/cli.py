@@ -1,4 +1,4 @@
-"""The command line: ``verify`` and ``devices``; the others are in ``diagram``, ``explore``, ``fuzzing`` and ``vectors``."""
+"""The command line: ``verify`` and ``devices``; others are in ``diagram``, ``explore``, ``fuzzing`` and ``vectors``."""
 
 from __future__ import annotations
 

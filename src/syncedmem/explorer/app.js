@@ -18,11 +18,17 @@ let drawn = null;
 let writing = null;
 let written = -Infinity;
 
-const material = JSON.parse(at("material").textContent);
+const material = await unpacked(at("material").textContent);
 const session = new Session(material, () => ready && draw());
 const walk = new Walk(session, drawWalk);
 const library = new Library(session, material, () => walk.stop());
 const marks = new Marks(session, library);
+
+/** What `page.py` packed: JSON, compressed, in letters. */
+async function unpacked(text) {
+  const { body } = new Response(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  return new Response(body.pipeThrough(new DecompressionStream("deflate"))).json();
+}
 
 // --- drawing
 

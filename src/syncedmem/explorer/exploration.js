@@ -2,13 +2,13 @@
 
 import { cellOf, keyOf, reach } from "./machine.js";
 
-/** The cells that some words take, each from a fresh memory. */
+/** The cells that some words take, each from a fresh memory; calls of which an action fails take none. */
 export function cellsOf(machine, words) {
   const cells = new Set();
+  const lively = new Map(machine.lively().map((entry) => [entry.name, entry]));
   for (const word of words) {
     let state = machine.start;
-    for (const name of word) {
-      const entry = machine.entries.get(name);
+    for (const entry of word.map((name) => lively.get(name)).filter(Boolean)) {
       if (!entry.mode) cells.add(cellOf(machine, state, entry));
       ({ after: state } = machine.step(state, entry));
     }

@@ -3,9 +3,10 @@
 import { drawProgram } from "./allocator.js";
 import { at, counted, make } from "./element.js";
 import { explore } from "./exploration.js";
-import { readTraces } from "./traces.js";
+import { readTraces, toActions } from "./traces.js";
 
 const MOST_CHOICES = 200;
+const MOST_IDS = 100;
 
 export class Library {
   /**
@@ -33,8 +34,10 @@ export class Library {
 
   draw() {
     this.drawTests();
-    const text = this.suites.map(({ title, ids }) => `${ids.length.toLocaleString("en")} of ${title}`);
-    at("vectors-note").textContent = `${text.join(", ")}.`;
+    const counts = this.suites.map(({ name, ids }) => [name, ids.split(" ").length]);
+    const sum = counts.reduce((all, [, count]) => all + count, 0);
+    const parts = counts.map(([name, count]) => `${name} ${count.toLocaleString("en")}`);
+    at("vectors-note").textContent = `${counted(sum, "vector")}: ${parts.join(", ")}.`;
     at("vector-ids").replaceChildren();
     at("proof").replaceChildren();
   }
@@ -62,7 +65,7 @@ export class Library {
   }
 
   traceOf(calls) {
-    return { ...this.usual(), calls: calls.map((name) => ({ name, fail: 0 })) };
+    return { ...this.usual(), calls: toActions(this.session.machine, calls.map(armedOf)) };
   }
 
   usual() {
@@ -71,12 +74,14 @@ export class Library {
 
   /** Take up the first vector whose id begins so; what is said of it. */
   replayVector(wanted) {
-    for (const suite of this.suites) {
-      const k = wanted ? suite.ids.findIndex((id) => id.startsWith(wanted)) : -1;
+    for (const suite of wanted ? this.suites : []) {
+      const ids = suite.ids.split(" ");
+      const k = ids.findIndex((id) => id.startsWith(wanted) || wanted.startsWith(id));
       if (k >= 0) {
-        const calls = callsOf(suite, suite.words[k]);
-        at("vector-id").value = suite.ids[k];
-        this.load({ title: `vector ${suite.ids[k]}`, note: `From ${suite.title}.`, trace: this.traceOf(calls) });
+        const calls = callsOf(suite)[k];
+        at("vector-id").value = ids[k];
+        const trace = { ...this.traceOf(calls), size: suite.size };
+        this.load({ title: `vector ${ids[k]}`, note: `Suite ${suite.name}: ${suite.text}.`, trace });
         return `Loaded: ${counted(calls.length, "step")}.`;
       }
     }
@@ -84,7 +89,7 @@ export class Library {
   }
 
   replayAny() {
-    const ids = this.suites.flatMap((suite) => suite.ids);
+    const ids = this.suites.flatMap((suite) => suite.ids.split(" "));
     return this.replayVector(ids[Math.floor(Math.random() * ids.length)]);
   }
 
@@ -142,7 +147,7 @@ export class Library {
 
   listen() {
     at("prove").addEventListener("click", () => this.prove());
-    at("vector-id").addEventListener("focus", () => this.fillIds());
+    at("vector-id").addEventListener("input", () => this.offerIds(at("vector-id").value.trim()));
     at("vector-form").addEventListener("submit", (event) => {
       event.preventDefault();
       at("vector-answer").textContent = this.replayVector(at("vector-id").value.trim());
@@ -154,10 +159,10 @@ export class Library {
     });
   }
 
-  /** The ids to choose from, made when somebody is about to. */
-  fillIds() {
-    if (at("vector-ids").childElementCount) return;
-    at("vector-ids").replaceChildren(...this.suites.flatMap(({ ids }) => ids).map((id) => make("option", { value: id })));
+  /** Some of the ids that begin so; there are too many to offer all. */
+  offerIds(start) {
+    const ids = start ? this.suites.flatMap((suite) => suite.ids.split(" ")).filter((id) => id.startsWith(start)) : [];
+    at("vector-ids").replaceChildren(...ids.slice(0, MOST_IDS).map((id) => make("option", { value: id })));
   }
 }
 
@@ -171,5 +176,11 @@ const drawCount = (name, count, said) =>
     make("td", {}, count === said ? "✓ the same" : "✗ not the same"),
   );
 
-/** The calls of a vector, of which each is a letter. */
-export const callsOf = (suite, word) => [...word].map((letter) => suite.letters[letter]);
+/** The calls of the vectors of a suite: in its words each is a letter. */
+export const callsOf = ({ words, letters }) => words.split(" ").map((word) => [...word].map((letter) => letters[letter]));
+
+/** A call by its name, and which of its allocator calls is to fail. */
+function armedOf(text) {
+  const [name, armed = "0"] = text.split("!");
+  return { name, armed: Number(armed) };
+}

@@ -15,7 +15,7 @@ export class Marks {
   /** Offer what there is to mark in this edition. */
   draw() {
     const chosen = at("marks").value || "me";
-    const suites = this.library.suites.map(({ name, title }) => [name, `${title} takes`]);
+    const suites = this.library.suites.map(({ name }) => [name, `the suite ${name} takes`]);
     const sets = [
       ["me", "you have taken"],
       ["tests", "Caffe's seven tests take"],
@@ -42,7 +42,7 @@ export class Marks {
     if (by === "me") return session.taken.get(library.edition) ?? new Set();
     if (by === "tests") return cellsOf(session.machine, library.tests.map(({ calls }) => calls));
     const suites = library.suites.filter(({ name }) => name === by);
-    return cellsOf(session.machine, suites.flatMap((suite) => suite.words.map((word) => callsOf(suite, word))));
+    return cellsOf(session.machine, suites.flatMap(callsOf));
   }
 
   show(value, more) {

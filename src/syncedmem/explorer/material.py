@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import string
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
-from syncedmem.model import EDITIONS, Mode, hsi_suite, space, tour
+from syncedmem.model import EDITIONS, Call, Input, Mode, space
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
 from syncedmem.spec.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
+from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-    from syncedmem.model.suites import Word
+    from syncedmem.spec.vectors.programs import Operation
 
-__all__ = ["SIZES", "explorer_material", "vector_id"]
+__all__ = ["SIZES", "calls_of", "explorer_material"]
 
 Json = dict[str, Any]
 
@@ -26,13 +26,8 @@ SIZES = (0, 4, 16, 64)
 """The sizes in bytes that the page offers; nothing of the machine depends on them."""
 
 _DEFAULT_SIZE = 16
-_ID_LENGTH = 12
-_LETTERS = string.ascii_lowercase
-
-_SUITES: dict[str, tuple[str, Callable[[str], tuple[Word, ...]]]] = {
-    "tour": ("the transition tour", tour),
-    "hsi": ("the HSI suite", hsi_suite),
-}
+_DIGITS = 12  # of an id: as many as tell all vectors apart with certainty enough, in a page that has to stay small
+_LETTERS = string.ascii_letters + string.digits
 
 
 def explorer_material(opened: str | None = None) -> Json:
@@ -57,7 +52,7 @@ def explorer_material(opened: str | None = None) -> Json:
         "mode": space().start.mode.name,
         "drawings": {name: diamond_svg(name) for name in EDITIONS},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
-        "suites": [_suite(edition, name) for edition in EDITIONS for name in _SUITES],
+        "suites": [_suite(edition, name) for edition in EDITIONS for name in SUITES],
         "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
         "testsFile": CAFFE_TESTS_FILE,
         "testsMode": Mode.CPU.name,
@@ -66,21 +61,39 @@ def explorer_material(opened: str | None = None) -> Json:
     }
 
 
-def vector_id(edition: str, word: Word) -> str:
-    """The id of a word: the beginning of the hash of its edition and its inputs, so that it follows from them alone."""
-    text = "\n".join((edition, *map(str, word)))
-    return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
+def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """The operations of a vector that are inputs of the machine, by name.
+
+    Handing in a memory's own pointer is none, because it is this project that refuses it; nor is what a caller writes
+    into a buffer.  A call of which an allocator call is to fail has its number behind ``!``.
+    """
+    return tuple(_name(it) for it in operations if _is_input(it))
+
+
+def _is_input(operation: Operation) -> bool:
+    return operation["call"] != "write_buffer" and operation.get("argument") != {"own": True}
+
+
+def _name(operation: Operation) -> str:
+    name, argument = operation["call"], operation.get("argument")
+    if name == "set_mode":
+        return str(Input(None, mode=Mode[argument]))
+    data = "argument" not in operation or argument is not None
+    fails = f"!{operation['fail']}" if "fail" in operation else ""
+    return f"{Input(Call(name), data=data)}{fails}"
 
 
 def _suite(edition: str, name: str) -> Json:
-    title, make = _SUITES[name]
-    words = make(edition)
-    letters = dict(zip(dict.fromkeys(entry for word in words for entry in word), _LETTERS, strict=False))
+    """A suite with its vectors spelled, a letter for each call."""
+    found = list(vectors(name, edition))
+    words = [calls_of(vector.program.operations) for vector in found]
+    letters = dict(zip(dict.fromkeys(call for word in words for call in word), _LETTERS, strict=False))
     return {
         "edition": edition,
         "name": name,
-        "title": title,
-        "letters": {letter: str(entry) for entry, letter in letters.items()},
-        "ids": [vector_id(edition, word) for word in words],
-        "words": ["".join(letters[entry] for entry in word) for word in words],
+        "text": SUITES[name].text,
+        "size": found[0].program.size,
+        "letters": {letter: call for call, letter in letters.items()},
+        "ids": " ".join(vector.id[:_DIGITS] for vector in found),
+        "words": " ".join("".join(letters[call] for call in word) for word in words),
     }

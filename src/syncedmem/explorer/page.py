@@ -7,8 +7,10 @@ browser refuses to run.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from importlib.resources import files
 from typing import Any
 
@@ -38,7 +40,7 @@ def explorer_page(opened: str | None = None) -> str:
     parts = {
         "style": _read("style.css"),
         "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
-        "material": _for_script(explorer_material(opened)),
+        "material": _packed(explorer_material(opened)),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
 
@@ -59,6 +61,7 @@ def _without_modules(source: str) -> str:
     return _EXPORT.sub("", _IMPORT.sub("", source))
 
 
-def _for_script(data: dict[str, Any]) -> str:
-    """JSON that can stand inside a ``script`` element: nothing in it can end that."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+def _packed(data: dict[str, Any]) -> str:
+    """JSON, compressed and then in letters that can stand in any element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), level=9)).decode("ascii")

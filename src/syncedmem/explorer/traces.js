@@ -66,18 +66,24 @@ function readProgram(data) {
 function readVector(data, usual, session) {
   const trace = { ...usual, ...pick(data, ["edition", "size", "mode"]) };
   const machine = session.machineOf(trace.edition, trace.mode);
-  const calls = data.steps.map((step) => nameOf(machine, step)).map((name) => ({ name, fail: 0 }));
-  return { title: `vector ${data.id ?? ""}`.trim(), note: "", trace: { ...trace, calls } };
+  const armed = data.steps.filter(isInput).map((step) => ({ name: nameOf(machine, step), armed: step.fail ?? 0 }));
+  const left = data.steps.length - armed.length;
+  const note = left ? `Steps that are not the machine's are left out: ${left}.` : "";
+  const unknown = armed.find(({ name }) => !machine.entries.has(name));
+  if (unknown) throw new Error(`The edition ${trace.edition} has no call ${unknown.name}.`);
+  return { title: `vector ${data.id ?? ""}`.trim(), note, trace: { ...trace, calls: toActions(machine, armed) } };
 }
+
+/** What a caller does with a buffer of its own, and handing in a memory's own pointer, is not the machine's. */
+const isInput = (step) => typeof step === "string" || (step.call !== "write_buffer" && !step.argument?.own);
 
 const pick = (data, keys) => Object.fromEntries(keys.filter((key) => data[key] !== undefined).map((key) => [key, data[key]]));
 
-/** The input of a step of a vector: a name, or an object with a call and its argument. */
+/** The input of a step of a vector: a name, or an object with a call and its argument (docs/vectors.md). */
 function nameOf(machine, step) {
   if (typeof step === "string") return step;
-  const null_ = step.data === false || (step.argument === null && machine.calls.get(step.call)?.takes_data);
   const fits = [...machine.entries.values()].find(({ call, data, mode }) =>
-    step.mode && !step.call ? mode?.name === step.mode : call === step.call && data === !null_,
+    step.call === "set_mode" ? mode?.name === step.argument : call === step.call && data === (step.argument !== null),
   );
   return fits?.name ?? step.call;
 }
@@ -128,7 +134,7 @@ function callOf(machine, line) {
 }
 
 /** From the number of an allocator call to the number of an action. */
-function toActions(machine, calls) {
+export function toActions(machine, calls) {
   let state = machine.start;
   return calls.map(({ name, armed }) => {
     const { actions, after } = state.released ? { actions: [], after: state } : machine.step(state, machine.entries.get(name));
