@@ -75,10 +75,10 @@ def _is_input(operation: Operation) -> bool:
 
 
 def _name(operation: Operation) -> str:
-    name, argument = operation["call"], operation.get("argument")
+    name = operation["call"]
     if name == "set_mode":
-        return str(Input(None, mode=Mode[argument]))
-    data = "argument" not in operation or argument is not None
+        return str(Input(None, mode=Mode[operation["argument"]]))
+    data = operation.get("argument", ()) is not None
     fails = f"!{operation['fail']}" if "fail" in operation else ""
     return f"{Input(Call(name), data=data)}{fails}"
 

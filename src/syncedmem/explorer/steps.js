@@ -19,36 +19,48 @@ export function summary(record) {
 }
 
 export function drawSteps(place, session) {
-  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.to : null;
-  const { machine, records, cursor } = session;
-  const items = records.map((record, k) => {
-    const { state } = record.after;
-    const now = k + 1 === cursor;
-    return make(
-      "li",
-      {},
-      make(
-        `button.entry${k >= cursor ? ".ahead" : ""}${record.refusal ? ".refused" : ""}${record.fail ? ".failed" : ""}`,
-        { type: "button", "data-to": k + 1, "aria-current": now ? "step" : null, click: () => session.go(k + 1) },
-        make("span.number", {}, String(k + 1)),
-        make("span.what", {}, make("span.mono", {}, callText(record.entry)), " ", make("span.soft", {}, summary(record))),
-        make("span.where.mono", { title: state.head }, state.released ? "–" : machine.configuration(state).name),
-      ),
-    );
+  if (listed !== session.records) listSteps(place, session);
+  for (const entry of place.querySelectorAll(".entry.ahead, [aria-current]")) {
+    entry.classList.remove("ahead");
+    entry.removeAttribute("aria-current");
+  }
+  const entries = [...place.querySelectorAll(".entry")];
+  for (const entry of entries.slice(session.cursor + 1)) entry.classList.add("ahead");
+  const current = entries[session.cursor];
+  current.setAttribute("aria-current", "step");
+  place.scrollTop = Math.max(0, current.offsetTop - place.clientHeight / 2);
+}
+
+/** The steps that are in the list: it is made anew only when there are others. */
+let listed = null;
+
+function listSteps(place, session) {
+  const focused = place.contains(document.activeElement) ? Number(document.activeElement.dataset.to) : null;
+  const { machine, records } = session;
+  const name = ({ released, ...state }) => (released ? "–" : machine.configuration(state).name);
+  const start = listStep(session, 0, [make("span.soft", {}, "a fresh memory")], "", name(machine.start));
+  const rest = records.map((record, k) => {
+    const what = [make("span.mono", {}, callText(record.entry)), " ", make("span.soft", {}, summary(record))];
+    const look = `${record.refusal ? ".refused" : ""}${record.fail ? ".failed" : ""}`;
+    return listStep(session, k + 1, what, look, name(record.after.state));
   });
-  const start = make(
+  place.replaceChildren(start, ...rest);
+  listed = records;
+  if (focused !== null) place.querySelector(`[data-to="${Math.min(focused, records.length)}"]`).focus();
+}
+
+const listStep = (session, number, what, look, where) =>
+  make(
     "li",
     {},
-    make("button.entry", { type: "button", "data-to": 0, "aria-current": cursor ? null : "step", click: () => session.go(0) },
-      make("span.number", {}, "0"), make("span.what.soft", {}, "a fresh memory"),
-      make("span.where.mono", {}, machine.configuration(machine.start).name)),
+    make(
+      `button.entry${look}`,
+      { type: "button", "data-to": number, click: () => session.go(number) },
+      make("span.number", {}, String(number)),
+      make("span.what", {}, what),
+      make("span.where.mono", {}, where),
+    ),
   );
-  place.replaceChildren(start, ...items);
-  const current = place.querySelector("[aria-current]");
-  const gap = current.offsetTop - place.offsetTop - place.clientHeight / 2;
-  place.scrollTop = Math.max(0, gap);
-  if (focused !== null) place.querySelector(`[data-to="${Math.min(Number(focused), records.length)}"]`)?.focus();
-}
 
 /** What the last step did, action by action, and where Caffe does it. */
 export function drawStep(place, session) {
