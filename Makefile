@@ -10,7 +10,8 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 PARALLEL := -n auto
 
 # Debian packages beyond Python and make, for `make system-deps`: the one list of them.
-SYSTEM_PACKAGES := gcc g++ graphviz libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 nodejs npm rustc spin
+SYSTEM_PACKAGES := chromium chromium-driver gcc g++ graphviz libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 \
+    nodejs npm rustc spin
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage lint types docs generated check-generated kills bench wheel test-wheel system-deps clean

@@ -1,4 +1,4 @@
-"""The command line: ``verify`` and ``devices``; the other commands are in ``diagram``, ``fuzzing`` and ``vectors``."""
+"""The command line: ``verify`` and ``devices``; others are in ``diagram``, ``explore``, ``fuzzing`` and ``vectors``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, diagram, fuzzing, vectors
+from . import __version__, diagram, explore, fuzzing, vectors
 from .model import SyncedMemoryError
 
 if TYPE_CHECKING:
@@ -264,6 +264,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
 
 diagram.register(app)
 fuzzing.register(app)
+explore.register(app)
 vectors.register(app)
 
 

@@ -1,0 +1,198 @@
+/** The page: what is drawn after each change, and what its buttons and keys do. */
+
+import { callText, drawCalls, keysOf, updateCalls } from "./calls.js";
+import { drawDiagram, markDiagram } from "./diagram.js";
+import { at, make } from "./element.js";
+import { Library } from "./library.js";
+import { Marks } from "./marks.js";
+import { drawMatrix } from "./matrix.js";
+import { Session } from "./session.js";
+import { drawSides, titleOf, verdict } from "./sides.js";
+import { drawLedger, drawStep, drawSteps, summary } from "./steps.js";
+import { Walk } from "./walk.js";
+
+const BETWEEN_ADDRESSES = 400;
+
+let ready = false;
+let drawn = null;
+let writing = null;
+let written = -Infinity;
+
+const material = await unpacked(at("material").textContent);
+const session = new Session(material, () => ready && draw());
+const walk = new Walk(session, drawWalk);
+const library = new Library(session, material, () => walk.stop());
+const marks = new Marks(session, library);
+
+/** What `page.py` packed: JSON, compressed, in letters. */
+async function unpacked(text) {
+  const { body } = new Response(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  return new Response(body.pipeThrough(new DecompressionStream("deflate"))).json();
+}
+
+// --- drawing
+
+function draw() {
+  const { machine, memory, records, cursor } = session;
+  drawSize();
+  if (drawn !== machine.edition.name) drawEdition();
+  const where = memory.state.released ? "released" : machine.configuration(memory.state).name;
+  at("verdict").textContent = verdict(session);
+  at("head").textContent = memory.state.released ? where : `${memory.state.head} · ${where}`;
+  at("glance").textContent = `${at("head").textContent}: ${verdict(session)}`;
+  drawSides(at("sides"), session);
+  drawStep(at("step"), session);
+  updateCalls(at("call-list"), session);
+  markDiagram(at("drawing"), session);
+  drawSteps(at("steps"), session);
+  drawLedger(at("ledger"), at("balance"), session);
+  drawBanner();
+  marks.update();
+  at("undo").disabled = cursor === 0;
+  at("forward").disabled = cursor === records.length;
+  at("reset").disabled = records.length === 0;
+  at("walk").disabled = memory.state.released;
+  tell();
+  document.body.dataset.configuration = where;
+  document.body.dataset.mode = memory.state.mode.name;
+  writeAddress();
+}
+
+/** The size, also one that only an address or a trace asks for. */
+function drawSize() {
+  const { size } = session;
+  const offered = [...at("size").options].some(({ value }) => Number(value) === size);
+  if (!offered) at("size").append(make("option", { value: size }, `${size} bytes`));
+  at("size").value = size;
+}
+
+/** What changes with the edition alone. */
+function drawEdition() {
+  const { machine } = session;
+  drawn = machine.edition.name;
+  at("edition").value = drawn;
+  drawCalls(at("call-list"), session);
+  drawDiagram(at("drawing"), material.drawings, drawn);
+  drawMatrix(at("matrix"), at("legend"), session);
+  library.draw();
+  marks.draw();
+  drawKeys();
+}
+
+/** What was done so far, in a line; and the last step, for whoever listens. */
+function tell() {
+  const { memory, cursor, records, last } = session;
+  const copied = Object.entries(memory.moved).map(([side, bytes]) => `${bytes} B copied to the ${titleOf(side).toLowerCase()}`);
+  at("totals").textContent = `${cursor} of ${records.length}; ${copied.join(", ")}`;
+  const head = memory.state.released ? "" : ` ${memory.state.head}.`;
+  at("live").textContent = last ? `${callText(last.entry)}: ${summary(last)}.${head} ${verdict(session)}` : "A fresh memory.";
+}
+
+function drawBanner() {
+  const { title, note } = session;
+  at("banner").hidden = !title;
+  if (title) at("banner").replaceChildren(make("strong", {}, title), " ", note ?? "");
+}
+
+function drawWalk(walking) {
+  at("walk").setAttribute("aria-pressed", String(walking));
+  at("walk").lastChild.textContent = walking ? " Stop" : " Random walk";
+}
+
+function drawKeys() {
+  const calls = [...keysOf(session.machine)].map(([key, entry]) => [key, callText(entry)]);
+  const rows = [...calls, ...Object.entries(DEEDS).map(([key, { says }]) => [key, says])];
+  const drawRow = ([key, says]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), make("td.mono", {}, says));
+  at("keys").replaceChildren(make("table", {}, make("tbody", {}, rows.map(drawRow))));
+}
+
+// --- the address
+
+/** Browsers refuse many changes of the address in a short time, so of a fast sequence only some are written, and the last. */
+function writeAddress() {
+  if (writing) return;
+  const write = () => {
+    writing = null;
+    written = performance.now();
+    if (location.hash !== session.address) history.replaceState(null, "", session.address);
+  };
+  const wait = written + BETWEEN_ADDRESSES - performance.now();
+  if (wait > 0) writing = setTimeout(write, wait);
+  else write();
+}
+
+/** Go where the address says; where it cannot be followed, say why, with a fresh memory. */
+function followAddress() {
+  if (drawn && location.hash === session.address) return;
+  try {
+    session.begin(session.traceOf(decodeURI(location.hash)));
+  } catch (error) {
+    session.reset({ title: "The address cannot be followed:", note: `${error.message}.` });
+  }
+}
+
+async function share() {
+  try {
+    await navigator.clipboard.writeText(location.href.split("#")[0] + session.address);
+    at("share").textContent = "Copied";
+  } catch {
+    at("share").textContent = "Copy it from the address bar";
+  }
+  setTimeout(() => (at("share").textContent = "Copy link"), 2000);
+}
+
+// --- what buttons and keys do
+
+const DEEDS = {
+  u: { button: "undo", says: "undo", does: () => session.go(session.cursor - 1) },
+  n: { button: "forward", says: "next step of a trace", does: () => session.go(session.cursor + 1) },
+  x: { button: "reset", says: "reset", does: () => session.reset() },
+  z: { button: "walk", says: "random walk, or stop it", does: () => walk.toggle() },
+  "?": { button: "help-open", says: "this help", does: () => at("help").showModal() },
+};
+
+function press(event) {
+  const { key, ctrlKey, metaKey, altKey, target } = event;
+  const typing = target.closest("input:not([type=checkbox]), textarea, select, dialog");
+  if (typing || metaKey || altKey) return;
+  const undoing = ctrlKey && key === "z";
+  const entry = keysOf(session.machine).get(key);
+  const deed = undoing ? DEEDS.u : DEEDS[key];
+  if ((ctrlKey || !at("shortcuts").checked) && !undoing) return;
+  if (!entry && !deed) return;
+  event.preventDefault();
+  if (deed !== DEEDS.z) walk.stop();
+  if (deed) deed.does();
+  else session.take(entry.name);
+}
+
+function listen() {
+  for (const [key, { button, does }] of Object.entries(DEEDS)) {
+    at(button).addEventListener("click", () => {
+      if (key !== "z") walk.stop();
+      does();
+    });
+  }
+  at("share").addEventListener("click", share);
+  at("failing").addEventListener("change", draw);
+  at("edition").addEventListener("change", () => session.reset({ edition: at("edition").value }));
+  at("size").addEventListener("change", () => session.reset({ size: Number(at("size").value) }));
+  library.listen();
+  marks.listen();
+  document.addEventListener("keydown", press);
+  addEventListener("hashchange", followAddress);
+}
+
+function open() {
+  at("edition").replaceChildren(...material.machine.editions.map(({ name }) => make("option", { value: name }, name)));
+  at("size").replaceChildren(...material.sizes.offered.map((size) => make("option", { value: size }, `${size} bytes`)));
+  at("about").textContent = `syncedmem ${material.version}; the machine of document ${material.machine.digest.slice(0, 19)}.`;
+  listen();
+  ready = true;
+  if (location.hash.length > 1) followAddress();
+  else draw();
+  if (material.opened) library.loadText(material.opened);
+  performance.mark("interactive");
+}
+
+open();
