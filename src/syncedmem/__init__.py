@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from .runtime import (
         Adaptor,
+        Blob,
         Buffer,
         CPUDeviceAllocator,
         CPUDeviceAllocatorFactory,
@@ -84,6 +85,7 @@ __all__ = [
     "Adaptor",
     "AllocationError",
     "Bench",
+    "Blob",
     "Buffer",
     "BufferMismatchError",
     "CPUDeviceAllocator",
@@ -147,6 +149,7 @@ _ROOMS = {
     "Adaptor": "runtime",
     "AllocationError": "model",
     "Bench": "spec",
+    "Blob": "runtime",
     "Buffer": "runtime",
     "BufferMismatchError": "model",
     "CPUDeviceAllocator": "runtime",
