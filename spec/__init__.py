@@ -8,10 +8,11 @@ line by line, and seen through the instrumented allocators of ``ledger``; ``shri
 compares the model with what was observed of Caffe.  Nothing here imports the runtime.
 """
 
+from .conformance import Conformance, SuiteResult
 from .coverage import Coverage
 from .evidence import compare_model, evidence
 from .faults import FAULTS, Fault, Kill, kill_table, run_fault
-from .kit import Conformance, SuiteResult, check_conformance, requirements_for, suite_names
+from .kit import check_conformance, requirements_for, suite_names
 from .ledger import Ledger, RecordingAllocator
 from .oracle import Oracle
 from .port import Port

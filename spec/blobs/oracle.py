@@ -8,6 +8,7 @@ copies are fresh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -190,11 +191,12 @@ class World:
         return replace(self, mode=mode)
 
     def at(self, n: int, part: Part, indices: Shape) -> Foreseen:
-        """Ask for one element, by as many indices as there are axes."""
+        """Ask for one element, by a sequence of indices."""
         position, shape = 0, self.blobs[n].shape
-        if len(indices) != len(shape) or not all(0 <= it < extent for it, extent in zip(indices, shape, strict=True)):
+        inside = all(0 <= index < extent for index, extent in zip(indices, shape, strict=False))
+        if len(indices) > len(shape) or not inside or not self.blobs[n].count:
             return self._refusal("B63-element-in-range")
-        for index, extent in zip(indices, shape, strict=True):
+        for index, extent in zip_longest(indices, shape, fillvalue=0):
             position = position * extent + index
         done, after = self._touch(self.blobs[n].memory(part), "cpu", write=False)
         value = decoded(after._content(n, part, "cpu"), self.dtype)[position]

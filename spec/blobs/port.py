@@ -305,8 +305,11 @@ class BlobPort:
         self.renew_diff()
 
     def check_buffer(self, buffer: Any) -> None:
-        dtype = getattr(buffer, "dtype", getattr(buffer, "format", None))
-        if dtype is not None and str(dtype) not in (self.dtype, TYPES[self.dtype], "uint8", "B"):
+        try:
+            found = memoryview(buffer).format
+        except TypeError:  # device memory, or nothing at all: for the memory to say
+            return
+        if found not in (TYPES[self.dtype], "B"):
             self.refuse("elements of another type")
 
     def redirect(self, memory: Any, call: str, buffer: Any) -> None:

@@ -70,9 +70,11 @@ def _start(bench: Bench) -> tuple[Step, ...]:
 
 
 def _words(bench: Bench) -> Iterator[Story]:
-    """Every two calls of two blobs, with nothing written and with numbers everywhere; what is left is looked at."""
-    for start, word in product(((), _start(bench)), product(alphabet(bench), repeat=2)):
-        yield Story((_SHAPE, _OTHER), (*start, *word))
+    """Every call of two blobs while nothing is written, and every two calls with numbers everywhere."""
+    for step in alphabet(bench):
+        yield Story((_SHAPE, _OTHER), (step,))
+    for word in product(alphabet(bench), repeat=2):
+        yield Story((_SHAPE, _OTHER), (*_start(bench), *word))
 
 
 _TURNS = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))

@@ -18,8 +18,8 @@ from syncedmem.model import Mode, SyncedHead, using_mode
 
 from ..script import Script
 from ..subject import Violation
-from .elements import shown
-from .oracle import World
+from .elements import decoded, shown
+from .oracle import Duty, World
 from .steps import ADOPTIONS, Other, Step, foresee, number_of, write_of
 from .tables import cell_of
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Entry, Ledger
     from ..oracle import Side
+    from ..script import Outcome
     from ..subject import Bench
     from .oracle import Foreseen, Part, Shape
     from .tables import Cell
@@ -92,6 +93,17 @@ class BlobTrial:
         self.visited: list[Cell] = []
         self._number = 0
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object
+        self._extents = False  # whether a blob's shape was asked for, which has memory too
+
+    @property
+    def steps(self) -> int:
+        """How many calls were compared with the oracle."""
+        return self._number
+
+    @property
+    def safe(self) -> bool:
+        """Whether more is asked than Caffe promises."""
+        return self.bench.profile == "safe"
 
     # --- making blobs
 
@@ -125,8 +137,16 @@ class BlobTrial:
     # --- doing
 
     @_blaming
-    def perform(self, step: Step) -> None:
+    def perform(self, step: Step, *, about: str = "", text: str = "") -> None:
         """Make one call, and compare everything.
+
+        Parameters
+        ----------
+        step : Step
+        about : str
+            The requirement that all of it is for, where it is not the usual one.
+        text : str
+            How the script is to say it, where that is not the usual way.
 
         Raises
         ------
@@ -134,13 +154,15 @@ class BlobTrial:
         """
         self._number += 1
         foreseen = foresee(self.world, step, self._number)
+        if about:
+            foreseen = foreseen._replace(duty=Duty(about, about))
         if step.call == "mode":
             self.world = foreseen.after
             return
         if cell := cell_of(self.world, step):
             self.visited.append(cell)
         start, live = len(self.ledger.entries), set(self.ledger.live)
-        raised, value = self.script.call(self._text(step), self.world.mode, keep="view" if write_of(step.call) else "")
+        raised, value = self._call(text or self._text(step), step)
         name, duty = f"{self.name(step.blob)}.{step.call}", foreseen.duty
         if foreseen.refused:
             self.require(raised is not None, foreseen.refused, f"{name} was not refused")
@@ -231,6 +253,18 @@ class BlobTrial:
         self.require(raised is None and value == expected, requirement, text)
         self.require(len(self.ledger.entries) == start, requirement, "looking called allocators")
 
+    def extents(self) -> tuple[object, ...]:
+        """Ask the first blob for its extents on the device; from now on it has memory for them besides its own.
+
+        Raises
+        ------
+        Violation
+        """
+        self._extents = True
+        raised, value = self.script.call("blob.gpu_shape()", self.world.mode)
+        self.require(raised is None, "B17-gpu-shape", f"it raised {type(raised).__name__}: {raised}")
+        return decoded(shown(value), "int32")
+
     @_blaming
     def finish(self) -> None:
         """Let go of all blobs, and look for what is left.
@@ -242,6 +276,7 @@ class BlobTrial:
         self.script.run(f"del {', '.join(map(self.name, range(len(self.world.blobs))))}")
         self.script.names.pop("view", None)
         self.world = World(self.world.dtype, self.world.has_device, self.world.mode)
+        self._extents = False
         self._compare_live()
 
     # --- failing
@@ -267,6 +302,9 @@ class BlobTrial:
             self.script.expect(raised)
 
     # --- making a call
+
+    def _call(self, text: str, step: Step) -> Outcome:
+        return self.script.call(text, self.world.mode, keep="view" if write_of(step.call) else "")
 
     def _text(self, step: Step) -> str:
         given = [self._hand_in(step)] if step.call in ADOPTIONS else [self._said(it) for it in step.arguments]
@@ -374,7 +412,7 @@ class BlobTrial:
         for part in PARTS:
             size, wanted = getattr(blob, f"{part}_memory").size, self.world.memories[self.world.blobs[n].memory(part)].size
             self.require(size == wanted, requirement, f"the {part} has {size} bytes, expected {wanted}")
-        if self.bench.profile == "safe":
+        if self.safe:
             self.require(
                 blob.capacity == expected,
                 "B46-capacity",
@@ -383,6 +421,8 @@ class BlobTrial:
 
     def _compare_live(self) -> None:
         """What is allocated is what the memories that are held own."""
+        if self._extents:
+            return
         held = [self.world.memories[key] for key in self.world.held]
         sides: tuple[Side, ...] = ("cpu", "gpu")
         wanted = Counter((side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory")
