@@ -602,13 +602,14 @@ class IntegersToo(BlobPort):
         pass
 
 
-@planted("B39-copy-numbers", "blob.cpp 445: diff or data")
-class CopiesTheOther(BlobPort):
-    """The data is copied where the diff was asked for."""
+@planted("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
+class CopiesAllButTheLast(BlobPort):
+    """The last element is not copied."""
 
-    def parts(self, source: Any, copy_diff: bool) -> tuple[Any, Any]:
-        mine, _ = super().parts(source, copy_diff)
-        return mine, source.data_memory
+    def copy(self, given: Any, taken: Any, side: str) -> None:
+        kept = shown(taken)[-itemsize(self.dtype) :]
+        super().copy(given, taken, side)
+        pour(taken, shown(given)[: -itemsize(self.dtype)] + kept)
 
 
 @planted("B40-copy-by-mode", "H11: by the mode, not by the head")
@@ -646,3 +647,77 @@ class SelfCopyIsNothing(BlobPort):
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         if source is not self:
             super().copy_from(source, copy_diff, reshape)
+
+
+# --- messages
+
+
+@planted("B50-message-shape", "blob.cpp 467: old fields win")
+class NewShapeFirst(BlobPort):
+    """The shape of a message is read before its old fields."""
+
+    def shape_in(self, message: Any) -> list[int]:
+        return list(message.shape.dim) or super().shape_in(message)
+
+
+@planted("B50-message-shape", "caffe.proto 19-22: the default is zero")
+class MissingFieldsAreOne(BlobPort):
+    """Old fields that are missing count as one."""
+
+    def shape_in(self, message: Any) -> list[int]:
+        found = super().shape_in(message)
+        return found if message.num is None else [extent or 1 for extent in found]
+
+
+@planted("B51-message-numbers", "blob.cpp 488: double_data first")
+class FloatsFirst(BlobPort):
+    """Floats are read before doubles."""
+
+    def numbers_in(self, message: Any, part: str) -> list[float] | None:
+        return getattr(message, part) or super().numbers_in(message, part)
+
+
+@planted("B51-message-numbers", "blob.cpp 501-516: the old diff is kept")
+class MissingDiffIsZero(BlobPort):
+    """A diff that is not in the message is cleared."""
+
+    def numbers_in(self, message: Any, part: str) -> list[float] | None:
+        found = super().numbers_in(message, part)
+        return [0.0] * len(super().numbers_in(message, "data") or []) if found is None else found
+
+
+@planted("B52-message-count", "#4215; blob.cpp 494")
+class ShortMessages(BlobPort):
+    """Numbers that a message lacks are zero."""
+
+    def check_numbers(self, shape: tuple[int, ...], data: list[float], diff: list[float] | None) -> None:
+        for values in (data, diff or data):
+            values += [0.0] * (prod(shape) - len(values))
+        super().check_numbers(shape, data, diff)
+
+
+@planted("B53-message-same-shape", "blob.cpp 485")
+class MessagesByCount(BlobPort):
+    """A message of another shape is taken if the counts are the same."""
+
+    def from_proto(self, message: Any, reshape: bool = True) -> None:
+        same = prod(self.shape_in(message)) == self.elements
+        super().from_proto(message, reshape or same)
+
+
+@planted("B54-message-written", "blob.cpp 519: write_diff")
+class WritesNoDiff(BlobPort):
+    """The diff is not written although it was asked for."""
+
+    def to_proto(self, write_diff: bool = False) -> Any:
+        return super().to_proto(write_diff=False)
+
+
+@planted("B55-shape-equals", "blob.cpp 413: from the last axis")
+class ComparesFromTheFront(BlobPort):
+    """Old fields are compared from the first axis."""
+
+    def shape_equals(self, message: Any) -> bool:
+        if message.num is None:
+            return super().shape_equals(message)
+        return [*self.axes, *(1,) * (4 - self.num_axes)] == message.old

@@ -37,10 +37,13 @@ class Duty(NamedTuple):
         The requirement about what is allocated, copied and moved, and about the heads.
     result : str
         The requirement about the numbers.
+    others : str
+        The requirement about the blobs that take no part.
     """
 
     conduct: str
     result: str
+    others: str = "B59-independent"
 
 
 Done = tuple[tuple["Wanted", int], ...]
@@ -146,8 +149,8 @@ class World:
         fits = count <= self.capacity(n)
         kept = self if fits else self._renewed(n, count)
         after = kept._with(n, replace(kept.blobs[n], shape=shape, count=count))
-        known = "B05-reshape-keeps" if fits else "B06-growth-renews"
-        return Foreseen(Duty(known, known), after)
+        kept_duty = Duty("B05-reshape-keeps", "B05-reshape-keeps")
+        return Foreseen(kept_duty if fits else Duty("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after)
 
     def shrink_to_fit(self, n: int) -> Foreseen:
         """New memories of exactly the blob's size where they are larger, with the elements in them."""
@@ -284,6 +287,15 @@ class World:
         done, after = self._touch(key, side, write=True)
         scaled = encoded((factor * x for x in after._numbers(n, part, side)), self.dtype)
         return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after._wrote(key, side, scaled), (done,))
+
+    def load(self, n: int, shape: Shape, numbers: Mapping[Part, bytes]) -> Foreseen:
+        """Take a shape, and these numbers for these parts, on the host."""
+        after, calls = self.reshape(n, shape).after, list[Done]()
+        for part, content in numbers.items():
+            done, after = after._touch(after.blobs[n].memory(part), "cpu", write=True)
+            after = after.wrote(n, part, "cpu", content)
+            calls.append(done)
+        return Foreseen(Duty("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
 
     # --- steps of the above
 

@@ -8,6 +8,7 @@ device, where it goes through the views' ``get`` and ``set``.
 from __future__ import annotations
 
 from math import prod
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from syncedmem.model import Mode, SyncedHead, current_mode
@@ -23,6 +24,23 @@ _AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
 _WITHIN_DEVICE = 3
 _EXTENT = "int32"
 _FORMATS = {**TYPES, "float16": "H"}  # of which a memoryview can be made
+
+
+class Message:
+    """What a port has in place of a BlobProto: the fields, None or empty where they are not set."""
+
+    def __init__(self) -> None:
+        self.num = self.channels = self.height = self.width = None
+        self.shape = SimpleNamespace(dim=[])
+        self.data: list[float] = []
+        self.diff: list[float] = []
+        self.double_data: list[float] = []
+        self.double_diff: list[float] = []
+
+    @property
+    def old(self) -> list[int | None]:
+        """The four old fields."""
+        return [self.num, self.channels, self.height, self.width]
 
 
 class BlobPort:
@@ -446,3 +464,46 @@ class BlobPort:
 
     def side_of_scale(self, memory: Any) -> str:
         return self.where(memory)
+
+    # --- messages, blob.cpp 410-553
+
+    def to_proto(self, write_diff: bool = False) -> Message:
+        message, double = Message(), "double_" if self.dtype == "float64" else ""
+        message.shape.dim.extend(self.axes)
+        for part in ("data", "diff") if write_diff else ("data",):
+            self.write_part(getattr(message, f"{double}{part}"), part)
+        return message
+
+    def write_part(self, field: list[float], part: str) -> None:
+        field.extend(decoded(shown(getattr(self, f"cpu_{part}")()), self.dtype))
+
+    def from_proto(self, message: Message, reshape: bool = True) -> None:
+        if not reshape and not self.shape_equals(message):
+            self.refuse("shape mismatch (reshape not set)")
+        shape = self.checked(self.shape_in(message)) if reshape else self.axes
+        data, diff = self.numbers_in(message, "data") or [], self.numbers_in(message, "diff")
+        self.check_numbers(shape, data, diff)
+        self.take_shape(shape)
+        self.fill(self.data_memory, data)
+        if diff is not None:
+            self.fill(self.diff_memory, diff)
+
+    def shape_in(self, message: Message) -> list[int]:
+        old = message.old
+        return list(message.shape.dim) if old == [None] * _LEGACY else [extent or 0 for extent in old]
+
+    def numbers_in(self, message: Message, part: str) -> list[float] | None:
+        return getattr(message, f"double_{part}") or getattr(message, part) or None
+
+    def check_numbers(self, shape: tuple[int, ...], data: list[float], diff: list[float] | None) -> None:
+        if len(data) != prod(shape) or (diff is not None and len(diff) != prod(shape)):
+            self.refuse("another count")
+
+    def fill(self, memory: Any, values: list[float]) -> None:
+        pour(self.raw(memory, "mutable_cpu_data"), encoded(values, self.dtype))
+
+    def shape_equals(self, message: Message) -> bool:
+        if message.old == [None] * _LEGACY:
+            return self.axes == tuple(message.shape.dim)
+        padded = (*(1,) * (_LEGACY - self.num_axes), *self.axes)
+        return list(padded) == [extent or 0 for extent in message.old]

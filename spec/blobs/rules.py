@@ -134,6 +134,9 @@ def limits(bench: Bench) -> Iterator[BlobTrial]:
         trial = _made(bench, (2, 3), (6,))
         for step in (*way(0, "data", accessors), *way(0, "diff", accessors), Step(1, "share_data", (Other(0),))):
             trial.perform(step)
+        if trial.safe:
+            wide = Step(1, "reshape", ((_INT_MAX + 4, 2),))
+            trial.perform(wide, text=f"blob2.reshape(SimpleNamespace(dim=[{_INT_MAX + 4}, 2]))", about="B47-wide-count")
         trial.refused("B19-max-axes", f"blob.reshape({(1,) * (_AXES + 1)})")
         trial.refused("B20-negative-extent", "blob.reshape((7, 8, -1, 9))", "blob.reshape(7, 8, 9, -1)")
         trial.refused("B20-negative-extent", "blob.reshape((0, -1))", "blob.reshape((-2, -3))")
@@ -145,9 +148,6 @@ def limits(bench: Bench) -> Iterator[BlobTrial]:
             trial.refused("B44-int-count", f"blob.reshape({(65536, 65536)})", f"blob.reshape({(_INT_MAX, 2)})")
         trial.perform(Step(0, "reshape", ((1,) * _AXES,)))
         trial.perform(Step(0, "reshape", ((0, _INT_MAX, _INT_MAX),)))
-        if trial.safe:
-            wide = Step(1, "reshape", ((_INT_MAX + 4, 2),))
-            trial.perform(wide, text=f"blob2.reshape(SimpleNamespace(dim=[{_INT_MAX + 4}, 2]))", about="B47-wide-count")
         yield from _ended(trial)
 
 

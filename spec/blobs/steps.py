@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Mode
 
-from .elements import numbers
+from .elements import encoded, numbers
 from .oracle import Duty, Foreseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..oracle import Side
-    from .oracle import Part, World
+    from .oracle import Part, Shape, World
 
 __all__ = ["ACCESSORS", "ADOPTIONS", "NORMS", "SCALES", "Other", "Step", "foresee", "number_of", "write_of"]
 
@@ -52,7 +52,8 @@ class Step(NamedTuple):
     call : str
         The method, or ``"mode"``.
     arguments : tuple
-        Plain values, other blobs as `Other`.  An adoption takes whether anything is handed in.
+        Plain values, other blobs as `Other`.  An adoption takes whether anything is handed in, and ``from_proto``
+        what is in the message.
     options : tuple of (str, object)
         Keyword arguments.
     """
@@ -64,8 +65,13 @@ class Step(NamedTuple):
 
     @property
     def blobs(self) -> set[int]:
-        """The blobs that take part."""
+        """The blobs that it names."""
         return {self.blob, *(given.blob for given in self.arguments if isinstance(given, Other))}
+
+    @property
+    def changed(self) -> set[int]:
+        """The blobs that it may change: a copy brings its source up to date too."""
+        return self.blobs if self.call == "copy_from" else {self.blob}
 
 
 def number_of(world: World, n: int, number: int) -> bytes:
@@ -131,6 +137,10 @@ def _reshape(world: World, n: int, *shape: Any) -> Foreseen:
     return world.reshape(n, shape[0] if len(shape) == 1 else shape)
 
 
+def _from_proto(world: World, n: int, shape: Shape, numbers: dict[Part, tuple[float, ...]]) -> Foreseen:
+    return world.load(n, shape, {part: encoded(values, world.dtype) for part, values in numbers.items()})
+
+
 _CALLS: dict[str, Callable[..., Foreseen]] = {
     "reshape": _reshape,
     "reshape_like": _reshape_like,
@@ -138,4 +148,5 @@ _CALLS: dict[str, Callable[..., Foreseen]] = {
     "update": _update,
     "copy_from": _copy_from,
     "mode": _mode,
+    "from_proto": _from_proto,
 }

@@ -70,12 +70,17 @@ def _start(bench: Bench) -> tuple[Step, ...]:
 
 
 def _words(bench: Bench) -> Iterator[Story]:
-    """Every call of two blobs while nothing is written, and every two calls with numbers everywhere."""
-    for step in alphabet(bench):
+    """Every call of two blobs: while nothing is written, with numbers everywhere, and after each call that tells."""
+    letters = alphabet(bench)
+    for step in letters:
         yield Story((_SHAPE, _OTHER), (step,))
-    for word in product(alphabet(bench), repeat=2):
-        yield Story((_SHAPE, _OTHER), (*_start(bench), *word))
+        yield Story((_SHAPE, _OTHER), (*_start(bench), step))
+    for first, second in product((step for step in letters if step.call in _TELLING), letters):
+        yield Story((_SHAPE, _OTHER), (*_start(bench), first, second))
 
+
+_TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "update", "mode")
+"""The calls that change what another may do: who holds which memory, how large it is, and where the numbers are."""
 
 _TURNS = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
 

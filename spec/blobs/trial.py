@@ -45,6 +45,8 @@ _FRESH: dict[SyncedHead, tuple[Side, ...]] = {
     SyncedHead.SYNCED: ("cpu", "gpu"),
 }
 
+_UNCHANGED = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
+
 _TOLERANCE = {"float16": 1e-2, "float32": 1e-4}
 
 
@@ -123,8 +125,9 @@ class BlobTrial:
         self.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
         self.world = self.world.make(shape)
         self.require(len(self.ledger.entries) == start, "B02-lazy", "making a blob called its allocators")
-        self._compare_blobs({len(self.world.blobs) - 1}, "B01-empty" if shape is None else "B03-shape")
-        self._compare_memories({len(self.world.blobs) - 1}, "B02-lazy", "B02-lazy")
+        shaped, grown = "B01-empty" if shape is None else "B03-shape", "B06-growth-renews"
+        self._compare_blobs({len(self.world.blobs) - 1}, Duty(shaped, shaped), sizes=grown)
+        self._compare_memories({len(self.world.blobs) - 1}, Duty("B02-lazy", "B02-lazy"))
 
     def name(self, n: int) -> str:
         """What the script calls a blob."""
@@ -168,15 +171,15 @@ class BlobTrial:
             self.require(raised is not None, foreseen.refused, f"{name} was not refused")
             self.require(set(self.ledger.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
             self.expect(raised)
-            duty = duty._replace(conduct="B56-unchanged", result="B56-unchanged")
+            duty = _UNCHANGED
         else:
             self.require(raised is None, duty.conduct, f"{name} raised {type(raised).__name__}: {raised}")
         self._compare_calls(foreseen, self.ledger.entries[start:], duty.conduct)
         self.world = foreseen.after
-        self._compare_blobs(step.blobs, duty.conduct)
+        self._compare_blobs(step.changed, duty)
         if raised is None:
             self._compare_value(step, foreseen, value)
-        self._compare_memories(step.blobs, duty.conduct, duty.result)
+        self._compare_memories(step.changed, duty)
         if raised is None:
             self._write(step, value)
 
@@ -235,8 +238,8 @@ class BlobTrial:
             raised = self.script.call(call, self.world.mode).raised
             self.require(raised is not None, requirement, "the last call was not refused")
             self.require(len(self.ledger.entries) == start, "B56-unchanged", "it was refused, but it called allocators")
-            self._compare_blobs(everyone, "B56-unchanged")
-            self._compare_memories(everyone, "B56-unchanged", "B56-unchanged")
+            self._compare_blobs(everyone, _UNCHANGED)
+            self._compare_memories(everyone, _UNCHANGED)
             self.expect(raised)
 
     @_blaming
@@ -339,7 +342,7 @@ class BlobTrial:
             count = self.world.blobs[step.blob].count
             self.script.run(f"pour(view, numbers({self._number}, {count}, {self.world.dtype!r}))")
             self.world = self.world.wrote(step.blob, *writes, content)
-        self._compare_memories({step.blob}, "B21-accessors", "B22-elements")
+        self._compare_memories({step.blob}, Duty("B21-accessors", "B22-elements"))
 
     # --- what a call did
 
@@ -371,11 +374,11 @@ class BlobTrial:
 
     # --- what is the case
 
-    def _compare_blobs(self, acting: set[int], requirement: str) -> None:
+    def _compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
         """Shapes, and who holds which memory."""
         objects: list[tuple[int, Any, str]] = []
         for n, wanted in enumerate(self.world.blobs):
-            blob, known = self.blob(n), requirement if n in acting else "B59-independent"
+            blob, known = self.blob(n), duty.conduct if n in acting else duty.others
             found = (tuple(blob.shape), blob.count)
             self.require(
                 found == (wanted.shape, wanted.count),
@@ -386,7 +389,7 @@ class BlobTrial:
             objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
         self._compare_sharing(objects)
         for n in range(len(self.world.blobs)):
-            self._compare_capacity(n, requirement)
+            self._compare_capacity(n, sizes or duty.conduct)
         self._compare_live()
 
     def _compare_sharing(self, objects: list[tuple[int, Any, str]]) -> None:
@@ -408,15 +411,18 @@ class BlobTrial:
         return all(key not in held for key, identity in self._known.items() if identity == there)
 
     def _compare_capacity(self, n: int, requirement: str) -> None:
-        blob, expected, count = self.blob(n), self.world.capacity(n), self.world.blobs[n].count
-        for part in PARTS:
-            size, wanted = getattr(blob, f"{part}_memory").size, self.world.memories[self.world.blobs[n].memory(part)].size
-            self.require(size == wanted, requirement, f"the {part} has {size} bytes, expected {wanted}")
+        blob, wanted = self.blob(n), self.world.blobs[n]
+        found = tuple(getattr(blob, f"{part}_memory").size for part in PARTS)
+        sizes = tuple(self.world.memories[wanted.memory(part)].size for part in PARTS)
+        if len(set(found)) > len(set(sizes)):
+            requirement = "B08-equal-sizes"
+        self.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
+        expected = self.world.capacity(n)
         if self.safe:
             self.require(
                 blob.capacity == expected,
                 "B46-capacity",
-                f"the capacity is {blob.capacity}, but {expected} elements fit, of which {count} are used",
+                f"the capacity is {blob.capacity}, but {expected} elements fit",
             )
 
     def _compare_live(self) -> None:
@@ -435,15 +441,15 @@ class BlobTrial:
     def _live(self) -> Counter[tuple[Side, int]]:
         return Counter((entry.side, entry.byte_size) for _, entry in self.ledger.live.values())
 
-    def _compare_memories(self, acting: set[int], conduct: str, result: str) -> None:
+    def _compare_memories(self, acting: set[int], duty: Duty) -> None:
         """Heads, and the bytes of every fresh side."""
         mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
         for key, memory in self._held_objects().items():
-            known = conduct if key in mine else "B59-independent"
+            known = duty.conduct if key in mine else duty.others
             wanted = self.world.memories[key].head
             self.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
             content = {side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]}
-            self._compare_content(memory, content, result if key in mine else "B59-independent")
+            self._compare_content(memory, content, duty.result if key in mine else duty.others)
 
     def _held_objects(self) -> dict[int, Any]:
         return {
