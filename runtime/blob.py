@@ -1,7 +1,8 @@
 """`Blob`: an N-dimensional array of numbers and the gradients that belong to them (002, 003; Caffe's blob.hpp).
 
 Data and diff are a `SyncedMemory` each, so a blob is on the host and on the device at once, and nothing is copied or
-allocated before somebody looks.  ``pair`` has the two memories and their shape, ``arithmetic`` what is computed.
+allocated before somebody looks.  ``pair`` has the two memories and their shape, ``viewed`` shows them as arrays,
+``stored`` puts them into messages and files, and ``arithmetic`` computes with them.
 
 Where Caffe would write past the end of something, or stop half-way, this class does not; docs/blobs.md lists every
 difference.
@@ -9,28 +10,30 @@ difference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsFloat, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat, overload
 
 import numpy as np
 
-from syncedmem.model import InvalidShapeError
+from syncedmem.model import BufferMismatchError, InvalidShapeError, SyncedHead
 
 from . import arithmetic
-from .blob_proto import read_proto, shape_equals, write_proto
-from .pair import Pair, ScalarT, shape_in
+from .devices import resolve_device
+from .elements import Elements
+from .foreign_arrays import ForeignArray
+from .pair import ScalarT, shape_in
+from .stored import Stored
 
 if TYPE_CHECKING:
     from .allocator import DeviceAllocator
-    from .blob_schema import BlobContents
-    from .elements import Elements
     from .memory import SyncedMemory
-
-    Device = DeviceAllocator | str | None
+    from .shape import Shape
 
 __all__ = ["Blob"]
 
+_BYTES = np.dtype(np.uint8)
 
-class Blob(Pair[ScalarT]):
+
+class Blob(Stored[ScalarT]):
     """An array of numbers with gradients, on the host and on a device.
 
     ``Blob()`` has no axes and no elements, ``Blob(())`` no axes and one element, as in Caffe.
@@ -58,7 +61,10 @@ class Blob(Pair[ScalarT]):
 
     @overload
     def __init__(
-        self: Blob[np.float32], *shape: Any, host: DeviceAllocator | None = None, device: Device = "auto"
+        self: Blob[np.float32],
+        *shape: Any,
+        host: DeviceAllocator | None = None,
+        device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     @overload
     def __init__(
@@ -66,42 +72,21 @@ class Blob(Pair[ScalarT]):
         *shape: Any,
         dtype: type[ScalarT] | np.dtype[ScalarT],
         host: DeviceAllocator | None = None,
-        device: Device = "auto",
+        device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     @overload
     def __init__(
-        self: Blob[Any], *shape: Any, dtype: str, host: DeviceAllocator | None = None, device: Device = "auto"
+        self: Blob[Any],
+        *shape: Any,
+        dtype: str,
+        host: DeviceAllocator | None = None,
+        device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     def __init__(self, *shape: Any, dtype: Any = None, host: Any = None, device: Any = "auto") -> None:
         if len(shape) == 2 and not hasattr(shape[0], "__index__") and dtype is None:  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         super().__init__(shape_in(shape) if shape else None, np.float32 if dtype is None else dtype, host, device)
-
-    # --- elements
-
-    def data_at(self, *indices: Any) -> ScalarT:
-        """An element of the data; brings the host side up to date.
-
-        Parameters
-        ----------
-        *indices
-            As for `offset`, but each strictly inside its axis.
-
-        Raises
-        ------
-        InvalidIndexError, InvalidShapeError, AllocationError, DeviceError
-        """
-        return self._at(self._data, indices)
-
-    def diff_at(self, *indices: Any) -> ScalarT:
-        """An element of the diff; see `data_at`."""
-        return self._at(self._diff, indices)
-
-    def _at(self, elements: Elements, indices: tuple[Any, ...]) -> ScalarT:
-        position = self._position(indices)
-        element: ScalarT = elements.flat(elements.memory.cpu_data())[position]
-        return element
 
     # --- copies and arithmetic
 
@@ -180,79 +165,106 @@ class Blob(Pair[ScalarT]):
         """Multiply the diff, where it is."""
         arithmetic.scale("scale_diff", factor, self._diff)
 
-    # --- messages
+    # --- arrays of others, and copies
 
-    def to_proto(self, write_diff: bool = False, proto: Any = None) -> Any:
-        """The blob as a ``BlobProto``; brings the host side up to date (blob.cpp 519).
+    @classmethod
+    def from_array(
+        cls,
+        array: Any,
+        *,
+        dtype: Any = None,
+        copy: bool | None = None,
+        host: DeviceAllocator | None = None,
+        device: DeviceAllocator | str | None = "auto",
+    ) -> Self:
+        """A blob whose data is somebody else's array: NumPy's, CuPy's, PyTorch's, JAX's, PyOpenCL's, or a list.
+
+        An array on the blob's own device becomes the device side, one that the processor can read the host side.  It is
+        adopted, so nothing is copied, if it is contiguous, aligned, writeable, and of a type that blobs have.
 
         Parameters
         ----------
-        write_diff : bool
-            Write the diff too.
-        proto : BlobProto or None
-            The message to write to; all fields of a blob that it has are cleared first.  None for a new one.
+        array : array
+        dtype : numpy.dtype or type, optional
+            The type of the elements; None for the array's own.
+        copy : bool, optional
+            True: always copy.  False: never.  None: if it cannot be adopted.
+        host, device
+            As for the class.
 
         Raises
         ------
-        InvalidShapeError
-            If there is no shape yet, which a message cannot say.
+        BufferMismatchError
+            If it cannot be taken at all (it is on another device), or not without a copy; with the reason.
         InvalidArgumentError
-            If the elements are of another type than float32 and float64.
-        MissingPackageError
-        """
-        if self._shape is None:
-            raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
-        return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, proto)
-
-    def from_proto(self, proto: Any, reshape: bool = True) -> None:
-        """Take shape, data and, if it is there, diff from a ``BlobProto`` or its bytes (blob.cpp 466).
-
-        Numbers are converted to the blob's type.  A message without a diff leaves the diff as it is.
-
-        Parameters
-        ----------
-        proto : BlobProto, or its bytes
-        reshape : bool
-            Take the shape of the message; otherwise it has to be the blob's.
-
-        Raises
-        ------
-        InvalidShapeError
-            If the shape is another, and `reshape` is false.
-        FileFormatError, InvalidArgumentError
-            If it is no message of a blob; see `syncedmem.runtime.read_proto`.
+            If blobs have no elements of its type.
         AllocationError, DeviceError
-            In every case shape and elements are as they were.
         """
-        contents = read_proto(proto)
-        if not reshape and (self._shape is None or not shape_equals(self._shape, proto)):
-            reason = f"this blob has the shape {self.shape_string}, and reshape was not asked for"
-            raise InvalidShapeError(contents.shape, reason)
-        self._fill(contents if reshape else contents._replace(shape=self.shape))
+        allocator = resolve_device(device)
+        theirs = ForeignArray(array, allocator)
+        blob = cls._made(theirs.dtype if dtype is None else dtype, host, allocator).reshape(theirs.shape)
+        if not copy:
+            try:
+                theirs.adopted_by(blob)
+            except BufferMismatchError:
+                if copy is not None:
+                    raise
+            else:
+                return blob
+        theirs.copied_to(blob)
+        return blob
 
-    def shape_equals(self, proto: Any) -> bool:
-        """Whether the blob has the shape of a ``BlobProto`` or its bytes (blob.cpp 410).
+    def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
+        """Another blob on the same allocators, with these elements."""
+        blob: Any = self._made(self.dtype, self._host, self._device)
+        blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- one of this class
+        return blob  # type: ignore[no-any-return]
 
-        The four old fields, if the message has any of them, are compared from the last axis backwards.
+    def __copy__(self) -> Self:
+        """A blob that shares both memories, as `share_data` and `share_diff` make one."""
+        return self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A blob with memories of its own, the elements copied where they are fresh.
+
+        Blobs that share a memory and are copied together share its copy.
         """
-        return shape_equals(self.shape, proto)
+        return self._like(self._shape, *(self._copied(it, memo) for it in (self._data, self._diff)))
 
-    def _fill(self, contents: BlobContents) -> None:
-        """Take over what was read, on the host."""
-        fitted = self._fitted(contents.shape)
-        pairs = [(it, values) for it, values in zip(fitted, contents[1:], strict=True) if values is not None]
-        for elements, _ in pairs:
-            elements.mutable_cpu_data()  # all that can fail, before any element is overwritten
-        for elements, values in pairs:
-            with np.errstate(all="ignore"):
-                np.copyto(elements.mutable_cpu_data(), values.reshape(contents.shape), casting="unsafe")
-        self._take(contents.shape, fitted)
+    def _copied(self, elements: Elements, memo: dict[int, Any]) -> Elements:
+        memory = elements.memory
+        if id(memory) not in memo:
+            whole = Elements(memory, _BYTES, (memory.size,))
+            memo[id(memory)] = Elements(self._memory(memory.size), _BYTES, (memory.size,))
+            arithmetic.copy_on_fresh_side(whole, memo[id(memory)])
+        return Elements(memo[id(memory)].memory, elements.dtype, elements.shape)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Through the host: what the device holds is brought down.  Sharing and what lies behind the shape are lost."""
+        fresh = [
+            None if it.memory.head is SyncedHead.UNINITIALIZED else it.cpu_data() for it in (self._data, self._diff)
+        ]
+        return _unpickled, (type(self), self._shape, self.dtype, self._device is not None, *fresh)
 
     # --- what it is
 
     def __repr__(self) -> str:
         sides = f"data {_said(self.data_memory)}, diff {_said(self.diff_memory)}"
         return f"<Blob {self.shape_string} {self.dtype}, {sides}>"
+
+
+def _unpickled(  # noqa: PLR0913 -- what there is to a blob
+    kind: type[Blob[Any]], shape: Shape | None, dtype: Any, on_device: bool, data: Any, diff: Any
+) -> Blob[Any]:
+    """A blob from what was pickled: on the device of this process, if it was on one."""
+    blob = kind(dtype=dtype, device="auto" if on_device else None)
+    if shape is not None:
+        blob.reshape(shape)
+    if data is not None:
+        blob.mutable_cpu_data()[...] = data
+    if diff is not None:
+        blob.mutable_cpu_diff()[...] = diff
+    return blob
 
 
 def _said(memory: SyncedMemory) -> str:

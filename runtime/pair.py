@@ -25,8 +25,6 @@ from .shaped import Shaped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from .allocator import DeviceAllocator
     from .shape import Shape
 
@@ -64,6 +62,13 @@ class Pair(Shaped, Generic[ScalarT]):
         self._shape_memory = self._memory(0)
         if shape is not None:
             self._take(shapes.check_shape(shape, kind.itemsize))
+
+    @classmethod
+    def _made(cls, dtype: Any, host: Any, device: Any) -> Self:
+        """A blob without a shape, as the class that this becomes is made."""
+        make: Any = cls
+        blob: Self = make(dtype=dtype, host=host, device=device)
+        return blob
 
     def _memory(self, size: int) -> SyncedMemory:
         return SyncedMemory(size, host=self._host, device=self._device)
@@ -197,8 +202,6 @@ class Pair(Shaped, Generic[ScalarT]):
         """
         return self.shape_memory.gpu_data().view(_EXTENT)
 
-    # --- access
-
     @property
     def data_memory(self) -> SyncedMemory:
         """The memory of the data (Caffe's ``data()``), which may be larger than the blob."""
@@ -208,48 +211,6 @@ class Pair(Shaped, Generic[ScalarT]):
     def diff_memory(self) -> SyncedMemory:
         """The memory of the diff (Caffe's ``diff()``)."""
         return self._diff.memory
-
-    def cpu_data(self) -> NDArray[ScalarT]:
-        """The data on the host, to read: a NumPy array of the blob's shape and type that is and stays read-only.
-
-        Raises
-        ------
-        AllocationError, DeviceError
-            As for `SyncedMemory.cpu_data`.
-        """
-        view: NDArray[ScalarT] = self._data.cpu_data()
-        return view
-
-    def mutable_cpu_data(self) -> NDArray[ScalarT]:
-        """The data on the host, to write; the device side is stale then."""
-        view: NDArray[ScalarT] = self._data.mutable_cpu_data()
-        return view
-
-    def gpu_data(self) -> Any:
-        """The data on the device, to read: an array of the device's own kind, of the blob's shape and type."""
-        return self._data.gpu_data()
-
-    def mutable_gpu_data(self) -> Any:
-        """The data on the device, to write; the host side is stale then."""
-        return self._data.mutable_gpu_data()
-
-    def cpu_diff(self) -> NDArray[ScalarT]:
-        """The diff on the host, to read."""
-        view: NDArray[ScalarT] = self._diff.cpu_data()
-        return view
-
-    def mutable_cpu_diff(self) -> NDArray[ScalarT]:
-        """The diff on the host, to write; the device side is stale then."""
-        view: NDArray[ScalarT] = self._diff.mutable_cpu_data()
-        return view
-
-    def gpu_diff(self) -> Any:
-        """The diff on the device, to read."""
-        return self._diff.gpu_data()
-
-    def mutable_gpu_diff(self) -> Any:
-        """The diff on the device, to write; the host side is stale then."""
-        return self._diff.mutable_gpu_data()
 
     # --- adoption and sharing
 
