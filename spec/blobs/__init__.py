@@ -6,7 +6,8 @@ the two do not know each other.  A ``story`` is what is done to blobs: enumerate
 checked one by one.  ``faults`` are wrong blobs that the kit must refuse, planted in the small one of ``port``.
 """
 
+from .coverage import BlobCoverage
 from .kit import blob_requirements_for, blob_suite_names, check_blobs
 from .port import BlobPort
 
-__all__ = ["BlobPort", "blob_requirements_for", "blob_suite_names", "check_blobs"]
+__all__ = ["BlobCoverage", "BlobPort", "blob_requirements_for", "blob_suite_names", "check_blobs"]

@@ -18,13 +18,15 @@ from .port import BlobPort
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..faults.registry import Shows
+
 __all__ = ["BLOB_FAULTS"]
 
 BLOB_FAULTS: dict[str, Fault] = {}
 """Every planted fault by name."""
 
 
-def planted(requirement: str, source: str, *, bench: Any = "device") -> Callable[[type[BlobPort]], type[BlobPort]]:
+def planted(requirement: str, source: str, *, bench: Shows = "device") -> Callable[[type[BlobPort]], type[BlobPort]]:
     """Register a wrong blob under the name of its class."""
 
     def register(make: type[BlobPort]) -> type[BlobPort]:
@@ -232,7 +234,7 @@ class NegativeExtent(BlobPort):
             super().check_extents(extents)
 
 
-@planted("B44-int-count", "blob.cpp 34: only INT_MAX / count_ may follow")
+@planted("B44-int-count", "blob.cpp 34: only INT_MAX / count_ may follow", bench="caffe profile")
 class CountOverflows(BlobPort):
     """A count may exceed what an int holds."""
 

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     )
     from .spec import (
         Bench,
+        check_blobs,
         check_conformance,
     )
 
@@ -131,6 +132,7 @@ __all__ = [
     "TrackingAllocator",
     "WrongDeviceError",
     "__version__",
+    "check_blobs",
     "check_conformance",
     "current_mode",
     "load_binaryproto",
@@ -194,6 +196,7 @@ _ROOMS = {
     "ThreadSafeAllocator": "runtime",
     "TrackingAllocator": "runtime",
     "WrongDeviceError": "model",
+    "check_blobs": "spec",
     "check_conformance": "spec",
     "current_mode": "model",
     "load_binaryproto": "runtime",
