@@ -4,8 +4,8 @@
 reads the transition table.  ``kit`` puts a ``subject`` to every check: words from the state space (``suites``),
 edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` that runs a ``script``
 line by line, and seen through the instrumented allocators of ``ledger``; ``shrinking`` makes what fails short.
-``faults`` are wrong memories that the kit must refuse, and ``evidence``
-compares the model with what was observed of Caffe.  ``blobs`` has the same for blobs.  Nothing here imports the runtime.
+``faults`` are wrong memories that the kit must refuse, and ``evidence`` compares the model with what was observed of
+Caffe.  ``blobs`` has the same for blobs.  Nothing here imports the runtime.
 """
 
 from .blobs import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs

@@ -24,12 +24,12 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("B07-growth-unshares", "Growing leaves the old memories, with all that is in them, to those who share them.",
      "blob.cpp 43-44; H20"),
     ("B08-equal-sizes", "Data and diff are given memory together, and of equal size.", "blob.cpp 43-44, 97-98"),
-    ("B09-shape-string", "shape_string is each extent with a space behind it, then the count in brackets.",
+    ("B09-shape-string", "shape_string is each extent and a space, then the count in brackets.",
      "blob.hpp 54-61"),
     ("B10-canonical-axis", "Negative axes count from the back, and what is no axis is refused.", "blob.hpp 118-131"),
     ("B11-count-axes", "count_axes is the volume of a range of axes, one if it is empty; negative axes are refused.",
      "blob.hpp 85-110"),
-    ("B12-legacy-shape", "legacy_shape has four axes; those that are missing are one, behind or, from the back, before.",
+    ("B12-legacy-shape", "legacy_shape has four axes; missing ones are one, behind or, counted from the back, before.",
      "blob.hpp 139-151"),
     ("B13-legacy-names", "num, channels, height and width are the legacy axes 0 to 3.", "blob.hpp 134-137"),
     ("B14-legacy-limit", "With more than four axes, and beyond the four, whatever is legacy is refused.",
@@ -81,7 +81,7 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
      "blob.cpp 443-462; math_functions.cpp 89"),
     ("B44-int-count", "A count beyond INT_MAX is refused.", "blob.cpp 34-36; H15"),
     ("B48-no-device", "Without a device, accessors and adoptions for the device are refused.", "blob.cpp 108-128"),
-    ("B50-message-shape", "A message's four old fields are its shape if it has any, missing ones zero; else its shape.",
+    ("B50-message-shape", "A message's four old fields are its shape if it has any, missing ones zero.",
      "blob.cpp 467-483"),
     ("B51-message-numbers", "Doubles are read before floats; without a diff in the message the diff stays.",
      "blob.cpp 488-516"),
@@ -98,7 +98,8 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
 BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B25-adopt-diff", "Adopting for the diff leaves the data alone.", "parallel.cpp 39-48 does it by hand"),
     ("B45-shrink", "shrink_to_fit gives back what lies behind the elements, and keeps these.", "H16; #4102, #4910"),
-    ("B46-capacity", "The capacity is what fits into both memories, shared and adopted ones included.", "H1, H2; #5439"),
+    ("B46-capacity", "The capacity is what fits into both memories, shared and adopted ones included.",
+     "H1, H2; #5439"),
     ("B47-wide-count", "Counts have 64 bits, and extents are not cut to 32.", "H15; #3084, #5067; blob.cpp 51"),
     ("B49-bad-buffer-refused", "Nothing, too few elements and elements of another type are not adopted.", "H6, H14"),
     ("B56-unchanged", "A call that is refused has changed nothing: no shape, no head, no bit.", "H4"),
@@ -111,7 +112,8 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B62-negative-index", "A negative index is refused.", "blob.hpp 155-162 looks at the extent instead; H19"),
     ("B63-element-in-range", "An element that does not exist is refused, also one past the end.", "H19; #6021"),
     ("B64-no-elements", "A blob without elements does what any other does, and asks no allocator.", "H14; #5571"),
-    ("B65-too-large", "A shape that the address space cannot hold is refused, and so is one that is no integers.", "H15"),
+    ("B65-too-large", "A shape that the address space cannot hold is refused, and so is one that is no integers.",
+     "H15; #2474"),
 )  # fmt: skip
 
 BLOB_NEEDS: dict[str, str] = {

@@ -24,9 +24,13 @@ class Covering(Protocol):
     """What counts how much was taken of what there is to take."""
 
     @property
-    def missing(self) -> int: ...
+    def missing(self) -> int:
+        """How much was not taken."""
+        ...
 
-    def add(self, trial: Any, /) -> None: ...
+    def add(self, trial: Any, /) -> None:
+        """Count what a trial did."""
+        ...
 
 
 CoveringT = TypeVar("CoveringT", bound=Covering)

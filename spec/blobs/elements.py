@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["INTEGERS", "TYPES", "decoded", "encoded", "itemsize", "numbers", "pour", "shown"]
+__all__ = ["INTEGERS", "TYPES", "USUAL", "decoded", "encoded", "itemsize", "numbers", "pour", "shown"]
 
 TYPES = {"float32": "f", "float64": "d", "int32": "i", "uint32": "I", "float16": "e"}
 """The element types that the kit puts to a blob, and what `struct` calls them."""
+
+USUAL = "float32"
+"""The type where none is asked for, as in Caffe."""
 
 INTEGERS = ("int32", "uint32")
 """The types that have no arithmetic."""

@@ -105,6 +105,9 @@ def _run_rules(bench: Bench, counter: Counter) -> Violation | None:
                 counter.add(trial)
         except Violation as violation:
             return violation
+        except Exception as error:  # noqa: BLE001 -- whatever a blob makes a check stumble over
+            text = (rule.__doc__ or rule.__name__).split("(")[0].strip()
+            return Violation("B22-elements", f"{text}: {type(error).__name__}: {error}")
     return None
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .elements import decoded, itemsize, shown
+from .elements import USUAL, decoded, itemsize, shown
 from .steps import Other, Step
 from .trial import BlobTrial
 
@@ -24,10 +24,11 @@ __all__ = ["MESSAGES", "offers_messages"]
 
 def offers_messages(bench: Bench) -> bool:
     """Whether blobs of a bench have messages, and what these need is installed."""
-    blob = bench.make((1,), dtype="float32", host=bench.host, device=bench.device)
-    if not hasattr(blob, "to_proto"):
-        return False
+    make: Any = bench.make
     try:
+        blob = make((1,), dtype=USUAL, host=bench.host, device=bench.device)
+        if not hasattr(blob, "to_proto"):
+            return False
         blob.to_proto()
     except ImportError:
         return False
@@ -72,7 +73,13 @@ def _numbers(trial: BlobTrial) -> None:
 def _counts(trial: BlobTrial) -> None:
     """As many numbers as the shape has, or nothing is taken (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
-    bad = ((few,), (), (enough, "diff.extend([1.0])"), (few, "double_data.extend([1.0])"), (enough, "diff.extend([1.0] * 4)"))
+    bad = (
+        (few,),
+        (),
+        (enough, "diff.extend([1.0])"),
+        (few, "double_data.extend([1.0])"),
+        (enough, "diff.extend([1.0] * 4)"),
+    )
     for fields in bad:
         _message(trial, "shape.dim.extend([3])", *fields)
         trial.refused("B52-message-count", "blob.from_proto(message)")
@@ -128,7 +135,11 @@ def _rule(bench: Bench) -> Iterator[BlobTrial]:
         for shape in ((2, 4), (4, 2)):
             trial.make(shape)
         side = "cpu" if bench.device is None else "gpu"
-        for step in (Step(0, f"mutable_{side}_data"), Step(0, f"mutable_{side}_diff"), Step(1, "share_diff", (Other(0),))):
+        for step in (
+            Step(0, f"mutable_{side}_data"),
+            Step(0, f"mutable_{side}_diff"),
+            Step(1, "share_diff", (Other(0),)),
+        ):
             trial.perform(step)
         check(trial)
         trial.finish()

@@ -20,7 +20,7 @@ from .elements import INTEGERS, decoded, encoded, itemsize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..oracle import Expected, Side, Wanted
+    from ..oracle import Side, Wanted
 
 __all__ = ["Blob", "Duty", "Foreseen", "Part", "Shape", "World"]
 
@@ -140,17 +140,19 @@ class World:
 
     def make(self, shape: Shape | None) -> World:
         """Another blob, with a shape or without."""
-        bare = replace(self, blobs=(*self.blobs, Blob((), 0, -1, -1)))._renewed(len(self.blobs), 0)
+        bare = replace(self, blobs=(*self.blobs, Blob((), 0, -1, -1))).renewed(len(self.blobs), 0)
         return bare if shape is None else bare.reshape(len(self.blobs), shape).after
 
     def reshape(self, n: int, shape: Shape) -> Foreseen:
         """Another shape: the same memories if it fits, and new ones if not."""
         count = prod(shape)
         fits = count <= self.capacity(n)
-        kept = self if fits else self._renewed(n, count)
-        after = kept._with(n, replace(kept.blobs[n], shape=shape, count=count))
+        kept = self if fits else self.renewed(n, count)
+        after = kept.holding(n, replace(kept.blobs[n], shape=shape, count=count))
         kept_duty = Duty("B05-reshape-keeps", "B05-reshape-keeps")
-        return Foreseen(kept_duty if fits else Duty("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after)
+        return Foreseen(
+            kept_duty if fits else Duty("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after
+        )
 
     def shrink_to_fit(self, n: int) -> Foreseen:
         """New memories of exactly the blob's size where they are larger, with the elements in them."""
@@ -161,20 +163,20 @@ class World:
             if old.size > self._size(n):
                 fresh = after._unused()
                 after = replace(after, memories={**after.memories, fresh: Oracle(self._size(n), self.has_device)})
-                after = after._with(n, after.blobs[n].on(part, fresh))
+                after = after.holding(n, after.blobs[n].on(part, fresh))
                 if old.head is not SyncedHead.UNINITIALIZED:
                     side = _where(old)
-                    done, after = after._touch(fresh, side, write=True)
-                    after = after._wrote(fresh, side, self._content(n, part, side))
+                    done, after = after.touch(fresh, side, write=True)
+                    after = after.overwritten(fresh, side, self.content(n, part, side))
                     calls.append(done)
         return Foreseen(duty, after, tuple(calls))
 
-    def _renewed(self, n: int, count: int) -> World:
+    def renewed(self, n: int, count: int) -> World:
         """Two memories of its own for a blob, which nobody has touched."""
         size, key = count * itemsize(self.dtype), self._unused()
         fresh = {key: Oracle(size, self.has_device), key + 1: Oracle(size, self.has_device)}
         bigger = replace(self, memories={**self.memories, **fresh})
-        return bigger._with(n, replace(self.blobs[n], data=key, diff=key + 1))
+        return bigger.holding(n, replace(self.blobs[n], data=key, diff=key + 1))
 
     def _unused(self) -> int:
         return 1 + max(self.memories, default=-1)
@@ -186,8 +188,8 @@ class World:
         duty, key = Duty("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
-        done, after = self._touch(key, side, write=write)
-        return Foreseen(duty, after, (done,), view=after._content(n, part, side))
+        done, after = self.touch(key, side, write=write)
+        return Foreseen(duty, after, (done,), view=after.content(n, part, side))
 
     def in_mode(self, mode: Mode) -> World:
         """The same under another mode."""
@@ -201,8 +203,8 @@ class World:
             return self._refusal("B63-element-in-range")
         for index, extent in zip_longest(indices, shape, fillvalue=0):
             position = position * extent + index
-        done, after = self._touch(self.blobs[n].memory(part), "cpu", write=False)
-        value = decoded(after._content(n, part, "cpu"), self.dtype)[position]
+        done, after = self.touch(self.blobs[n].memory(part), "cpu", write=False)
+        value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
         return Foreseen(Duty("B18-element", "B18-element"), after, (done,), value=value)
 
     def adopt(self, n: int, part: Part, side: Side, content: bytes | None) -> Foreseen:
@@ -215,24 +217,24 @@ class World:
         if fits:
             known, there = "B23-adopt-redirects", self
         elif part == "data":
-            known, there = "B24-adopt-renews", self._renewed(n, self.blobs[n].count)
+            known, there = "B24-adopt-renews", self.renewed(n, self.blobs[n].count)
         else:
-            known, there = "B25-adopt-diff", self._renewed_diff(n)
+            known, there = "B25-adopt-diff", self._diff_renewed(n)
         key = there.blobs[n].memory(part)
         known = "B25-adopt-diff" if part == "diff" else known
-        after = there._onto(key, there.memories[key].adopt(side, content).after)
+        after = there.onto(key, there.memories[key].adopt(side, content).after)
         return Foreseen(Duty(known, known), after)
 
-    def _renewed_diff(self, n: int) -> World:
+    def _diff_renewed(self, n: int) -> World:
         key = self._unused()
         bigger = replace(self, memories={**self.memories, key: Oracle(self._size(n), self.has_device)})
-        return bigger._with(n, self.blobs[n].on("diff", key))
+        return bigger.holding(n, self.blobs[n].on("diff", key))
 
     def share(self, n: int, part: Part, other: int) -> Foreseen:
         """Use the memory of another blob's part."""
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
-        after = self._with(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
+        after = self.holding(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
         return Foreseen(Duty("B26-share-object", "B26-share-object"), after)
 
     # --- copies and arithmetic
@@ -247,9 +249,9 @@ class World:
         part: Part = "diff" if copy_diff else "data"
         side: Side = "gpu" if self.mode is Mode.GPU and self.has_device else "cpu"
         target = before.blobs[n].memory(part)
-        taken, after = before._touch(target, side, write=True)
-        given, after = after._touch(after.blobs[source].memory(part), side, write=False)
-        after = after._wrote(target, side, after._content(source, part, side))
+        taken, after = before.touch(target, side, write=True)
+        given, after = after.touch(after.blobs[source].memory(part), side, write=False)
+        after = after.overwritten(target, side, after.content(source, part, side))
         return Foreseen(Duty("B40-copy-by-mode", "B39-copy-numbers"), after, (taken, given))
 
     def update(self, n: int) -> Foreseen:
@@ -258,10 +260,10 @@ class World:
         if self.dtype in INTEGERS or head is SyncedHead.UNINITIALIZED:
             return self._refusal("B38-integers-refused" if self.dtype in INTEGERS else "B30-update-unwritten")
         side, blob = _where(self.memories[self.blobs[n].data]), self.blobs[n]
-        read, after = self._touch(blob.diff, side, write=False)
-        written, after = after._touch(blob.data, side, write=True)
-        pairs = zip(after._numbers(n, "data", side), after._numbers(n, "diff", side), strict=True)
-        after = after._wrote(blob.data, side, encoded((mine - step for mine, step in pairs), self.dtype))
+        read, after = self.touch(blob.diff, side, write=False)
+        written, after = after.touch(blob.data, side, write=True)
+        pairs = zip(after.numbers(n, "data", side), after.numbers(n, "diff", side), strict=True)
+        after = after.overwritten(blob.data, side, encoded((mine - step for mine, step in pairs), self.dtype))
         return Foreseen(Duty("B29-update-side", "B28-update-numbers"), after, (read, written))
 
     def norm(self, n: int, part: Part, squared: bool) -> Foreseen:
@@ -271,7 +273,7 @@ class World:
         memory = self.memories[self.blobs[n].memory(part)]
         if memory.head is SyncedHead.UNINITIALIZED:
             return Foreseen(Duty("B33-norm-unwritten", "B33-norm-unwritten"), self, value=0.0)
-        elements = self._numbers(n, part, _where(memory))
+        elements = self.numbers(n, part, _where(memory))
         value = sum(x * x for x in elements) if squared else sum(map(abs, elements))
         return Foreseen(Duty("B34-norm-side", "B32-sumsq" if squared else "B31-asum"), self, value=float(value))
 
@@ -284,48 +286,51 @@ class World:
         if memory.head is SyncedHead.UNINITIALIZED:
             return Foreseen(Duty("B37-scale-unwritten", "B37-scale-unwritten"), self)
         side = _where(memory)
-        done, after = self._touch(key, side, write=True)
-        scaled = encoded((factor * x for x in after._numbers(n, part, side)), self.dtype)
-        return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after._wrote(key, side, scaled), (done,))
+        done, after = self.touch(key, side, write=True)
+        scaled = encoded((factor * x for x in after.numbers(n, part, side)), self.dtype)
+        return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
 
     def load(self, n: int, shape: Shape, numbers: Mapping[Part, bytes]) -> Foreseen:
         """Take a shape, and these numbers for these parts, on the host."""
         after, calls = self.reshape(n, shape).after, list[Done]()
         for part, content in numbers.items():
-            done, after = after._touch(after.blobs[n].memory(part), "cpu", write=True)
+            done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
             after = after.wrote(n, part, "cpu", content)
             calls.append(done)
         return Foreseen(Duty("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
 
     # --- steps of the above
 
-    def _touch(self, key: int, side: Side, *, write: bool) -> tuple[Done, World]:
+    def touch(self, key: int, side: Side, *, write: bool) -> tuple[Done, World]:
         """Read or write one side of a memory: what must be seen of that, and what is the case then."""
         memory = self.memories[key]
         expected = memory.write(side, self.mode) if write else memory.read(side, self.mode)
-        return tuple((call, memory.size) for call in expected.calls), self._onto(key, expected.after)
+        return tuple((call, memory.size) for call in expected.calls), self.onto(key, expected.after)
 
-    def _onto(self, key: int, memory: Oracle) -> World:
+    def onto(self, key: int, memory: Oracle) -> World:
+        """The case with another situation of one memory."""
         return replace(self, memories={**self.memories, key: memory})
 
-    def _with(self, n: int, blob: Blob) -> World:
+    def holding(self, n: int, blob: Blob) -> World:
+        """The case with another situation of one blob."""
         return replace(self, blobs=(*self.blobs[:n], blob, *self.blobs[n + 1 :]))
 
     def wrote(self, n: int, part: Part, side: Side, content: bytes) -> World:
         """What is the case after somebody wrote the elements of a part."""
-        return self._wrote(self.blobs[n].memory(part), side, content)
+        return self.overwritten(self.blobs[n].memory(part), side, content)
 
-    def _wrote(self, key: int, side: Side, content: bytes) -> World:
+    def overwritten(self, key: int, side: Side, content: bytes) -> World:
         """The same for a memory; what lies behind the elements stays."""
         memory = self.memories[key]
-        return self._onto(key, memory.written(side, (content + _content(memory, side)[len(content) :])[: memory.size]))
+        return self.onto(key, memory.written(side, (content + _content(memory, side)[len(content) :])[: memory.size]))
 
-    def _content(self, n: int, part: Part, side: Side) -> bytes:
+    def content(self, n: int, part: Part, side: Side) -> bytes:
         """The bytes of the elements of a part on one side."""
         return _content(self.memories[self.blobs[n].memory(part)], side)[: self._size(n)]
 
-    def _numbers(self, n: int, part: Part, side: Side) -> tuple[Any, ...]:
-        return decoded(self._content(n, part, side), self.dtype)
+    def numbers(self, n: int, part: Part, side: Side) -> tuple[Any, ...]:
+        """The same as numbers."""
+        return decoded(self.content(n, part, side), self.dtype)
 
     def _size(self, n: int) -> int:
         return self.blobs[n].count * itemsize(self.dtype)

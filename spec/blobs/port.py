@@ -83,7 +83,8 @@ class BlobPort:
 
     @property
     def capacity(self) -> int:
-        return min(self.data_memory.size, self.diff_memory.size) // itemsize(self.dtype)
+        size: int = min(self.data_memory.size, self.diff_memory.size)
+        return size // itemsize(self.dtype)
 
     def reshape(self, *shape: Any) -> None:
         self.take_shape(self.checked(self.given(shape)))
@@ -291,12 +292,9 @@ class BlobPort:
         return self.raw(memory, call)
 
     def host_view(self, memory: Any, call: str) -> Any:
-        row = memoryview(self.raw(memory, call)).cast("B")
-        return row.cast(_FORMATS[self.dtype], self.axes) if self.elements and self.axes else self.scalar(row)
-
-    def scalar(self, row: memoryview) -> memoryview:
-        """No axes and one element, or no element at all, of which a view has no shape."""
-        return row.cast(_FORMATS[self.dtype], ()) if self.elements else row
+        row: Any = memoryview(self.raw(memory, call)).cast("B")
+        # A view without elements has no shape.
+        return row.cast(_FORMATS[self.dtype], self.axes) if self.elements else row
 
     # --- adoption and sharing, blob.cpp 90-168
 

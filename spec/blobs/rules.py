@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from .elements import TYPES, itemsize, numbers, shown
+from .elements import TYPES, USUAL, itemsize, numbers, shown
 from .steps import ACCESSORS, NORMS, SCALES, Other, Step
 from .suites import way
 from .tables import WAYS
@@ -28,7 +28,7 @@ _NAMES = ("num", "channels", "height", "width")
 _SHAPES: tuple[Shape, ...] = ((), (4,), (3, 2), (2, 3, 4), (2, 3, 4, 5), (2, 0, 3), (1, 2, 1, 2, 3))
 
 
-def _made(bench: Bench, *shapes: Shape | None, dtype: str = "float32") -> BlobTrial:
+def _made(bench: Bench, *shapes: Shape | None, dtype: str = USUAL) -> BlobTrial:
     trial = BlobTrial(bench, dtype)
     for shape in shapes:
         trial.make(shape)
@@ -153,7 +153,7 @@ def limits(bench: Bench) -> Iterator[BlobTrial]:
 
 def buffers(bench: Bench) -> Iterator[BlobTrial]:
     """What cannot be adopted changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
-    size = 6 * itemsize("float32")
+    size = 6 * itemsize(USUAL)
     for shape in ((2, 3), (3, 4)):
         trial = _made(bench, shape, (2, 3))
         trial.perform(Step(0, "mutable_cpu_data"))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import Mode
 
-from .elements import TYPES
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, Step
+from .elements import TYPES, USUAL
+from .oracle import World
+from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, Step, failing_calls, foresee
 from .stories import Story, in_mode
 from .tables import WAYS, rows
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..subject import Bench
-    from .oracle import Part
+    from .oracle import Part, Shape
 
 __all__ = ["SUITES", "alphabet", "way"]
 
@@ -75,14 +76,14 @@ def _words(bench: Bench) -> Iterator[Story]:
     for step in letters:
         yield Story((_SHAPE, _OTHER), (step,))
         yield Story((_SHAPE, _OTHER), (*_start(bench), step))
-    for first, second in product((step for step in letters if step.call in _TELLING), letters):
+    for first, second in product((step for step in letters if step.call in _TELLING and not step.blob), letters):
         yield Story((_SHAPE, _OTHER), (*_start(bench), first, second))
 
 
 _TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "update", "mode")
 """The calls that change what another may do: who holds which memory, how large it is, and where the numbers are."""
 
-_TURNS = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
+_TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
 
 
 def _shapes(bench: Bench) -> Iterator[Story]:
@@ -97,33 +98,35 @@ def _shapes(bench: Bench) -> Iterator[Story]:
             yield Story((_SHAPE, (1,)), (*start, *word, *looks))
             shared = (Step(1, "share_data", (Other(0),)), *word, *looks)
             yield Story((_SHAPE, _OTHER), (*start, *shared))
-    for shape in (*_TURNS, None):
+    every: tuple[Shape | None, ...] = (*_TURNS, None)
+    for it in every:
         for call in ("cpu_data", "mutable_cpu_data", *(("gpu_diff",) if bench.device is not None else ())):
-            yield Story((shape,), (Step(0, call), Step(0, "reshape", ((5,),)), Step(0, call)))
+            yield Story((it,), (Step(0, call), Step(0, "reshape", ((5,),)), Step(0, call)))
 
 
 def _types(bench: Bench) -> Iterator[Story]:
-    """Every call with every type of elements; integers have no arithmetic."""
-    for dtype in TYPES:
-        for start in ((), _start(bench)):
-            for step in alphabet(bench):
-                yield Story((_SHAPE, _SHAPE), (*start, step), dtype)
-
-
-_FAILURES = 5
-"""No call of a blob calls its allocators as often."""
+    """Every call with every other type of elements; integers have no arithmetic."""
+    for dtype in (it for it in TYPES if it != USUAL):
+        for step in alphabet(bench):
+            yield Story((_SHAPE, _SHAPE), (*_start(bench), step), dtype)
 
 
 def _failures(bench: Bench) -> Iterator[Story]:
-    """Each call, from several heads, while the k-th of its allocator calls fails."""
-    for accessors, step in product(WAYS.values(), alphabet(bench)):
-        if step.call == "mode" or (bench.device is None and "gpu" in f"{' '.join(accessors)} {step.call}"):
+    """Each call, from several heads and in both modes, while the k-th of its allocator calls fails."""
+    for accessors, step, mode in product(WAYS.values(), alphabet(bench), Mode):
+        if bench.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
             continue
-        if step.call in ADOPTIONS and not step.arguments[0]:
-            continue
-        start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors))
-        for k, mode in product(range(1, _FAILURES), Mode):
-            yield Story((_SHAPE, _SHAPE), (*start, in_mode(mode), step), failing=k)
+        start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors), in_mode(mode))
+        for k in range(1, failing_calls(foresee(_after(bench, start), step, 0), step) + 1):
+            yield Story((_SHAPE, _SHAPE), (*start, step), failing=k)
+
+
+def _after(bench: Bench, steps: tuple[Step, ...]) -> World:
+    """What must be the case after some steps of two blobs."""
+    world = World(USUAL, bench.device is not None, Mode.GPU).make(_SHAPE).make(_SHAPE)
+    for step in steps:
+        world = foresee(world, step, 0).after
+    return world
 
 
 SUITES: dict[str, Callable[[Bench], Iterator[Story]]] = {

@@ -41,7 +41,9 @@ def stories(bench: Bench) -> st.SearchStrategy[Story]:
     blob, other = st.integers(0, _MOST - 1), st.builds(Other, st.integers(0, _MOST - 1))
 
     def calls(names: Any, *arguments: st.SearchStrategy[Any], options: Any = ()) -> st.SearchStrategy[Step]:
-        return st.builds(Step, blob, st.sampled_from(tuple(names)), st.tuples(*arguments), st.sampled_from([*options, ()]))
+        return st.builds(
+            Step, blob, st.sampled_from(tuple(names)), st.tuples(*arguments), st.sampled_from([*options, ()])
+        )
 
     step = st.one_of(
         calls(ACCESSORS),

@@ -28,7 +28,7 @@ class Fault:
         Where the fault comes from.
     bench : {"device", "no device", "caffe profile"}
         The kind of bench it shows on.
-    make : type
+    make : type of Port or of BlobPort
         The wrong memory or blob; a `Maker` or `BlobMaker`.
     """
 
@@ -36,7 +36,7 @@ class Fault:
     requirement: str
     source: str
     bench: Shows
-    make: type[Any]
+    make: Any
 
     @property
     def text(self) -> str:
@@ -48,9 +48,7 @@ FAULTS: dict[str, Fault] = {}
 """Every planted fault by name."""
 
 
-def planted(
-    requirement: str, source: str, *, bench: Shows = "device"
-) -> Callable[[type[Port]], type[Port]]:
+def planted(requirement: str, source: str, *, bench: Shows = "device") -> Callable[[type[Port]], type[Port]]:
     """Register a wrong memory under the name of its class."""
 
     def register(make: type[Port]) -> type[Port]:

@@ -64,8 +64,8 @@ def page(result: Verification) -> str:
 {"".join(map(_violations, result.devices))}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">R: of memories, B: of blobs. ✓ met, ✗ not met, – not checked: the device has no use for it, or a suite stopped
-before it.</p>
+<p class="soft">R: of memories, B: of blobs. ✓ met, ✗ not met, – not checked: the device has no use for it, it is
+asked of another profile, or a suite stopped before it.</p>
 {_requirements(result)}
 </body>
 </html>
@@ -140,8 +140,8 @@ def _requirements(result: Verification) -> str:
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
         '<p class="soft">Sources: 000 to 004 are the texts that this project was built from, with line numbers; cpp '
-        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp, other files have their names (BVLC/caffe 9b8915401); H1 to H20 are hazards known of "
-        "it; #1234 is an issue of BVLC/caffe.</p>"
+        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp, other files have their names (BVLC/caffe 9b8915401); "
+        "H1 to H20 are hazards known of it; #1234 is an issue of BVLC/caffe.</p>"
     )
 
 
