@@ -1,8 +1,8 @@
 """What a blob must do, sentence by sentence; `syncedmem.spec.requirements` has those of one memory, and the form.
 
 Sources: the seed texts by number and line, BVLC/caffe 9b8915401 (``blob.hpp`` is include/caffe/blob.hpp, ``blob.cpp``
-src/caffe/blob.cpp), and the hazards H1 to H20 known of it.  What Caffe does and we do not is an erratum; docs/blobs.md
-lists them.
+src/caffe/blob.cpp), and the hazards H1 to H20 known of it.  What Caffe does and we do not is in
+`syncedmem.spec.blobs.errata`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
      "blob.hpp 153-164; #3952"),
     ("B16-offset-sequence", "An offset by a sequence takes indices strictly inside; those left out are zero.",
      "blob.hpp 166-181"),
-    ("B17-gpu-shape", "gpu_shape shows the extents on the device, as 32-bit integers.", "blob.cpp 28-41, 78-81"),
+    ("B17-gpu-shape", "gpu_shape shows the extents on the device, as 32-bit integers; there must be a shape.",
+     "blob.cpp 28-41, 78-81"),
     ("B18-element", "data_at and diff_at read an element on the host, after bringing that up to date.",
      "blob.hpp 183-199"),
     ("B19-max-axes", "More than 32 axes are refused, and 32 are not.", "blob.hpp 12; blob.cpp 24, 49"),

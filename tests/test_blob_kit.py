@@ -21,6 +21,7 @@ from syncedmem.spec import (
     check_blobs,
 )
 from syncedmem.spec.blobs.elements import TYPES, decoded, encoded, itemsize, numbers, pour, shown
+from syncedmem.spec.blobs.errata import ERRATA
 from syncedmem.spec.blobs.messages import offers_messages
 from syncedmem.spec.blobs.oracle import World
 from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
@@ -106,19 +107,19 @@ def test_a_blob_without_messages_is_not_checked_for_them() -> None:
         to_proto: Any = property()
 
     class Unpacked(BlobPort):
-        def to_proto(self, *_: Any) -> Any:
-            raise ImportError("protobuf")
+        def to_proto(self, write_diff: bool = False) -> Any:
+            raise ImportError(f"protobuf, for {write_diff}")
 
     class Broken(BlobPort):
-        def to_proto(self, *_: Any) -> Any:
-            raise RuntimeError("no")
+        def to_proto(self, write_diff: bool = False) -> Any:
+            raise RuntimeError(f"no, not {write_diff}")
 
     assert [False, False, True, True] == [
         offers_messages(device_bench(make)) for make in (Bare, Unpacked, Broken, BlobPort)
     ]
     assert "B50-message-shape" not in blob_requirements_for(device_bench(Bare))
     assert not check_blobs(device_bench(Bare), suites=["rules"]).violations
-    assert "RuntimeError: no" in caught(Broken, "rules").message
+    assert "RuntimeError: no, not False" in caught(Broken, "rules").message
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, True, "6"])
@@ -129,10 +130,14 @@ def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
 
 def test_no_steps_are_none_and_progress_is_told() -> None:
     told: list[tuple[str, int]] = []
-    verdict = check_blobs(blob_device_bench(), steps=0, suites=["rules", "walks"], progress=lambda *it: told.append(it))
 
-    assert [42, 0] == [suite.cases for suite in verdict.suites]
-    assert ("rules", 42) == told[-1]
+    def tell(name: str, cases: int) -> None:
+        told.append((name, cases))
+
+    verdict = check_blobs(blob_device_bench(), steps=0, suites=["rules", "walks"], progress=tell)
+
+    assert [43, 0] == [suite.cases for suite in verdict.suites]
+    assert ("rules", 43) == told[-1]
 
 
 # --- what a violation says
@@ -233,6 +238,17 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
                 raise
 
     assert {"B57-failure-keeps-numbers"} == {caught(make, "failures").requirement for make in (Quiet, Once)}
+
+
+# --- what is not as in Caffe
+
+
+def test_every_hazard_of_blobs_is_decided() -> None:
+    """And each decision is a requirement, in sentences."""
+    assert all(it.requirement in REQUIREMENTS for it in ERRATA)
+    assert all(text.endswith(".") for it in ERRATA for text in (it.caffe, it.here))
+    for hazard in ("H1", "H2", "H4", "H8", "H10", "H14", "H15", "H16", "H19", "H20"):
+        assert any(hazard == it.source.partition("; ")[2] for it in ERRATA)
 
 
 # --- the tables, and the oracle that does not read them

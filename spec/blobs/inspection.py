@@ -195,7 +195,7 @@ class BlobInspection:
             return
         held = [self.world.memories[key] for key in self.world.held]
         sides: tuple[Side, ...] = ("cpu", "gpu")
-        wanted = Counter(
+        wanted: Counter[tuple[Side, int]] = Counter(
             (side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory"
         )
         if self._live() != wanted:
@@ -214,7 +214,9 @@ class BlobInspection:
             known = duty.conduct if key in mine else duty.others
             wanted = self.world.memories[key].head
             self.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
-            content = {side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]}
+            content: dict[Side, bytes | None] = {
+                side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]
+            }
             self._compare_content(memory, content, duty.result if key in mine else duty.others)
 
     def _held_objects(self) -> dict[int, Any]:

@@ -54,6 +54,7 @@ class BlobPort:
         self.diff_memory = self.memory(0)
         self.shape_memory = self.memory(0)
         self.extents_known: Any = None
+        self.shaped = False
         self.set_up()
         if shape:
             self.reshape(*shape)
@@ -122,7 +123,7 @@ class BlobPort:
         count = prod(shape)
         if not self.fits(count):
             self.grow(count)
-        self.axes, self.elements = shape, count
+        self.axes, self.elements, self.shaped = shape, count, True
 
     def fits(self, count: int) -> bool:
         return count <= self.capacity
@@ -244,6 +245,8 @@ class BlobPort:
     # --- the shape on the device, blob.cpp 78
 
     def gpu_shape(self) -> Any:
+        if not self.shaped:
+            self.refuse("shape_data_ is null")
         if self.extents_known != self.axes:
             self.write_extents()
         return self.shape_memory.gpu_data()

@@ -223,6 +223,9 @@ def no_elements(bench: Bench) -> Iterator[BlobTrial]:
             trial.perform(step, about=known)
         asked = [it for it in trial.ledger.entries if it.byte_size or it.operation != "clone"]
         trial.require(not asked, known, "no elements, and yet it called its allocators")
+        if bench.device is not None and shape is not None:
+            there, wanted = trial.extents(), trial.world.blobs[0].shape
+            trial.require(there == wanted, known, f"the device has the extents {there}, expected {wanted}")
         yield from _ended(trial)
 
 
@@ -230,6 +233,9 @@ def shape_on_the_device(bench: Bench) -> Iterator[BlobTrial]:
     """The extents are on the device when they are asked for, and are not sent twice (B17, B61)."""
     if bench.device is None:
         return
+    bare = _made(bench, None)
+    bare.refused("B17-gpu-shape", "blob.gpu_shape()")
+    yield from _ended(bare)
     trial = _made(bench, (2, 3))
     for shape in ((2, 3), (6, 1, 1), (1, 6), (6, 1)):
         trial.perform(Step(0, "reshape", (shape,)))

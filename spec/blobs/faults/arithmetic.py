@@ -106,7 +106,7 @@ class ScalesOnHost(BlobPort):
 class ScaleAllocates(BlobPort):
     """Scaling what was never written allocates zeroes."""
 
-    def untouched(self, _memory: Any) -> bool:
+    def untouched(self, memory: Any) -> bool:
         return False
 
 
