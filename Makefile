@@ -86,11 +86,12 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
-bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmetic on vectors, and the storing of blobs
+bench: $(STAMPS)/test  ## measure the hot path, the pool, the adaptors, arithmetic on vectors, and blobs
 	$(BIN)/python benchmarks/hot_path.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/vectors.py
+	$(BIN)/python benchmarks/blobs.py
 	$(BIN)/python benchmarks/serialisation.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it

@@ -74,7 +74,7 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
 
 
 class InvalidShapeError(SyncedMemoryError, ValueError):
-    """A shape that no blob can have: too many axes, a negative extent, too large altogether."""
+    """A shape that no blob can have (too many axes, a negative extent, too large), or that does not fit another."""
 
     def __init__(self, shape: object, reason: str) -> None:
         super().__init__(f"the shape {shown(shape)} cannot be used: {reason}")

@@ -185,5 +185,5 @@ def _check_type(call: str, elements: Elements) -> None:
 
 def _check_apart(where: Any, x: Any, y: Any) -> None:
     """Refuse two adopted buffers that overlap in part, before any head moves."""
-    if address_of(x) != address_of(y) and where.overlaps(x, y):
+    if where.overlaps(x, y) and address_of(x) != address_of(y):
         raise InvalidPointerError(where.name, y, "data and diff overlap, and are not the same")

@@ -61,6 +61,16 @@ class Blob(Stored[ScalarT]):
 
     @overload
     def __init__(
+        self,
+        shape: Any,
+        dtype: type[ScalarT] | np.dtype[ScalarT],
+        /,
+        *,
+        host: DeviceAllocator | None = None,
+        device: DeviceAllocator | str | None = "auto",
+    ) -> None: ...
+    @overload
+    def __init__(
         self: Blob[np.float32],
         *shape: Any,
         host: DeviceAllocator | None = None,
@@ -176,7 +186,7 @@ class Blob(Stored[ScalarT]):
         copy: bool | None = None,
         host: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
-    ) -> Self:
+    ) -> Blob[Any]:
         """A blob whose data is somebody else's array: NumPy's, CuPy's, PyTorch's, JAX's, PyOpenCL's, or a list.
 
         An array on the blob's own device becomes the device side, one that the processor can read the host side.  It is
@@ -202,7 +212,7 @@ class Blob(Stored[ScalarT]):
         """
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)
-        blob = cls._made(theirs.dtype if dtype is None else dtype, host, allocator).reshape(theirs.shape)
+        blob: Blob[Any] = cls._made(theirs.dtype if dtype is None else dtype, host, allocator).reshape(theirs.shape)
         if not copy:
             try:
                 theirs.adopted_by(blob)

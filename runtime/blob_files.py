@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import FileFormatError, InvalidArgumentError
 
@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
     from .blob_schema import BlobContents
 
-    _Kind = tuple[Callable[[StoredPath], BlobContents], Callable[[StoredPath, Any, Any], None]]
+__all__ = ["FileKind", "file_kind"]
 
-__all__ = ["load_arrays", "save_arrays"]
+
+class FileKind(NamedTuple):
+    """How files of a kind are read, and how they are written: the path, the data, and the diff or None."""
+
+    load: Callable[[StoredPath], BlobContents]
+    save: Callable[[StoredPath, NDArray[Any], NDArray[Any] | None], None]
 
 
 def _save_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:
@@ -29,33 +34,21 @@ def _save_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -
     save_npy(path, data)
 
 
-_KINDS: dict[str, _Kind] = {
-    ".npy": (load_npy, _save_npy),
-    ".npz": (load_npz, save_npz),
-    ".binaryproto": (load_binaryproto, save_binaryproto),
+_KINDS = {
+    ".npy": FileKind(load_npy, _save_npy),
+    ".npz": FileKind(load_npz, save_npz),
+    ".binaryproto": FileKind(load_binaryproto, save_binaryproto),
 }
 
 
-def load_arrays(path: StoredPath) -> BlobContents:
-    """Read data and, if it is there, diff.
+def file_kind(path: StoredPath) -> FileKind:
+    """The kind of a file.
 
     Raises
     ------
-    FileAccessError, FileFormatError
     InvalidArgumentError
-        If the name ends in no kind that is known.
+        If its name ends in no kind that is known.
     """
-    load, _ = _kind(path)
-    return load(path)
-
-
-def save_arrays(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:
-    """Write data and, unless it is None, diff; raises what `load_arrays` raises."""
-    _, save = _kind(path)
-    save(path, data, diff)
-
-
-def _kind(path: StoredPath) -> _Kind:
     kind = _KINDS.get(PurePath(checked_path(path)).suffix)
     if kind is None:
         raise InvalidArgumentError("path", path, f"a name that ends in {', '.join(_KINDS)}")

@@ -34,7 +34,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     """Whose host side this is; None of a copy."""
 
     def __array_finalize__(self, source: object) -> None:
-        if not self.flags.owndata:  # a copy has nothing to do with the memory
+        if not (self.flags.owndata or self.flags.writeable):  # a copy has nothing to do with the memory
             self.memory = getattr(source, "memory", None)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -59,9 +59,6 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         results = result if len(out) > 1 else (result,)
         given = tuple(new if old is None else old for old, new in zip(out, results, strict=True))
         return given if len(out) > 1 else given[0]
-
-    def __reduce__(self) -> Any:
-        return _plain(self).__reduce__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _plain(self).__reduce_ex__(protocol)

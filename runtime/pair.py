@@ -9,6 +9,7 @@ written past the end of one.  Everything new is made before anything old is give
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -55,13 +56,11 @@ class Pair(Shaped, Generic[ScalarT]):
         kind = check_dtype(dtype)
         self._host = resolve_host(host)
         self._device = resolve_device(device)
-        self._shape = None
-        self._data = Elements(self._memory(0), kind, _NOTHING)
-        self._diff = Elements(self._memory(0), kind, _NOTHING)
+        self._shape = None if shape is None else shapes.check_shape(shape, kind.itemsize)
+        extents = _NOTHING if self._shape is None else self._shape
+        self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
         self._shape_known = False  # whether the shape's memory holds it
-        self._shape_memory = self._memory(0)
-        if shape is not None:
-            self._take(shapes.check_shape(shape, kind.itemsize))
+        self._shape_memory: SyncedMemory | None = None
 
     @classmethod
     def _made(cls, dtype: Any, host: Any, device: Any) -> Self:
@@ -108,14 +107,14 @@ class Pair(Shaped, Generic[ScalarT]):
 
     def _fitted(self, shape: Shape) -> tuple[Elements, Elements]:
         """Data and diff in another shape, in the memory there is or, if it is too small, in new memory."""
-        needed = shapes.count_axes(shape) * self.dtype.itemsize
+        needed = prod(shape) * self.dtype.itemsize
         if needed <= min(self._data.memory.size, self._diff.memory.size):
             return self._data.reshaped(shape), self._diff.reshaped(shape)
-        return self._fresh(shape), self._fresh(shape)
+        return self._fresh(shape, self.dtype), self._fresh(shape, self.dtype)
 
-    def _fresh(self, shape: Shape) -> Elements:
+    def _fresh(self, shape: Shape, dtype: np.dtype[Any]) -> Elements:
         """Elements that nobody has written, in new memory."""
-        return Elements(self._memory(shapes.count_axes(shape) * self.dtype.itemsize), self.dtype, shape)
+        return Elements(self._memory(prod(shape) * dtype.itemsize), dtype, shape)
 
     def _take(self, shape: Shape, fitted: tuple[Elements, Elements] | None = None) -> None:
         """Have another shape, with data and diff that fit it."""
@@ -147,7 +146,7 @@ class Pair(Shaped, Generic[ScalarT]):
     def _shrunk(self, elements: Elements) -> Elements:
         if elements.memory.size == elements.nbytes:
             return elements
-        fitting = self._fresh(elements.shape)
+        fitting = self._fresh(elements.shape, self.dtype)
         copy_on_fresh_side(elements, fitting)
         return fitting
 
@@ -160,6 +159,11 @@ class Pair(Shaped, Generic[ScalarT]):
     def dtype(self) -> np.dtype[ScalarT]:
         """The type of the elements."""
         return self._data.dtype
+
+    @property
+    def host(self) -> DeviceAllocator:
+        """The allocator of ordinary host memory."""
+        return self._host
 
     @property
     def device(self) -> DeviceAllocator | None:
@@ -177,10 +181,11 @@ class Pair(Shaped, Generic[ScalarT]):
         InvalidShapeError
             If there is no shape yet, or an extent that has more than 31 bits.
         """
-        if not self._shape_known:
-            self._shape_memory = self._written_shape()
+        memory = self._shape_memory
+        if memory is None or not self._shape_known:
+            self._shape_memory = memory = self._written_shape()
             self._shape_known = True
-        return self._shape_memory
+        return memory
 
     def _written_shape(self) -> SyncedMemory:
         shape = self._shape
@@ -189,7 +194,9 @@ class Pair(Shaped, Generic[ScalarT]):
         if max(shape, default=0) > shapes.INT_MAX:
             raise InvalidShapeError(shape, f"kernels are handed extents of at most {shapes.INT_MAX}")
         size = len(shape) * _EXTENT.itemsize
-        memory = self._shape_memory if self._shape_memory.size == size else self._memory(size)
+        memory = self._shape_memory
+        if memory is None or memory.size != size:
+            memory = self._memory(size)
         memory.mutable_cpu_data().view(_EXTENT)[:] = shape
         return memory
 
@@ -242,7 +249,7 @@ class Pair(Shaped, Generic[ScalarT]):
         if self._data.memory.size == self._data.nbytes:
             getattr(self._data.memory, call)(buffer)
             return
-        data, diff = self._fresh(self._data.shape), self._fresh(self._data.shape)
+        data, diff = (self._fresh(self._data.shape, self.dtype) for _ in range(2))
         getattr(data.memory, call)(buffer)
         self._data, self._diff = data, diff
 
@@ -265,7 +272,7 @@ class Pair(Shaped, Generic[ScalarT]):
     def _adopt_diff(self, call: str, buffer: Any) -> None:
         self._diff.check_adoptable(call, buffer)
         same = self._diff.memory.size == self._diff.nbytes
-        diff = self._diff if same else self._fresh(self._diff.shape)
+        diff = self._diff if same else self._fresh(self._diff.shape, self.dtype)
         getattr(diff.memory, call)(buffer)
         self._diff = diff
 

@@ -5,19 +5,21 @@ All that is read is checked, and all memory that is needed allocated, before any
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import InvalidShapeError
+from syncedmem.model import InvalidArgumentError, InvalidShapeError
 
-from .blob_files import load_arrays, save_arrays
+from .blob_files import file_kind
 from .blob_proto import read_proto, shape_equals, write_proto
+from .blob_schema import DTYPES
 from .pair import ScalarT
 from .viewed import Viewed
 
 if TYPE_CHECKING:
     from .allocator import DeviceAllocator
+    from .blob import Blob
     from .blob_schema import BlobContents
     from .byte_source import StoredPath
 
@@ -49,6 +51,8 @@ class Stored(Viewed[ScalarT]):
         """
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
+        if self.dtype not in DTYPES.values():
+            raise InvalidArgumentError("dtype", self.dtype, "float32 or float64 for a blob in a message")
         return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, proto)
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
@@ -105,9 +109,10 @@ class Stored(Viewed[ScalarT]):
         InvalidShapeError
             If there is no shape yet.
         """
+        kind = file_kind(path)
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a file cannot say so")
-        save_arrays(path, self.cpu_data(), self.cpu_diff() if write_diff else None)
+        kind.save(path, self.cpu_data(), self.cpu_diff() if write_diff else None)
 
     @classmethod
     def load(
@@ -117,7 +122,7 @@ class Stored(Viewed[ScalarT]):
         dtype: Any = None,
         host: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
-    ) -> Self:
+    ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
 
         Parameters
@@ -133,7 +138,7 @@ class Stored(Viewed[ScalarT]):
         FileAccessError, FileFormatError, InvalidArgumentError
             As for `syncedmem.load_npy` and its like.
         """
-        return cls.from_contents(load_arrays(path), dtype=dtype, host=host, device=device)
+        return cls.from_contents(file_kind(path).load(path), dtype=dtype, host=host, device=device)
 
     @classmethod
     def from_contents(
@@ -143,7 +148,7 @@ class Stored(Viewed[ScalarT]):
         dtype: Any = None,
         host: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
-    ) -> Self:
+    ) -> Blob[Any]:
         """A blob from what was read of a file, for example by `syncedmem.load_caffemodel`; see `load`."""
         blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, device)
         blob._fill(contents)  # noqa: SLF001 -- one of this class

@@ -14,6 +14,7 @@ from syncedmem.model import (
     AllocationError,
     InvalidArgumentError,
     InvalidPointerError,
+    InvalidShapeError,
     InvalidSizeError,
     NoDeviceError,
 )
@@ -925,3 +926,75 @@ def test_the_device_shows_its_streams_by_number(device: SimulatedDeviceAllocator
 
     assert [1, 2, 3] == [stream.number for stream in streams]
     assert {SimulatedStream} == {type(stream) for stream in streams}
+
+
+# --- shapes
+
+
+def test_an_array_takes_another_shape(device: SimulatedDeviceAllocator) -> None:
+    """Over the same bytes; as CuPy's and PyOpenCL's do."""
+    row_of_24 = device.empty(24)
+    numbers = row_of_24.view(np.float32)
+    table = numbers.reshape(2, 3)
+    table.set(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+    assert ((2, 3), 2, 6, 24, 2) == (table.shape, table.ndim, table.size, table.nbytes, len(table))
+    assert [[0, 1, 2], [3, 4, 5]] == table.get().tolist()
+    assert list(range(6)) == numbers.get().tolist()
+    for same in (table.reshape((3, 2)), table.reshape(-1, 2), table.reshape([3, -1]), table.reshape(3, 2).view()):
+        assert [[0, 1], [2, 3], [4, 5]] == same.get().tolist()
+    assert ((3, 2), (1, 1)) == (
+        table.reshape(3, 2).viewer()().shape,
+        table.as_read_only().reshape(6)[:1].reshape(1, 1).shape,
+    )
+    assert (True, True) == (
+        table.as_read_only().reshape(6).read_only,
+        table.as_read_only().reshape(6).viewer()().read_only,
+    )
+    assert "<SimulatedArray 2 x 3 float32 at " in repr(table)
+    assert table.shares(numbers)
+
+
+def test_an_array_is_sliced_along_its_first_axis(device: SimulatedDeviceAllocator) -> None:
+    table = device.empty(24).view(np.float32).reshape(3, 2)
+    table.set(np.arange(6, dtype=np.float32).reshape(3, 2))
+    table[1:2].set(np.full((1, 2), 9, np.float32))
+
+    assert [[0, 1], [9, 9], [4, 5]] == table.get().tolist()
+    assert ((2, 2), (0, 2), 4) == (table[1:].shape, table[3:].shape, table[1:].ptr - table.ptr - 4)
+
+
+def test_an_array_without_axes_is_one_item(device: SimulatedDeviceAllocator) -> None:
+    one: Any = device.empty(4).view(np.float32).reshape(())
+    one.set(np.array(7, np.float32))
+
+    assert ((), 1, 7, (1,)) == (one.shape, one.size, one.get(), one.reshape(-1).shape)
+    assert "<SimulatedArray 1 float32 at " in repr(one)
+    for use in (lambda: len(one), lambda: one[:1]):
+        with pytest.raises(TypeError, match="an array without axes has no length"):
+            use()
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 2), (-1, -1), (-2, -3), (-1, 4), (0, -1), ((7,),)])
+def test_a_shape_of_other_size_is_refused(device: SimulatedDeviceAllocator, shape: Any) -> None:
+    with pytest.raises(InvalidShapeError, match="there are 6 items"):
+        device.empty(6).reshape(*shape)
+    with pytest.raises(InvalidArgumentError, match="shape must be integers, or a sequence of them"):
+        device.empty(6).reshape("6")
+
+
+def test_items_change_their_length_in_a_row_only(device: SimulatedDeviceAllocator) -> None:
+    """Which axis would change is not the same on all devices."""
+    table: Any = device.empty(24).view(np.float32).reshape(2, 3)
+    assert ((2, 3), np.int32) == (table.view(np.int32).shape, table.view(np.int32).dtype)
+    with pytest.raises(InvalidArgumentError, match="dtype must be a type of numbers"):
+        table.view(np.float64)
+    with pytest.raises(InvalidArgumentError):
+        table.set(np.zeros(6, np.float32))
+    for array in (table, device.empty(4).reshape(2, 2)):
+        with pytest.raises(InvalidPointerError, match="not a contiguous row of bytes"):
+            device.memset_zero(array, 4)
+    with pytest.raises(InvalidPointerError, match="not a contiguous, aligned row"):
+        device.vectors().asum(table)
+
+    assert (24,) == device.adopt(table, 24).shape

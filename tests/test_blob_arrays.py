@@ -1,0 +1,519 @@
+"""Blobs among other arrays: pycaffe's attributes, protocols, arrays of others, copies and pickles."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import sys
+import weakref
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, assert_type, cast
+
+import ml_dtypes
+import numpy as np
+import pytest
+from benches import devices
+from blob_views import HEADS, at_head, recorded, snapshot
+
+from syncedmem import runtime
+from syncedmem.model import (
+    AllocationError,
+    BufferMismatchError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidShapeError,
+    SyncedHead,
+)
+from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator
+from syncedmem.runtime.live_array import LiveArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+Blob: Any = runtime.Blob
+UNINITIALIZED, CPU, GPU, SYNCED = HEADS
+PLACES: list[Any] = devices()
+NAMES = [place.device_type.name.lower() for place in PLACES]
+ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(params=PLACES, ids=NAMES)
+def place(request: pytest.FixtureRequest) -> Any:
+    """Every device of this machine."""
+    return request.param
+
+
+@pytest.fixture
+def blob(device: SimulatedDeviceAllocator) -> Any:
+    """A blob of 2 x 3 with data on both sides."""
+    blob = Blob((2, 3), device=device)
+    at_head(blob.data_memory, SYNCED, ROW)
+    return blob
+
+
+# --- data and diff, as in pycaffe
+
+
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_reading_the_attribute_leaves_the_device_side_fresh(device: SimulatedDeviceAllocator, side: str) -> None:
+    """In pycaffe a look makes it stale, and the next kernel pays for a copy (H10)."""
+    blob, log = recorded(device, (2, 3))
+    memory = getattr(blob, f"{side}_memory")
+    at_head(memory, GPU, ROW)
+    log.clear()
+    array = getattr(blob, side)
+    found = [array.sum(), array[1].max(), float(np.dot(array[0], array[1])), (array + 1)[0, 0], array.tolist()]
+    getattr(blob, f"gpu_{side}")()
+
+    assert [15, 5, 14, 1, ROW.tolist()] == found
+    assert (["host allocate", "down"], SYNCED) == (log, memory.head)
+    assert ((2, 3), np.float32, False) == (array.shape, array.dtype, array.flags.writeable)
+
+
+WRITES: list[Callable[[Any], None]] = [
+    lambda blob: blob.data.__setitem__(..., 7),
+    lambda blob: blob.data[1].__setitem__(slice(None), 7),
+    lambda blob: blob.data.T[::-1].__setitem__((0, 1), 7),
+    lambda blob: blob.data.__setitem__(blob.data > 2, 7),
+    lambda blob: setattr(blob, "data", 7),
+    lambda blob: setattr(blob, "data", np.full((1, 1, 2, 3), 7)),
+    lambda blob: setattr(blob, "data", blob.data * 2),
+    lambda blob: setattr(blob, "data", blob.data[::-1]),
+    lambda blob: blob.data.__imul__(3),
+    lambda blob: np.add(blob.data, blob.data, out=blob.data),
+    lambda blob: np.add.at(blob.data, (0, 1), 5),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writing_through_the_attribute_makes_the_device_side_stale(blob: Any, write: Callable[[Any], None]) -> None:
+    """And the device sees it."""
+    plain = SimpleNamespace(data=ROW.copy())
+    write(plain)
+    write(blob)
+
+    assert CPU is blob.data_memory.head
+    expected = np.broadcast_to(np.squeeze(plain.data), (2, 3))
+    assert expected.tolist() == blob.gpu_data().get().tolist()
+
+
+def test_operators_in_place(blob: Any) -> None:
+    """Of the attribute, and of a name for it."""
+    blob.diff = 1
+    blob.data -= 0.5 * blob.diff
+    weights = blob.data
+    weights *= 2
+    blob.diff += blob.data
+
+    assert (ROW * 2 - 1).tolist() == blob.gpu_data().get().tolist()
+    assert (ROW * 2).tolist() == blob.gpu_diff().get().tolist()
+    assert isinstance(weights, LiveArray)
+
+
+def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob: Any) -> None:
+    divmod_: Any = np.divmod
+    first, second = divmod_(blob.data, 2, out=(blob.data, None))
+
+    assert [[0, 0, 1], [1, 2, 2]] == blob.gpu_data().get().tolist() == first.tolist()
+    assert ([[0, 1, 0], [1, 0, 1]], np.ndarray) == (second.tolist(), type(second))
+
+
+def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:
+    before = snapshot(blob)
+    attempts: list[tuple[Any, type[Exception], str]] = [
+        (np.ones(7), InvalidShapeError, r"the shape \(7,\) cannot be used: values of it do not fit into \(2, 3\)"),
+        (np.ones((2, 2, 3)), InvalidShapeError, "do not fit"),
+        ("seven", InvalidArgumentError, "values must be numbers, to be stored as float32, got 'seven'"),
+        ([[1], [2, 3]], InvalidArgumentError, "values must be numbers"),
+        (object(), InvalidArgumentError, "values must be numbers"),
+    ]
+    for values, error, reason in attempts:
+        with pytest.raises(error, match=reason):
+            blob.data = values
+        with pytest.raises(error):
+            blob.data[...] = values
+    with pytest.raises(IndexError):
+        blob.data[2] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        blob.data.fill(7)
+
+    assert before == snapshot(blob)
+
+
+def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -> None:
+    """It would write into a buffer that nobody looks at any more."""
+    old = blob.data
+    mine = np.zeros((2, 3), np.float32)
+    blob.set_cpu_data(mine)
+    reason = r"has other bytes by now; take blob\.data or blob\.diff again"
+    with pytest.raises(InvalidPointerError, match=reason):
+        old[0] = 7
+    with pytest.raises(InvalidPointerError, match=reason):
+        old += 7
+
+    assert not mine.any()
+    assert ROW.tolist() == old.tolist()
+
+
+def test_an_array_outlives_a_reshape(blob: Any) -> None:
+    """It keeps the memory that it looks at, which the blob has left when it grew (H10)."""
+    old, memory = blob.data, weakref.ref(blob.data_memory)
+    blob.reshape((100,)).data = 1
+    old[...] = 7
+    assert ([7] * 6, 100) == (old.ravel().tolist(), blob.asum_data())
+    small = blob.reshape((4,)).data
+    small[...] = 2
+    blob.data = small[::-1]
+    del old
+
+    assert (None, 104) == (memory(), blob.reshape((100,)).asum_data())
+
+
+def test_copies_and_results_are_ordinary_arrays(blob: Any) -> None:
+    for array in (blob.data.copy(), blob.data.astype(np.float64), blob.data[[1, 0]]):
+        assert (None, True) == (getattr(array, "memory", None), array.flags.writeable)
+        array[...] = 9
+        np.add(array, 1, out=array)
+        np.add.at(array, (0, 0), 1)
+        assert (11, 10) == (array[0, 0], array[1, 2])
+    back = pickle.loads(pickle.dumps(blob.data))  # noqa: S301 -- our own
+
+    assert (np.ndarray, np.ndarray, np.float32) == (type(back), type(blob.data - 1), type(blob.data[0, 0]))
+    assert (ROW.tolist(), SYNCED) == (back.tolist(), blob.data_memory.head)
+    assert type(copy.deepcopy(blob.data)) in (np.ndarray, LiveArray)
+
+
+def test_no_elements_are_written_without_harm(place: Any) -> None:
+    empty = Blob((2, 0), device=place)
+    empty.data[...] = 7
+    empty.data = np.ones(())
+    empty.data += 1
+
+    assert ((2, 0), 0.0) == (empty.data.shape, empty.asum_data())
+
+
+# --- protocols
+
+
+def test_a_blob_becomes_an_array(blob: Any) -> None:
+    """Read-only over the memory, or a copy."""
+    view, own = np.asarray(blob), np.array(blob)
+    other: Any = np.asarray(blob, np.float64)
+    assert (False, True, ROW.tolist()) == (view.flags.writeable, np.shares_memory(view, blob.cpu_data()), own.tolist())
+    assert (np.float64, ROW.tolist()) == (other.dtype, other.tolist())
+    own[...] = 9
+    with pytest.raises(ValueError, match="Unable to avoid copy"):
+        np.array(blob, np.float64, copy=False)
+
+    assert SYNCED is blob.data_memory.head
+
+
+def test_views_keep_the_memory_and_not_the_blob(device: SimulatedDeviceAllocator) -> None:
+    """So a blob that grows leaves nothing dangling; a blob itself hands out no address (H10)."""
+    blob = Blob((2, 3), device=device)
+    blob.data = ROW
+    views = [np.asarray(blob), blob.cpu_data(), np.from_dlpack(blob), np.asarray(blob.__buffer__(0)), blob.data]
+    blob.reshape((1000,)).data = 9
+    gc.collect()
+
+    assert [ROW.tolist()] * 5 == [view.tolist() for view in views]
+    assert not hasattr(blob, "__array_interface__")
+    assert not hasattr(blob, "__cuda_array_interface__")
+    assert all(hasattr(blob.cpu_data(), name) for name in ("__array_interface__", "__dlpack__", "__array__"))
+
+
+def test_a_buffer_is_read_only_and_what_has_no_format_is_refused(blob: Any) -> None:
+    """Python asks classes written in Python for a buffer from 3.12 on."""
+    buffer = blob.__buffer__(0)
+    assert ("f", (2, 3), True, ROW.tolist()) == (buffer.format, buffer.shape, buffer.readonly, buffer.tolist())
+    assert memoryview(blob.mutable_cpu_data()).readonly is False
+    with pytest.raises(ValueError, match="cannot include dtype"):
+        Blob((2,), ml_dtypes.bfloat16, device=None).__buffer__(0)
+
+
+def test_dlpack_hands_out_the_host_side_read_only(blob: Any) -> None:
+    array = np.from_dlpack(blob)
+    assert ((1, 0), False, ROW.tolist()) == (blob.__dlpack_device__(), array.flags.writeable, array.tolist())
+    assert np.shares_memory(array, blob.cpu_data())
+    assert np.from_dlpack(blob, copy=True).flags.writeable
+    assert ROW.tolist() == np.from_dlpack(blob, device="cpu").tolist()
+    with pytest.raises(BufferError, match="readonly"):
+        blob.__dlpack__()  # a consumer that does not know of versions cannot be told
+    assert np.from_dlpack(blob.mutable_cpu_data()).flags.writeable
+
+
+def capsule(ptr: Any, **options: Any) -> tuple[str, Any, dict[str, Any]]:
+    """What stands for a capsule."""
+    return "capsule", ptr, options
+
+
+class OnGPU(SimulatedDeviceAllocator):
+    """A device whose arrays speak DLPack, as CuPy's do."""
+
+    def viewer(self, ptr: Any) -> Any:
+        if ptr.ndim == 1:
+            return super().viewer(ptr)
+        return lambda: SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=partial(capsule, ptr))
+
+
+def test_dlpack_hands_out_the_device_side_to_who_asks_for_it(blob: Any) -> None:
+    """With the stream of the consumer; where the device's arrays have no DLPack, it is refused."""
+    there = Blob((2, 3), device=OnGPU())
+    name, view, options = there.__dlpack__(dl_device=(2, 0), stream=7, max_version=(1, 0), copy=None)
+    assert ("capsule", (2, 3), {"stream": 7, "max_version": (1, 0)}) == (name, view.shape, options)
+    for it, device in ((there, (2, 1)), (blob, (2, 0)), (Blob((2,), device=None), (2, 0))):
+        with pytest.raises(BufferError, match=r"the data is not on the device \(2, [01]\) of DLPack"):
+            it.__dlpack__(dl_device=device)
+
+
+# --- arrays of others
+
+
+class Foreign:
+    """An array of a library that speaks some protocols."""
+
+    def __init__(self, array: Any, **attributes: Any) -> None:
+        self._array = array
+        vars(self).update(attributes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if isinstance(self._array, Exception):
+            raise self._array
+        return np.array(self._array, dtype, copy=copy)
+
+
+class Tensor(Foreign):
+    """As PyTorch's on the processor."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def test_an_array_is_adopted_without_a_copy(place: Any) -> None:
+    """NumPy's own, and those of libraries that show NumPy their memory, writeable."""
+    for wrap in (np.asarray, Foreign, Tensor):
+        mine: Any = ROW.copy()
+        blob = Blob.from_array(wrap(mine), copy=False, device=place)
+        blob.data[0, 0] = 9
+        assert ((2, 3), np.float32, 9, False) == (blob.shape, blob.dtype, mine[0, 0], blob.data_memory.own_cpu_data)
+        blob.mutable_gpu_data().set(ROW + 1)
+        blob.cpu_data()
+        assert (ROW + 1).tolist() == mine.tolist()
+    kept = weakref.ref(mine)
+    del mine, wrap
+    assert kept() is not None
+
+
+def jax_array() -> Any:
+    """What must not be written to."""
+    array = ROW.copy()
+    array.flags.writeable = False
+    return Tensor(array)
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (jax_array(), "it is read-only"),
+        (np.repeat(ROW, 2, axis=1)[:, ::2], "it is not contiguous"),
+        (ROW.astype(">f4"), "its elements are >f4, and float32 are needed"),
+        (np.frombuffer(bytearray(b"0") + ROW.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3), "multiple of 4"),
+    ],
+)
+def test_what_cannot_be_adopted_is_copied_or_refused(place: Any, array: Any, reason: str) -> None:
+    blob = Blob.from_array(array, device=place)
+    assert (ROW.tolist(), np.float32, True) == (blob.cpu_data().tolist(), blob.dtype, blob.data_memory.own_cpu_data)
+    blob.data = 0
+    assert ROW.tolist() == np.asarray(array).tolist()
+    with pytest.raises(BufferMismatchError, match=reason):
+        Blob.from_array(array, copy=False, device=place)
+
+
+def test_an_array_is_converted_and_copied_when_asked(place: Any) -> None:
+    mine = ROW.astype(np.float64)
+    for blob in (Blob.from_array(mine, dtype="float32", device=place), Blob.from_array(mine, copy=True, device=place)):
+        assert (ROW.tolist(), True) == (blob.cpu_data().tolist(), blob.data_memory.own_cpu_data)
+    with pytest.raises(BufferMismatchError, match="its elements are float64, and float32 are needed"):
+        Blob.from_array(mine, dtype=np.float32, copy=False, device=place)
+    with pytest.raises(InvalidArgumentError, match=r"dtype must be one of .*, got dtype\('int64'\)"):
+        Blob.from_array(np.arange(3), device=place)
+    assert [0, 1, 2] == Blob.from_array(np.arange(3), dtype=np.int32, device=place).cpu_data().tolist()
+    assert [[1.0, 2.0]] == Blob.from_array([[1.0, 2.0]], device=place).cpu_data().tolist()
+    assert (0, (0, 3)) == (Blob.from_array(ROW[:0], device=place).count, Blob.from_array(ROW[:0]).shape)
+
+
+def test_memory_of_the_device_becomes_the_device_side(place: Any) -> None:
+    """Adopted, or copied there; converted through the host."""
+    theirs: Any = place.empty(24)
+    theirs.set(ROW.reshape(-1).view(np.uint8))
+    array = theirs.view(np.float32).reshape(2, 3)
+    adopted = Blob.from_array(array, copy=False, device=place)
+    own = Blob.from_array(array, copy=True, device=place)
+    wide = Blob.from_array(array, dtype=np.float64, device=place)
+    assert ((GPU, False), (GPU, True)) == tuple(
+        (it.data_memory.head, it.data_memory.own_gpu_data) for it in (adopted, own)
+    )
+    for blob in (adopted, own, wide):
+        assert ROW.tolist() == blob.cpu_data().tolist()
+    adopted.mutable_gpu_data().set(ROW + 1)
+
+    assert (ROW + 1).tolist() == array.get().tolist()
+    assert ROW.tolist() == own.data.tolist()
+    with pytest.raises(BufferMismatchError, match="it is on a device, and this blob has none"):
+        Blob.from_array(array, device=None)
+    with pytest.raises(InvalidPointerError, match="is not memory of this device"):
+        Blob.from_array(array, device=SimulatedDeviceAllocator(1))
+
+
+def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDeviceAllocator) -> None:
+    source = Blob((2, 3), device=device)
+    at_head(source.data_memory, GPU, ROW)
+    array = source.gpu_data()
+    blob = Blob.from_array(array, device=device)
+    assert (ROW.tolist(), True) == (blob.cpu_data().tolist(), blob.data_memory.own_gpu_data)
+    with pytest.raises(BufferMismatchError, match="read-only"):
+        Blob.from_array(array, copy=False, device=device)
+
+
+def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocator) -> None:
+    """Without a CUDA device they cannot be taken; those that must not be written to are not adopted in any case."""
+    interface = {"data": (4096, True), "shape": (2, 3), "typestr": "<f4", "version": 3}
+    there: Any = device.empty(24)
+    by_dlpack = Foreign(None, __dlpack_device__=lambda: (2, 0), shape=(2, 3), dtype=np.float32)
+    by_interface = Foreign(None, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32)
+    for array in (by_dlpack, by_interface):
+        with pytest.raises(BufferMismatchError, match="it is on a device, and this blob has none"):
+            Blob.from_array(array, device=None)
+    for array, reason in ((by_dlpack, "it is not memory of simulated:0"), (by_interface, "it is read-only")):
+        with pytest.raises(BufferMismatchError, match=reason):
+            Blob.from_array(array, copy=False, device=device)
+    assert 24 == there.nbytes
+
+
+def test_what_is_no_array_says_why() -> None:
+    for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
+        with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
+            Blob.from_array(array, device=None)
+    broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
+    with pytest.raises(BufferMismatchError, match="from_array cannot adopt None: as it says"):
+        Blob.from_array(broken, device=None)
+
+
+# --- copies and pickles
+
+
+def test_a_shallow_copy_shares_and_a_deep_one_does_not(place: Any) -> None:
+    """The elements are copied where they are fresh, and what lies behind the shape with them."""
+    for head in HEADS:
+        blob = Blob((2, 3), device=place)
+        at_head(blob.data_memory, head, ROW)
+        at_head(blob.diff_memory, CPU, ROW + 1)
+        blob.reshape((3,))
+        shallow, deep = copy.copy(blob), copy.deepcopy(blob)
+        assert (blob.data_memory, blob.diff_memory) == (shallow.data_memory, shallow.diff_memory)
+        assert {SYNCED: GPU}.get(head, head) is deep.data_memory.head
+        assert head is blob.data_memory.head
+        for it in (shallow, deep):
+            assert ((3,), np.float32, place, 6) == (it.shape, it.dtype, it.device, it.capacity)
+            it.reshape((2, 3))
+            assert (ROW + 1).tolist() == it.cpu_diff().tolist()
+            if head is not UNINITIALIZED:
+                assert ROW.tolist() == it.cpu_data().tolist()
+        deep.data = 9
+        assert 9 not in blob.data
+    assert "(0)" == copy.deepcopy(copy.copy(Blob(device=place))).shape_string
+
+
+def test_blobs_that_share_are_deeply_copied_as_such(device: SimulatedDeviceAllocator) -> None:
+    one, two = Blob((2, 3), device=device), Blob((6,), device=device)
+    two.share_data(one)
+    one.data = ROW
+    first, second = copy.deepcopy([one, two])
+    second.data[0] = 9
+
+    assert first.data_memory is second.data_memory
+    assert first.diff_memory is not second.diff_memory
+    assert (9, 0) == (first.data[0, 0], one.data[0, 0])
+
+
+def test_a_deep_copy_that_fails_leaves_nothing_behind(device: SimulatedDeviceAllocator) -> None:
+    blob = Blob((2, 3), device=device)
+    at_head(blob.data_memory, GPU, ROW)
+    blocks, before = device.live_blocks, snapshot(blob)
+    device.fail_at(1, "allocate")
+    with pytest.raises(AllocationError):
+        copy.deepcopy(blob)
+    gc.collect()
+
+    assert (blocks, before) == (device.live_blocks, snapshot(blob))
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_goes_through_the_host(place: Any, protocol: int) -> None:
+    for head in HEADS:
+        blob = Blob((2, 3), device=place)
+        at_head(blob.data_memory, head, ROW)
+        back = pickle.loads(pickle.dumps(blob, protocol))  # noqa: S301 -- our own
+        found = back.data_memory.head, back.diff_memory.head, back.shape, back.dtype
+        assert (UNINITIALIZED if head is UNINITIALIZED else CPU, UNINITIALIZED, (2, 3), np.float32) == found
+        if head is not UNINITIALIZED:
+            assert ROW.tolist() == back.gpu_data().get().tolist()
+
+
+def test_what_is_pickled_without_a_device_or_a_shape_comes_back_so() -> None:
+    empty = pickle.loads(pickle.dumps(Blob(dtype=np.int32, device=None)))  # noqa: S301 -- our own
+    diffed = Blob((2, 3), ml_dtypes.bfloat16, device=None)
+    diffed.diff = 7
+    back = pickle.loads(pickle.dumps(diffed))  # noqa: S301 -- our own
+
+    assert ("(0)", np.int32, None) == (empty.shape_string, empty.dtype, empty.device)
+    assert (42.0, UNINITIALIZED, ml_dtypes.bfloat16) == (back.asum_diff(), back.data_memory.head, back.dtype)
+
+
+def test_buffers_travel_beside_the_pickle(device: SimulatedDeviceAllocator) -> None:
+    """Protocol 5: nothing is copied into the pickle itself."""
+    blob = Blob((1000,), device=device)
+    blob.data = 7
+    buffers: list[pickle.PickleBuffer] = []
+    small = pickle.dumps(blob, 5, buffer_callback=buffers.append)
+
+    assert (1, True) == (len(buffers), len(small) < 1000)
+    assert 7000 == pickle.loads(small, buffers=buffers).asum_data()  # noqa: S301 -- our own
+
+
+def test_the_type_of_the_elements_is_known_to_type_checkers() -> None:
+    """Checked by mypy and pyright, not when this runs."""
+    plain, wide = runtime.Blob((2,), device=None), runtime.Blob((2,), np.float64, device=None)
+    assert_type(plain, runtime.Blob[np.float32])
+    assert_type(wide.cpu_data(), np.ndarray[tuple[Any, ...], np.dtype[np.float64]])
+    assert_type(runtime.Blob(2, 3, 4, 5, dtype=np.int32, device=None).data_at(0), np.int32)
+    assert_type(runtime.Blob((2,), dtype="float32", device=None), runtime.Blob[Any])
+    assert_type(runtime.Blob.from_array(ROW, device=None), runtime.Blob[Any])
+
+    assert SyncedHead.HEAD_AT_CPU is wide.data_memory.head
+
+
+class GPU0(SimulatedDeviceAllocator):
+    """A device that says it is CUDA's."""
+
+    device_type = DeviceType.CUDA
+
+
+def test_on_cuda_an_array_becomes_one_of_cupys_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the module that knows CuPy; here it is a stand-in, and the array the simulated device's own."""
+    device = GPU0()
+    there: Any = device.empty(24)
+    asked: list[object] = []
+
+    def imported(array: object) -> Any:
+        asked.append(array)
+        return there.view(np.float32).reshape(2, 3)
+
+    monkeypatch.setitem(sys.modules, "syncedmem.runtime.cuda", cast("Any", SimpleNamespace(imported=imported)))
+    tensor = Foreign(None, __dlpack_device__=lambda: (2, 0))
+    blob = Blob.from_array(tensor, copy=False, device=device)
+
+    assert ([tensor], (2, 3), GPU, False) == (asked, blob.shape, blob.data_memory.head, blob.data_memory.own_gpu_data)

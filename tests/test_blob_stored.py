@@ -1,0 +1,253 @@
+"""Blobs in messages and in files: what the pages of ``blob_schema`` say, seen through `Blob`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from benches import devices
+from blob_views import HEADS, at_head, snapshot
+
+from syncedmem import runtime
+from syncedmem.model import (
+    AllocationError,
+    FileAccessError,
+    FileFormatError,
+    InvalidArgumentError,
+    InvalidShapeError,
+    SyncedHead,
+)
+from syncedmem.runtime import SimulatedDeviceAllocator, load_npz, save_npy
+from syncedmem.runtime.blob_proto import message_types
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Blob: Any = runtime.Blob
+UNINITIALIZED, CPU, GPU, SYNCED = HEADS
+PLACES: list[Any] = [None, *devices()]
+NAMES = ["cpu", *(place.device_type.name.lower() for place in PLACES[1:])]
+ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(params=PLACES, ids=NAMES)
+def place(request: pytest.FixtureRequest) -> Any:
+    """No device, and every device of this machine."""
+    return request.param
+
+
+def message(**fields: Any) -> Any:
+    """A `BlobProto` with some fields."""
+    made: Any = message_types()[1]()
+    made.shape.dim.extend(fields.pop("dim", ()))
+    if not made.shape.dim:
+        made.ClearField("shape")
+    for name, value in fields.items():
+        if isinstance(value, int):
+            setattr(made, name, value)
+        else:
+            getattr(made, name).extend(value)
+    return made
+
+
+# --- messages
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_blob_travels_in_a_message(place: Any, dtype: str) -> None:
+    """From wherever it is fresh; with its diff if that is asked for."""
+    for head in HEADS if place is not None else (UNINITIALIZED, CPU):
+        blob, back = Blob((2, 3), dtype=dtype, device=place), Blob(dtype=dtype, device=place)
+        at_head(blob.data_memory, head, ROW.astype(dtype))
+        blob.diff = ROW + 1
+        for proto in (blob.to_proto(write_diff=True), blob.to_proto(True).SerializeToString()):
+            back.from_proto(proto)
+            expected = ROW if head is not UNINITIALIZED else ROW * 0
+            assert ((2, 3), expected.tolist()) == (back.shape, back.data.tolist())
+            assert ((ROW + 1).tolist(), CPU, CPU) == (back.diff.tolist(), back.data_memory.head, back.diff_memory.head)
+            assert blob.shape_equals(proto)
+        assert 0 == len(blob.to_proto().diff) == len(blob.to_proto().double_diff)
+
+
+def test_a_message_that_is_reused_is_cleared() -> None:
+    """Of the old fields and of the other precision, which Caffe would read in place of what was written."""
+    used = message(num=7, double_data=[1, 2], double_diff=[3, 4])
+    blob = Blob((), device=None)
+    blob.data = 5
+
+    assert blob.to_proto(proto=used) is used
+    assert ([5], [], [], False) == (list(used.data), list(used.double_data), list(used.diff), used.HasField("num"))
+
+
+def test_reading_converts_and_keeps_the_diff_that_is_not_in_the_message(place: Any) -> None:
+    """Double data wins over data; old fields win over the shape; what is converted is cut as C cuts it."""
+    blob = Blob((2, 2), np.int32, device=place)
+    blob.diff[...] = 7
+    blob.from_proto(message(num=1, width=4, height=1, channels=1, dim=[9], data=[1], double_data=[1.5, -2.5, 3, 4]))
+
+    assert ((1, 1, 1, 4), [1, -2, 3, 4], [7] * 4) == (
+        blob.shape,
+        blob.data.ravel().tolist(),
+        blob.diff.ravel().tolist(),
+    )
+    assert blob.shape_equals(message(num=1, channels=1, height=1, width=4))
+    assert Blob((3, 2), device=None).shape_equals(message(num=1, channels=1, height=3, width=2))
+    assert not Blob((3, 2), device=None).shape_equals(message(dim=[2, 3]))
+
+
+@pytest.mark.parametrize(
+    ("proto", "reshape", "error", "reason"),
+    [
+        (message(dim=[2, 3], data=[1.0] * 5), True, FileFormatError, "data has 5 values"),
+        (message(dim=[2, 2], data=[1.0] * 4, diff=[1.0] * 3), True, FileFormatError, "diff has 3 values"),
+        (message(dim=[-1]), True, FileFormatError, "negative axis"),
+        (message(), True, FileFormatError, r"data has 0 values, and shape \(\) has 1"),
+        (message(dim=[1] * 33, data=[1.0]), True, FileFormatError, "33 axes"),
+        (
+            message(dim=[3, 2], data=[1.0] * 6),
+            False,
+            InvalidShapeError,
+            "this blob has the shape 2 3 .*reshape was not",
+        ),
+        (b"\xff", True, FileFormatError, "a varint is cut short"),
+        (7, True, InvalidArgumentError, "proto must be a BlobProto"),
+    ],
+)
+def test_a_message_that_is_refused_changes_nothing(
+    device: SimulatedDeviceAllocator, proto: Any, reshape: bool, error: type[Exception], reason: str
+) -> None:
+    """Caffe has reshaped, and moved the head, before it looks (H4)."""
+    blob = Blob((2, 3), device=device)
+    at_head(blob.data_memory, SYNCED, ROW)
+    before = snapshot(blob)
+    with pytest.raises(error, match=reason):
+        blob.from_proto(proto, reshape=reshape)
+
+    assert before == snapshot(blob)
+
+
+def test_without_reshaping_the_shape_has_to_be_the_blobs(place: Any) -> None:
+    """By Caffe's rule, which looks at the old fields from the end."""
+    blob = Blob((2, 3), device=place)
+    for proto in (message(dim=[2, 3], data=[1.0] * 6), message(num=1, channels=1, height=2, width=3, data=[2.0] * 6)):
+        blob.from_proto(proto, reshape=False)
+        assert (2, 3) == blob.shape
+    assert 12.0 == blob.asum_data()
+    with pytest.raises(InvalidShapeError, match=r"this blob has the shape \(0\)"):
+        Blob(device=place).from_proto(message(data=[1.0]), reshape=False)
+
+
+def test_a_message_that_there_is_no_room_for_changes_no_element(device: SimulatedDeviceAllocator) -> None:
+    host: Any = Poor()
+    blob = Blob((2, 3), host=host, device=None)
+    blob.data = ROW
+    before = snapshot(blob)
+    host.left = 1
+    with pytest.raises(AllocationError, match="told to"):
+        blob.from_proto(message(dim=[7], data=[1.0] * 7, diff=[1.0] * 7))
+
+    assert (before, 0) == (snapshot(blob), device.live_blocks)
+
+
+class Poor:
+    """Host memory that ends."""
+
+    device_type = 1
+    left = 9
+
+    def __init__(self) -> None:
+        from syncedmem.runtime import CPUDeviceAllocator
+
+        self._upstream = CPUDeviceAllocator()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._upstream, name)
+
+    def allocate(self, byte_size: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise AllocationError("here", byte_size, "told to")
+        return self._upstream.allocate(byte_size)
+
+    def release(self, ptr: Any) -> None:
+        self._upstream.release(ptr)
+
+    def memset_zero(self, *arguments: Any) -> None:
+        self._upstream.memset_zero(*arguments)
+
+    def adopt(self, *arguments: Any) -> Any:
+        return self._upstream.adopt(*arguments)
+
+    def overlaps(self, *arguments: Any) -> Any:
+        return self._upstream.overlaps(*arguments)
+
+
+def test_what_a_message_cannot_say_is_refused(place: Any) -> None:
+    """No shape at all, and integers, which Caffe's ToProto does not link for (H14)."""
+    with pytest.raises(InvalidShapeError, match="a message cannot say so"):
+        Blob(device=place).to_proto()
+    integers = Blob((2,), np.int32, device=place)
+    with pytest.raises(InvalidArgumentError, match="dtype must be float32 or float64 for a blob in a message"):
+        integers.to_proto()
+    assert UNINITIALIZED is integers.data_memory.head
+
+
+# --- files
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".binaryproto"])
+def test_a_blob_travels_in_a_file(place: Any, tmp_path: Path, suffix: str) -> None:
+    path, blob = tmp_path / f"blob{suffix}", Blob((2, 3), device=place)
+    blob.data = ROW
+    if place is not None:
+        blob.gpu_data()
+        blob.scale_data(2)
+    blob.diff = ROW + 1
+    blob.save(path)
+    back = Blob.load(path, device=place)
+    assert (blob.data.tolist(), (2, 3), np.float32) == (back.data.tolist(), back.shape, back.dtype)
+    assert (UNINITIALIZED, place) == (back.diff_memory.head, back.device)
+    wide = Blob.load(path, dtype=np.float64, device=place)
+    assert (np.float64, blob.data.tolist()) == (wide.dtype, wide.data.tolist())
+    if suffix == ".npy":
+        with pytest.raises(FileFormatError, match="holds one array, and there is a diff"):
+            blob.save(path, write_diff=True)
+    else:
+        blob.save(path, write_diff=True)
+        assert (ROW + 1).tolist() == Blob.load(path, device=place).diff.tolist()
+
+
+def test_other_types_travel_in_files_of_numpy(tmp_path: Path) -> None:
+    blob = Blob((3,), np.uint32, device=None)
+    blob.data = [1, 2, 3]
+    blob.save(tmp_path / "blob.npz")
+
+    assert (np.uint32, [1, 2, 3]) == (blob.dtype, Blob.load(tmp_path / "blob.npz", device=None).data.tolist())
+    assert [1, 2, 3] == Blob.from_contents(load_npz(tmp_path / "blob.npz"), device=None).data.tolist()
+    with pytest.raises(InvalidArgumentError, match="must be a NumPy array of float32, float64"):
+        blob.save(tmp_path / "blob.binaryproto")
+
+
+def test_a_view_is_saved_like_an_array(tmp_path: Path) -> None:
+    """What takes arrays takes the views of a blob."""
+    blob = Blob((2, 3), device="simulated")
+    blob.data = ROW
+    for array in (blob.data, blob.cpu_data()):
+        save_npy(tmp_path / "data.npy", array)
+        assert ROW.tolist() == np.load(tmp_path / "data.npy").tolist()
+
+
+def test_a_file_that_cannot_be(tmp_path: Path) -> None:
+    blob = Blob((2, 3), device=None)
+    for path in (tmp_path / "blob.txt", tmp_path / "blob", b"blob.caffemodel"):
+        with pytest.raises(InvalidArgumentError, match=r"a name that ends in \.npy, \.npz, \.binaryproto"):
+            blob.save(path)
+        with pytest.raises(InvalidArgumentError, match="path must be a name that ends in"):
+            Blob.load(path)
+    with pytest.raises(FileAccessError):
+        Blob.load(tmp_path / "blob.npy")
+    with pytest.raises(InvalidShapeError, match="a file cannot say so"):
+        Blob(device=None).save(tmp_path / "blob.npy")
+
+    assert ([], SyncedHead.UNINITIALIZED) == (list(tmp_path.iterdir()), blob.data_memory.head)

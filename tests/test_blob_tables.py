@@ -1,0 +1,456 @@
+"""Where a blob computes and copies, and what that does: Caffe's tables, row by row, on every device.
+
+The tables were observed of Caffe itself.  Each row says which actions there are, in order, and where heads are then.
+"""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from benches import devices
+from blob_views import HEADS, at_head, recorded, snapshot
+
+from syncedmem import runtime
+from syncedmem.model import (
+    AllocationError,
+    DeviceError,
+    IllegalCallError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidShapeError,
+    Mode,
+    NoArithmeticError,
+    SyncedHead,
+    using_mode,
+)
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Blob: Any = runtime.Blob
+UNINITIALIZED, CPU, GPU, SYNCED = HEADS
+PLACES: list[Any] = devices()
+NAMES = [place.device_type.name.lower() for place in PLACES]
+
+X = np.array([1, -2, 3, -4], np.float32)
+Y = np.array([10, 20, 30, 40], np.float32)
+
+HOST, DEVICE = ["host allocate", "host zero"], ["device allocate", "device zero"]
+ON_HOST, ON_DEVICE = ["host axpy"], ["device axpy"]
+
+# Of the data, of the diff: what is done, and where both are then.
+UPDATES: dict[tuple[SyncedHead, SyncedHead], tuple[list[str], tuple[SyncedHead, SyncedHead]]] = {
+    (CPU, UNINITIALIZED): (HOST + ON_HOST, (CPU, CPU)),
+    (CPU, CPU): (ON_HOST, (CPU, CPU)),
+    (CPU, GPU): (["host allocate", "down", *ON_HOST], (CPU, SYNCED)),
+    (CPU, SYNCED): (ON_HOST, (CPU, SYNCED)),
+    (GPU, UNINITIALIZED): (DEVICE + ON_DEVICE, (GPU, GPU)),
+    (GPU, CPU): (["device allocate", "up", *ON_DEVICE], (GPU, SYNCED)),
+    (GPU, GPU): (ON_DEVICE, (GPU, GPU)),
+    (GPU, SYNCED): (ON_DEVICE, (GPU, SYNCED)),
+    (SYNCED, UNINITIALIZED): (DEVICE + ON_DEVICE, (GPU, GPU)),
+    (SYNCED, CPU): (["device allocate", "up", *ON_DEVICE], (GPU, SYNCED)),
+    (SYNCED, GPU): (ON_DEVICE, (GPU, GPU)),
+    (SYNCED, SYNCED): (ON_DEVICE, (GPU, SYNCED)),
+}
+
+# Of a head: who sums, and who scales and where the head is then.
+SIDES = {CPU: "host", GPU: "device", SYNCED: "device"}
+SCALED = {UNINITIALIZED: UNINITIALIZED, CPU: CPU, GPU: GPU, SYNCED: GPU}
+
+
+@pytest.fixture(params=PLACES, ids=NAMES)
+def place(request: pytest.FixtureRequest) -> Any:
+    """Every device of this machine."""
+    return request.param
+
+
+@pytest.fixture(params=list(Mode))
+def mode(request: pytest.FixtureRequest) -> Any:
+    """Caffe's mode."""
+    return request.param
+
+
+def prepared(place: Any, data: SyncedHead, diff: SyncedHead) -> tuple[Any, list[str]]:
+    """A blob with heads as wanted, and an empty log."""
+    blob, log = recorded(place, (2, 2))
+    at_head(blob.data_memory, data, Y)
+    at_head(blob.diff_memory, diff, X)
+    del log[:]
+    return blob, log
+
+
+def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
+    return blob.data_memory.head, blob.diff_memory.head
+
+
+# --- update
+
+
+@pytest.mark.parametrize("before", UPDATES, ids=lambda pair: "-".join(head.name for head in pair))
+def test_update_is_done_where_the_data_is(place: Any, mode: Mode, before: tuple[SyncedHead, SyncedHead]) -> None:
+    """Whatever the mode."""
+    blob, log = prepared(place, *before)
+    actions, after = UPDATES[before]
+    with using_mode(mode):
+        blob.update()
+
+    assert (actions, after) == (log, heads(blob))
+    expected = Y if before[1] is UNINITIALIZED else Y - X
+    assert expected.tolist() == blob.cpu_data().ravel().tolist()
+    assert (X if before[1] is not UNINITIALIZED else X * 0).tolist() == blob.cpu_diff().ravel().tolist()
+
+
+@pytest.mark.parametrize("diff", HEADS)
+def test_update_needs_data(place: Any, diff: SyncedHead) -> None:
+    blob, log = prepared(place, UNINITIALIZED, diff)
+    before = snapshot(blob)
+    with pytest.raises(IllegalCallError, match="update is not allowed in head UNINITIALIZED; it needs data that was"):
+        blob.update()
+
+    assert ([], before) == (log, snapshot(blob))
+
+
+def test_the_update_table_is_complete() -> None:
+    assert set(itertools.product(HEADS[1:], HEADS)) == set(UPDATES)
+
+
+# --- norms and scales
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_sums_are_taken_where_the_numbers_are(place: Any, mode: Mode, head: SyncedHead, side: str) -> None:
+    """The L1 norm and the square of the L2 norm; no head moves, and nothing is allocated for it."""
+    blob, log = prepared(place, UNINITIALIZED, UNINITIALIZED)
+    memory = getattr(blob, f"{side}_memory")
+    at_head(memory, head, X)
+    del log[:]
+    with using_mode(mode):
+        sums = [getattr(blob, f"{name}_{side}")() for name in ("asum", "sumsq")]
+
+    there = SIDES.get(head)
+    assert ([10.0, 30.0] if there else [0.0, 0.0]) == sums
+    assert ([f"{there} asum", f"{there} sumsq"] if there else []) == log
+    assert head is memory.head
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_scaling_is_done_where_the_numbers_are(place: Any, mode: Mode, head: SyncedHead, side: str) -> None:
+    blob, log = prepared(place, UNINITIALIZED, UNINITIALIZED)
+    memory = getattr(blob, f"{side}_memory")
+    at_head(memory, head, X)
+    del log[:]
+    with using_mode(mode):
+        getattr(blob, f"scale_{side}")(-0.5)
+
+    there = SIDES.get(head)
+    assert ([f"{there} scal"] if there else [], SCALED[head]) == (log, memory.head)
+    if there:
+        assert (X * np.float32(-0.5)).tolist() == getattr(blob, f"cpu_{side}")().ravel().tolist()
+
+
+def test_only_the_shape_is_computed_with(place: Any) -> None:
+    """What lies behind it stays as it is."""
+    for head in HEADS[1:]:
+        blob = Blob((4,), device=place)
+        at_head(blob.data_memory, head, Y)
+        at_head(blob.diff_memory, head, X)
+        blob.reshape((2,)).update()
+        blob.scale_data(2)
+
+        assert (62.0, 3.0) == (blob.asum_data(), blob.asum_diff())
+        assert [18, 44, 30, 40] == blob.reshape((4,)).cpu_data().tolist()
+
+
+def test_nothing_is_summed_of_no_elements(place: Any) -> None:
+    for head in HEADS[1:]:
+        blob = Blob((0,), device=place)
+        at_head(blob.data_memory, head, X[:0])
+        blob.update()
+        blob.scale_data(2)
+        assert (0.0, 0.0) == (blob.asum_data(), blob.sumsq_data())
+
+
+# --- what there is no arithmetic for
+
+
+ARITHMETIC: list[Callable[[Any], object]] = [
+    lambda blob: blob.update(),
+    lambda blob: blob.asum_data(),
+    lambda blob: blob.asum_diff(),
+    lambda blob: blob.sumsq_data(),
+    lambda blob: blob.sumsq_diff(),
+    lambda blob: blob.scale_data(2),
+    lambda blob: blob.scale_diff(2),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_integers_are_refused_in_every_head(device: SimulatedDeviceAllocator, dtype: str) -> None:
+    """Caffe's NOT_IMPLEMENTED comes before it looks at the head."""
+    for head, call in itertools.product(HEADS, ARITHMETIC):
+        blob = Blob((4,), dtype=dtype, device=device)
+        at_head(blob.data_memory, head, X.astype(dtype))
+        before = snapshot(blob)
+        with pytest.raises(NoArithmeticError, match=f"is not for elements of type {dtype}"):
+            call(blob)
+        assert before == snapshot(blob)
+
+
+def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: SimulatedDeviceAllocator) -> None:
+    """As float64 on an OpenCL device without it; on the host there is arithmetic all the same."""
+    blob, log = recorded(device, (4,), dtype=np.float64)
+    at_head(blob.data_memory, SYNCED, X.astype(np.float64))
+    lacking: Any = blob.device
+    poor: Any = type("Poor", (), {"types": ("float32",)})()
+    lacking.vectors = lambda: poor
+    before = snapshot(blob)
+    log.clear()
+    for call in ARITHMETIC[:2]:
+        with pytest.raises(NoArithmeticError, match="float64; it is for float32"):
+            call(blob)
+    assert ([], before) == (log, snapshot(blob))
+    blob.mutable_cpu_data()
+    assert 10.0 == blob.asum_data()
+
+
+def test_a_factor_is_a_number(device: SimulatedDeviceAllocator) -> None:
+    blob = Blob((4,), device=device)
+    at_head(blob.data_memory, SYNCED, X)
+    before = snapshot(blob)
+    for wrong in ("2", None, 10**400):
+        for side in ("data", "diff"):
+            with pytest.raises(InvalidArgumentError, match="alpha must be a real number that a float can hold"):
+                getattr(blob, f"scale_{side}")(wrong)
+
+    assert before == snapshot(blob)
+
+
+def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
+    """On either side, before anything has changed; one buffer for both is no harm."""
+    for on_device in (False, True):
+        blob = Blob((4,), device=place)
+        row: Any = place.empty(32) if on_device else np.zeros(32, np.uint8)
+        kind = "gpu" if on_device else "cpu"
+        getattr(blob, f"set_{kind}_data")(row)
+        getattr(blob, f"set_{kind}_diff")(row[8:])
+        if on_device:
+            blob.cpu_data()
+        before = heads(blob)
+        with pytest.raises(InvalidPointerError, match="overlap, and are not the same"):
+            blob.update()
+        assert before == heads(blob)
+
+        getattr(blob, f"mutable_{kind}_data")()
+        getattr(blob, f"set_{kind}_diff")(row[:16])
+        blob.update()
+        assert [0, 0, 0, 0] == blob.cpu_data().tolist()
+
+
+def test_what_fails_on_the_device_has_changed_no_element(device: SimulatedDeviceAllocator) -> None:
+    """For want of room, or in a copy; the next call works."""
+    for operation, error in (("allocate", AllocationError), ("memcpy", SimulatedDeviceError)):
+        blob = Blob((4,), device=device)
+        at_head(blob.data_memory, SYNCED, Y)
+        at_head(blob.diff_memory, CPU, X)
+        device.fail_at(1, operation)
+        with pytest.raises(error, match="told to fail"):
+            blob.update()
+        assert (SYNCED, CPU) == heads(blob)
+        blob.update()
+        assert (Y - X).tolist() == blob.cpu_data().tolist()
+
+
+def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDeviceAllocator) -> None:
+    blob, _ = recorded(device, (4,))
+    at_head(blob.data_memory, GPU, Y)
+
+    def broken(*_: object) -> None:
+        raise OSError("out of order")
+
+    there: Any = blob.device
+    vectors = SimpleNamespace(types=("float32",), asum=broken, axpy=broken, scal=broken)
+    there.vectors = lambda: vectors
+    for call, name in zip(ARITHMETIC[:2], ("update", "asum_data"), strict=True):
+        with pytest.raises(DeviceError, match=f"{name} failed on simulated:0: OSError: out of order"):
+            call(blob)
+    with pytest.raises(DeviceError, match="scale_data failed"):
+        blob.scale_data(2)
+
+    assert Y.tolist() == blob.cpu_data().tolist()
+
+
+# --- copy_from: by the mode
+
+
+def copied(mode: Mode, source: SyncedHead, target: SyncedHead) -> tuple[list[str], SyncedHead]:
+    """What copying does, thought through: the target is brought to the mode's side, then the source, then copied."""
+    log: list[str] = []
+    side, here, there = ("device", GPU, CPU) if mode is Mode.GPU else ("host", CPU, GPU)
+    for head in (target, source):
+        if head is UNINITIALIZED:
+            log += [f"{side} allocate", f"{side} zero"]
+        elif head is there:
+            log += [f"{side} allocate", "up" if side == "device" else "down"]
+    after = {UNINITIALIZED: here, there: SYNCED}.get(source, source)
+    return [*log, "across" if side == "device" else "host copy"], after
+
+
+@pytest.mark.parametrize("side", ["data", "diff"])
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(HEADS, HEADS)))
+def test_copies_are_made_where_the_mode_says(
+    place: Any, mode: Mode, source: SyncedHead, target: SyncedHead, side: str
+) -> None:
+    one, log = recorded(place, (2, 2))
+    two = Blob((2, 2), host=one.host, device=one.device)
+    at_head(getattr(one, f"{side}_memory"), source, X)
+    at_head(getattr(two, f"{side}_memory"), target, Y)
+    del log[:]
+    with using_mode(mode):
+        two.copy_from(one, copy_diff=side == "diff")
+
+    actions, after = copied(mode, source, target)
+    assert actions == log
+    assert (after, GPU if mode is Mode.GPU else CPU) == tuple(getattr(it, f"{side}_memory").head for it in (one, two))
+    other = "data" if side == "diff" else "diff"
+    assert UNINITIALIZED is getattr(two, f"{other}_memory").head
+    for it in (one, two):
+        expected = X * 0 if source is UNINITIALIZED else X
+        assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()
+
+
+def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode) -> None:
+    """Also of a blob that shares the memory."""
+    blob, log = prepared(place, SYNCED, UNINITIALIZED)
+    sharer = Blob((2, 2), host=blob.host, device=blob.device)
+    sharer.share_data(blob)
+    for source in (blob, sharer):
+        with using_mode(mode):
+            blob.copy_from(source)
+        assert GPU if mode is Mode.GPU else blob.data_memory.head is CPU
+
+    assert [] == log
+    assert Y.tolist() == blob.cpu_data().ravel().tolist()
+
+
+def test_without_a_device_copies_are_made_on_the_host(mode: Mode) -> None:
+    one, two = Blob((4,), device=None), Blob((4,), device=None)
+    one.mutable_cpu_data()[...] = X
+    with using_mode(mode):
+        two.copy_from(one)
+
+    assert X.tolist() == two.cpu_data().tolist()
+
+
+def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> None:
+    """Also to and from a blob without one."""
+    other = SimulatedDeviceAllocator(1)
+    for source, target in itertools.product((place, other, None), (place, other, None)):
+        one, two = Blob((4,), device=source), Blob((4,), device=target)
+        at_head(one.data_memory, CPU, X)
+        if source is not None:
+            one.mutable_gpu_data()
+        with using_mode(mode):
+            two.copy_from(one)
+        assert X.tolist() == two.cpu_data().tolist()
+        assert X.tolist() == one.cpu_data().tolist()
+
+
+def test_adopted_buffers_that_overlap_are_copied_right(place: Any, mode: Mode) -> None:
+    """No device copies such a thing in one step, and some give nonsense."""
+    one, two = Blob((4,), device=place), Blob((4,), device=place)
+    if mode is Mode.GPU:
+        row: Any = place.empty(24)
+        row.set(np.arange(6, dtype=np.float32).view(np.uint8))
+        one.set_gpu_data(row)
+        two.set_gpu_data(row[8:])
+    else:
+        near = np.arange(6, dtype=np.float32)
+        one.set_cpu_data(near)
+        two.set_cpu_data(near[2:])
+    with using_mode(mode):
+        two.copy_from(one)
+
+    assert [0, 1, 2, 3] == two.cpu_data().tolist()
+
+
+def test_a_copy_takes_another_shape_only_if_told_to(device: SimulatedDeviceAllocator) -> None:
+    blob = Blob((2, 3), device=device)
+    for source in (Blob((3, 2), device=device), Blob((7,), device=device)):
+        before = snapshot(blob)
+        with pytest.raises(
+            InvalidShapeError, match=r"this blob has the shape 2 3 \(6\), and reshape was not asked for"
+        ):
+            blob.copy_from(source)
+        assert before == snapshot(blob)
+        at_head(source.data_memory, CPU, np.full(source.count, 7, np.float32))
+    memory = blob.data_memory
+    blob.copy_from(Blob((3, 2), device=device), reshape=True)
+    assert ((3, 2), memory) == (blob.shape, blob.data_memory)
+    blob.copy_from(source, reshape=True)
+
+    assert ((7,), [7] * 7, UNINITIALIZED) == (blob.shape, blob.cpu_data().tolist(), blob.diff_memory.head)
+
+
+def test_what_cannot_be_copied_is_refused(device: SimulatedDeviceAllocator) -> None:
+    blob = Blob((2, 3), device=device)
+    before = snapshot(blob)
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (Blob((2, 3), np.float64, device=device), InvalidArgumentError, "source must be a blob of float32"),
+        (Blob(device=device), InvalidShapeError, "the source was never given one"),
+        (np.zeros((2, 3)), InvalidArgumentError, "source must be a Blob"),
+    ]
+    for source, error, reason in cases:
+        with pytest.raises(error, match=reason):
+            blob.copy_from(source, reshape=True)
+    with pytest.raises(InvalidShapeError):
+        blob.copy_from(Blob(device=device))
+
+    assert before == snapshot(blob)
+
+
+def test_blobs_without_a_shape_are_copied(place: Any, mode: Mode) -> None:
+    """Caffe reaches through a null pointer for them (H14); the heads move as of others."""
+    one, two = Blob(device=place), Blob(device=place)
+    with using_mode(mode):
+        two.copy_from(one)
+
+    assert (GPU if mode is Mode.GPU else CPU, 0) == (two.data_memory.head, two.count)
+
+
+def test_a_copy_that_fails_leaves_shape_and_memory(device: SimulatedDeviceAllocator) -> None:
+    """Caffe has reshaped by then, and what it held is lost."""
+    blob, source = Blob((4,), device=device), Blob((7,), device=device)
+    at_head(blob.data_memory, SYNCED, Y)
+    at_head(source.data_memory, CPU, np.zeros(7, np.float32))
+    before = snapshot(blob)
+    for number in (1, 2):
+        device.fail_at(number, "allocate")
+        with pytest.raises(AllocationError):
+            blob.copy_from(source, reshape=True)
+        assert before == snapshot(blob)
+    device.fail_at(2, "memcpy")
+    with pytest.raises(SimulatedDeviceError):
+        blob.copy_from(source, reshape=True)
+
+    assert before == snapshot(blob)
+    blob.copy_from(source, reshape=True)
+    assert (7,) == blob.shape
+
+
+def test_the_host_of_a_memory_computes(device: SimulatedDeviceAllocator) -> None:
+    """Of a shared memory too: it has the allocators it was made with."""
+    mine, log = recorded(device, (4,))
+    theirs = Blob((4,), host=CPUDeviceAllocator(), device=mine.device)
+    at_head(theirs.data_memory, CPU, X)
+    mine.share_data(theirs)
+    log.clear()
+
+    assert (10.0, []) == (mine.asum_data(), log)
