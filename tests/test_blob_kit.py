@@ -107,19 +107,19 @@ def test_a_blob_without_messages_is_not_checked_for_them() -> None:
         to_proto: Any = property()
 
     class Unpacked(BlobPort):
-        def to_proto(self, write_diff: bool = False) -> Any:
-            raise ImportError(f"protobuf, for {write_diff}")
+        def write_part(self, field: list[float], part: str) -> None:
+            raise ImportError(f"protobuf, for {part} in {field}")
 
     class Broken(BlobPort):
-        def to_proto(self, write_diff: bool = False) -> Any:
-            raise RuntimeError(f"no, not {write_diff}")
+        def write_part(self, field: list[float], part: str) -> None:
+            raise RuntimeError(f"no, not {part} in {field}")
 
     assert [False, False, True, True] == [
         offers_messages(device_bench(make)) for make in (Bare, Unpacked, Broken, BlobPort)
     ]
     assert "B50-message-shape" not in blob_requirements_for(device_bench(Bare))
     assert not check_blobs(device_bench(Bare), suites=["rules"]).violations
-    assert "RuntimeError: no, not False" in caught(Broken, "rules").message
+    assert "RuntimeError: no, not data" in caught(Broken, "rules").message
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, True, "6"])

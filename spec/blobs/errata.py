@@ -61,7 +61,7 @@ ERRATA: tuple[Erratum, ...] = (
             "What is no element is refused.", "B63-element-in-range"),
     Erratum("blob.cpp 338; H19", "The message of sumsq_diff shows the head of the data.",
             "There is no such message: every head has a norm.", "B34-norm-side"),
-    Erratum("blob.cpp 42-45, 90-106; H20", "Growing and adopting in another size end sharing, adopting in the same does not.",
+    Erratum("blob.cpp 42-45, 90-106; H20", "Growing, and adopting in another size, end sharing without a word.",
             "Kept: sharing is of the memory, and whoever has it sees what happens to it.", "B07-growth-unshares"),
     Erratum("blob.cpp 28-41", "Every reshape allocates the shape's memory, and makes its host side newer.",
             "The extents are written when they are asked for, if they have changed.", "B61-shape-once"),
