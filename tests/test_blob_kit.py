@@ -315,6 +315,15 @@ def test_the_oracle_keeps_what_lies_behind() -> None:
     assert (3, 3, 1) == decoded(shown_again, "int32")
 
 
+def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
+    """There is nothing to bring along."""
+    world = World("float32", has_device=True, mode=Mode.GPU).make((3,))
+    foreseen = foresee(foresee(world, Step(0, "reshape", ((1,),)), 0).after, Step(0, "shrink_to_fit"), 1)
+
+    assert ((), 1) == (foreseen.calls, foreseen.after.capacity(0))
+    assert [U, U] == [foreseen.after.head(0, part) for part in ("data", "diff")]
+
+
 def test_what_cannot_fail_is_not_made_to_fail() -> None:
     """A refused call, and one that asks no allocator, are just made."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((2,)).make((2,))

@@ -225,7 +225,7 @@ def no_elements(bench: Bench) -> Iterator[BlobTrial]:
         trial.require(not asked, known, "no elements, and yet it called its allocators")
         if bench.device is not None and shape is not None:
             there, wanted = trial.extents(), trial.world.blobs[0].shape
-            trial.require(there == wanted, known, f"the device has the extents {there}, expected {wanted}")
+            trial.require(there == wanted, "B17-gpu-shape", f"the device has {there}, expected {wanted}")
         yield from _ended(trial)
 
 

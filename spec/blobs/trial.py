@@ -125,8 +125,7 @@ class BlobTrial(BlobInspection):
         raised, value = self._call(text or self._text(step), step)
         name, duty = f"{self.name(step.blob)}.{step.call}", foreseen.duty
         if foreseen.refused:
-            self.require(raised is not None, foreseen.refused, f"{name} was not refused")
-            self.expect(raised)
+            self.must_raise(raised, foreseen.refused, f"{name} was not refused")
             self.require(set(self.ledger.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
             duty = UNCHANGED
         else:
@@ -160,8 +159,7 @@ class BlobTrial(BlobInspection):
         if not self.ledger.moves.blown:
             self.require(raised is None, known, f"nothing failed, and yet it raised {raised!r}")
         else:
-            self.require(raised is not None, known, "a failed allocator call was not reported")
-            self.expect(raised)
+            self.must_raise(raised, known, "a failed allocator call was not reported")
             found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in range(len(shapes))]
             self.require(found == shapes, known, f"it failed, and the shapes are {found}, expected {shapes}")
             for key, expected in numbers.items():
@@ -191,8 +189,7 @@ class BlobTrial(BlobInspection):
         for call in calls:
             start = len(self.ledger.entries)
             raised = self.script.call(call, self.world.mode).raised
-            self.require(raised is not None, requirement, "the last call was not refused")
-            self.expect(raised)
+            self.must_raise(raised, requirement, "the last call was not refused")
             self.require(len(self.ledger.entries) == start, "B56-unchanged", "it was refused, but it called allocators")
             self._compare_blobs(everyone, UNCHANGED)
             self._compare_memories(everyone, UNCHANGED)
