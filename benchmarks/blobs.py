@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import statistics
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from vectors import Job
 
-LOOP = 50_000
+LOOP = 10_000
 STORED = 100_000_000
 """In bytes."""
 
@@ -45,7 +44,8 @@ def accessors() -> list[dict[str, Any]]:
             ours, theirs = getattr(blob, call), getattr(memory, call)
             ours()
             pairs = [(seconds(ours, LOOP), seconds(theirs, LOOP)) for _ in range(ROUNDS)]
-            added = statistics.median(a - b for a, b in pairs) * 1e9
+            # The best of each: others who use the machine only ever make it slower.
+            added = (min(first for first, _ in pairs) - min(second for _, second in pairs)) * 1e9
             rows.append({"what": f"{call}() on {name}, added", "ns": added, "wanted": "<= 150 ns"})
     return rows
 
@@ -134,7 +134,11 @@ def making() -> dict[str, Any]:
 
 def _row(what: str, first: Callable[[], object], second: Callable[[], object]) -> dict[str, Any]:
     _, _, ratio = compared(first, second, 1)
-    return {"what": what, "ratios": {"memory copy": ratio}, "wanted": "see benchmarks/serialisation.py"}
+    return {
+        "what": what,
+        "ratios": {"memory copy": ratio},
+        "wanted": "the package copies 3 times: benchmarks/serialisation.py",
+    }
 
 
 def show(row: dict[str, Any]) -> str:

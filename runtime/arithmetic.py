@@ -56,7 +56,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
     x = diff.flat(place.read(diff))
-    if place.on_device and diff.memory is not data.memory:
+    if place.on_device:
         _check_apart(place.where, x, data.flat(place.read(data)))
     with reporting(call, place.where):
         place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
@@ -127,8 +127,10 @@ def copy_on_fresh_side(source: Elements, target: Elements) -> None:
 
 def _copy_on_host(source: Elements, target: Elements) -> None:
     to, come = target.flat(target.memory.mutable_cpu_data()), source.flat(source.memory.cpu_data())
+    if source.memory is target.memory:
+        return  # Caffe too has moved the heads, and then copies nothing onto itself
     if np.may_share_memory(to, come):
-        np.copyto(to, come)  # one of them was adopted, or they are the same
+        np.copyto(to, come)  # both were adopted
     else:
         vectors_of(_host_of(target)).copy(come, to)
 
@@ -143,7 +145,7 @@ def _copy_on_device(source: Elements, target: Elements) -> None:
         to, kind = target.memory.mutable_gpu_data(), MemcpyKind.CUDA2CUDA
         come = source.memory.gpu_data()
         if source.memory is target.memory:
-            return  # Caffe too has moved the heads, and then copies nothing onto itself
+            return  # as above
     with reporting("copy_from", device):
         if kind is MemcpyKind.CUDA2CUDA and device.overlaps(come, to):
             to[: target.nbytes].set(come[: target.nbytes].get())  # adopted: devices copy no such thing in one step

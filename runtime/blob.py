@@ -20,7 +20,7 @@ from . import arithmetic
 from .devices import resolve_device
 from .elements import Elements
 from .foreign_arrays import ForeignArray
-from .pair import ScalarT, shape_in
+from .pair import ScalarT
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Blob(Stored[ScalarT]):
         A sequence of up to 32 extents, or an object with ``dim`` such as a ``BlobShape``; or four numbers: num,
         channels, height, width; nothing for an empty blob.
     dtype : numpy.dtype or type
-        ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with the package ``ml_dtypes``, ``bfloat16``.
+        ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
         It may also follow the sequence, without its name.
     host, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
@@ -96,7 +96,7 @@ class Blob(Stored[ScalarT]):
         if len(shape) == 2 and not hasattr(shape[0], "__index__") and dtype is None:  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
-        super().__init__(shape_in(shape) if shape else None, np.float32 if dtype is None else dtype, host, device)
+        super().__init__(shape, np.float32 if dtype is None else dtype, host, device)
 
     # --- copies and arithmetic
 

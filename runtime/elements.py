@@ -3,7 +3,8 @@
 A blob has two of these, its data and its diff.  They add no state to the memory: they look at it, and remember how they
 looked, so that looking again costs little more than the memory's own accessor.  What is remembered is the maker of
 views that the memory had ready (``performer``).  A memory makes new ones whenever it looks at other bytes, and has none
-ready while there is something to do, so the very same maker is the sign that a view made before is still right.
+ready while there is something to do, so the very same maker is the sign that a view made before is still right.  A view
+that is remembered keeps its bytes until the elements are looked at again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
     except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
         found = np.dtype(object)
     if dtype is None or found.name not in TYPES or not found.isnative:
-        raise InvalidArgumentError("dtype", dtype, f"one of {', '.join(TYPES)}")
+        expected = f"one of {', '.join(TYPES)} (which there is once ml_dtypes is imported)"
+        raise InvalidArgumentError("dtype", dtype, expected)
     return found
 
 
@@ -66,7 +68,7 @@ class Elements:
         Bytes of these elements; the memory may have more.
     """
 
-    __slots__ = ("_inside", "_known", "_makers", "count", "dtype", "memory", "nbytes", "shape")
+    __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory = memory
@@ -75,9 +77,9 @@ class Elements:
         self.shape = shape
         self.count = prod(shape)
         self.nbytes = self.count * dtype.itemsize
-        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.
-        self._known: list[object] = [None] * len(ACCESSORS)
-        self._makers: list[Callable[[], Any]] = [_nothing] * len(ACCESSORS)
+        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.  In
+        # one place, so that no thread sees one without the other.
+        self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
 
     def reshaped(self, shape: Shape) -> Elements:
         """The same memory in another shape."""
@@ -87,30 +89,30 @@ class Elements:
 
     def cpu_data(self) -> Any:
         """The host side to read: a read-only NumPy array."""
-        known = self._known[READ_CPU]
+        known, viewer = self._looks[READ_CPU]
         if known is not None and self._inside._read_cpu is known:  # noqa: SLF001 -- the room's own hot path
-            return self._makers[READ_CPU]()
+            return viewer()
         return self._look(READ_CPU)
 
     def mutable_cpu_data(self) -> Any:
         """The host side to write."""
-        known = self._known[WRITE_CPU]
+        known, viewer = self._looks[WRITE_CPU]
         if known is not None and self._inside._write_cpu is known:  # noqa: SLF001 -- as above
-            return self._makers[WRITE_CPU]()
+            return viewer()
         return self._look(WRITE_CPU)
 
     def gpu_data(self) -> Any:
         """The device side to read, as an array of the device's own kind."""
-        known = self._known[READ_GPU]
+        known, viewer = self._looks[READ_GPU]
         if known is not None and self._inside._read_gpu is known:  # noqa: SLF001 -- as above
-            return self._makers[READ_GPU]()
+            return viewer()
         return self._look(READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
         """The device side to write."""
-        known = self._known[WRITE_GPU]
+        known, viewer = self._looks[WRITE_GPU]
         if known is not None and self._inside._write_gpu is known:  # noqa: SLF001 -- as above
-            return self._makers[WRITE_GPU]()
+            return viewer()
         return self._look(WRITE_GPU)
 
     def _look(self, accessor: int) -> Any:
@@ -120,7 +122,7 @@ class Elements:
             typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
             ready = getattr(memory, _READY[accessor])
         viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
-        self._known[accessor], self._makers[accessor] = ready, viewer
+        self._looks[accessor] = ready, viewer
         return viewer()
 
     def flat(self, raw: Any) -> Any:

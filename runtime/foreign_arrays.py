@@ -53,8 +53,8 @@ class ForeignArray:
     def __init__(self, array: Any, device: DeviceAllocator | None) -> None:
         self._device: Any = device
         self._array = array
-        self.on_device = _on_device(array)
         try:
+            self.on_device = _on_device(array)
             self.view: Any = self._there(array) if self.on_device else np.asarray(array)
         except SyncedMemoryError:
             raise

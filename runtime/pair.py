@@ -24,12 +24,10 @@ from .memory import SyncedMemory
 from .shaped import Shaped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .allocator import DeviceAllocator
     from .shape import Shape
 
-__all__ = ["Pair", "ScalarT", "shape_in"]
+__all__ = ["Pair", "ScalarT"]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as NumPy has it."""
@@ -43,20 +41,20 @@ class Pair(Shaped, Generic[ScalarT]):
 
     Parameters
     ----------
-    shape : Shape or None
-        None for no shape yet.
-    dtype : numpy.dtype
+    shape : tuple
+        The arguments that `reshape` takes; none of them for no shape yet.
+    dtype : numpy.dtype or type
     host, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
     """
 
     __slots__ = ("__weakref__", "_data", "_device", "_diff", "_host", "_shape_known", "_shape_memory")
 
-    def __init__(self, shape: object, dtype: Any, host: Any, device: Any) -> None:
+    def __init__(self, shape: tuple[Any, ...], dtype: Any, host: Any, device: Any) -> None:
         kind = check_dtype(dtype)
         self._host = resolve_host(host)
         self._device = resolve_device(device)
-        self._shape = None if shape is None else shapes.check_shape(shape, kind.itemsize)
+        self._shape = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
         self._shape_known = False  # whether the shape's memory holds it
@@ -96,7 +94,7 @@ class Pair(Shaped, Generic[ScalarT]):
         InvalidShapeError, InvalidArgumentError
             If no blob can have that shape; nothing has changed.
         """
-        self._take(shapes.check_shape(shape_in(shape), self.dtype.itemsize))
+        self._take(_checked(shape, self.dtype))
         return self
 
     def reshape_like(self, other: Shaped) -> Self:
@@ -248,6 +246,7 @@ class Pair(Shaped, Generic[ScalarT]):
         self._data.check_adoptable(call, buffer)
         if self._data.memory.size == self._data.nbytes:
             getattr(self._data.memory, call)(buffer)
+            self._data = self._data.reshaped(self._data.shape)  # which remembers no view of what was there
             return
         data, diff = (self._fresh(self._data.shape, self.dtype) for _ in range(2))
         getattr(data.memory, call)(buffer)
@@ -272,7 +271,7 @@ class Pair(Shaped, Generic[ScalarT]):
     def _adopt_diff(self, call: str, buffer: Any) -> None:
         self._diff.check_adoptable(call, buffer)
         same = self._diff.memory.size == self._diff.nbytes
-        diff = self._diff if same else self._fresh(self._diff.shape, self.dtype)
+        diff = self._diff.reshaped(self._diff.shape) if same else self._fresh(self._diff.shape, self.dtype)
         getattr(diff.memory, call)(buffer)
         self._diff = diff
 
@@ -309,8 +308,8 @@ class Pair(Shaped, Generic[ScalarT]):
             raise InvalidArgumentError(argument, theirs, f"a blob of {self.dtype}")
 
 
-def shape_in(arguments: Sequence[Any]) -> Any:
-    """The shape in the arguments of a call: one, or four numbers."""
+def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
+    """The shape in the arguments of a call, one or four numbers, of elements of a type."""
     if len(arguments) not in (1, shapes.LEGACY_AXES):
         raise InvalidArgumentError("shape", arguments, "a sequence of integers, or four integers")
-    return arguments[0] if len(arguments) == 1 else arguments
+    return shapes.check_shape(arguments[0] if len(arguments) == 1 else arguments, dtype.itemsize)

@@ -15,6 +15,7 @@ from syncedmem import runtime
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedMemoryError,
     InvalidArgumentError,
     InvalidIndexError,
     InvalidShapeError,
@@ -113,6 +114,8 @@ def test_other_types_are_refused(dtype: Any) -> None:
 
 
 def test_allocators_are_checked_as_a_memory_checks_them() -> None:
+    with pytest.raises(InvalidArgumentError, match="shape must be a sequence of integers, got None"):
+        Blob(None)
     with pytest.raises(NoDeviceError, match="unknown device 'abacus'"):
         Blob((2,), device="abacus")
     with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
@@ -232,6 +235,7 @@ def test_reshaping_returns_the_blob_and_takes_the_shape_of_another(blob: Any) ->
         ((7,), InvalidArgumentError, "shape must be a sequence of integers"),
         ((1, 2, 3), InvalidArgumentError, "a sequence of integers, or four integers"),
         ((), InvalidArgumentError, "a sequence of integers, or four integers"),
+        ((None,), InvalidArgumentError, "shape must be a sequence of integers, got None"),
     ],
 )
 def test_a_shape_that_is_refused_changes_nothing(
@@ -415,6 +419,21 @@ def test_adoption_of_another_size_brings_new_memory_and_its_capacity(place: Any)
     assert list(range(10)) == mine.tolist()
 
 
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) -> None:
+    blob = Blob((6,), device=place)
+    first: Any = np.zeros(6, np.float32)
+    getattr(blob, f"set_cpu_{side}")(first)
+    getattr(blob, f"mutable_cpu_{side}")()
+    getattr(blob, f"cpu_{side}")()
+    kept = weakref.ref(first)
+    del first
+    assert kept() is not None
+    getattr(blob, f"set_cpu_{side}")(np.ones(6, np.float32))
+
+    assert kept() is None
+
+
 def test_a_diff_is_adopted_alone(place: Any) -> None:
     """Whether its memory has the right size or not: the data stays."""
     for size, capacity in ((6, 6), (8, 6)):
@@ -427,6 +446,8 @@ def test_a_diff_is_adopted_alone(place: Any) -> None:
 
         assert [7, 6, 5, 4, 3, 2] == blob.cpu_data().tolist()
         assert (memory, capacity, 24) == (blob.data_memory, blob.capacity, blob.diff_memory.size)
+        blob.reshape((8,)).mutable_cpu_diff()[7] = 1
+        assert (32, 32, False) == (blob.data_memory.size, blob.diff_memory.size, blob.data_memory is memory)
 
 
 def test_device_memory_is_adopted(device: SimulatedDeviceAllocator) -> None:
@@ -592,3 +613,33 @@ def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAll
     there.set(np.array([6, 7], np.float32).view(np.uint8))
     blob.set_gpu_data(there)
     assert (GPU, [6, 7]) == (blob.data_memory.head, blob.cpu_data().tolist())
+
+
+@pytest.mark.parametrize("call", ["gpu_data", "mutable_gpu_data", "cpu_data", "mutable_cpu_data"])
+def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDeviceAllocator, call: str) -> None:
+    """The other side is written in between, through this blob or the memory."""
+    for others in ("blob", "memory"):
+        blob = Blob((2, 3), device=device)
+        view = getattr(blob, call)
+        view()
+        view()
+        if "gpu" in call:
+            (blob.mutable_cpu_data() if others == "blob" else blob.data_memory.mutable_cpu_data())[...] = 0x40
+        else:
+            there = blob.mutable_gpu_data() if others == "blob" else blob.data_memory.mutable_gpu_data()
+            there.set(np.full(there.shape, 0x40, there.dtype))
+        assert (64.0 if others == "blob" else 3.0039215087890625) == got(view())[1, 2]
+
+
+def test_a_memory_that_was_closed_is_closed_for_its_blobs(place: Any) -> None:
+    """Also for the short way, which remembers a view of it."""
+    blob = Blob((2, 3), device=place)
+    blob.mutable_cpu_data()
+    blob.mutable_cpu_data()
+    blob.data_memory.close()
+    for use in (blob.mutable_cpu_data, blob.update, blob.asum_data):
+        with pytest.raises(ClosedMemoryError, match="this memory of 24 bytes is closed"):
+            use()
+
+    assert "[24 bytes, closed]" in repr(blob)
+    assert [0] * 6 == blob.diff.ravel().tolist()

@@ -113,6 +113,16 @@ def test_operators_in_place(blob: Any) -> None:
     assert isinstance(weights, LiveArray)
 
 
+def test_assigning_what_is_there_already_moves_nothing(blob: Any) -> None:
+    """As the last step of ``blob.data -= step`` does, after which the head has moved anyway."""
+    blob.data = blob.data
+    assert SYNCED is blob.data_memory.head
+    for other in (blob.data[:1], blob.data.reshape(3, 2).T, np.array(blob.data), Blob((2, 3), device=None).data):
+        blob.gpu_data()
+        blob.data = other
+        assert CPU is blob.data_memory.head
+
+
 def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob: Any) -> None:
     divmod_: Any = np.divmod
     first, second = divmod_(blob.data, 2, out=(blob.data, None))
@@ -397,6 +407,8 @@ def test_what_is_no_array_says_why() -> None:
     for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
         with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
             Blob.from_array(array, device=None)
+    with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
+        Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
     broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
     with pytest.raises(BufferMismatchError, match="from_array cannot adopt None: as it says"):
         Blob.from_array(broken, device=None)

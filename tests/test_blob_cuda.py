@@ -66,7 +66,7 @@ def test_kernels_of_cupy_write_where_a_blob_looks(device: Any) -> None:
 def test_update_comes_after_what_the_current_stream_holds(device: Any) -> None:
     """A kernel that was launched before writes the gradients."""
     blob = Blob((1 << 20,), device=device)
-    blob.data = 3
+    blob.data[...] = 3
     blob.gpu_data()
     with device.stream():
         gradients = blob.mutable_gpu_diff()

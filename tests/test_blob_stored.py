@@ -148,6 +148,10 @@ def test_a_message_that_there_is_no_room_for_changes_no_element(device: Simulate
         blob.from_proto(message(dim=[7], data=[1.0] * 7, diff=[1.0] * 7))
 
     assert (before, 0) == (snapshot(blob), device.live_blocks)
+    host.left = 0
+    with pytest.raises(AllocationError, match="told to"):
+        blob.from_proto(message(dim=[2, 3], data=[9.0] * 6, diff=[9.0] * 6))
+    assert before == snapshot(blob)
 
 
 class Poor:
