@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from math import prod
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 from syncedmem.model import Mode, SyncedHead, current_mode
 
-from ..port import Port, Refused
+from ..port import Port
 from .elements import INTEGERS, TYPES, decoded, encoded, itemsize, pour, shown
+from .shape_port import LEGACY, ShapePort
 
 __all__ = ["BlobPort"]
 
-_AXES, _LEGACY = 32, 4
-_ADDRESSES = (1 << 63) - 1
 _AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
 _WITHIN_DEVICE = 3
 _EXTENT = "int32"
@@ -43,7 +42,7 @@ class Message:
         return [self.num, self.channels, self.height, self.width]
 
 
-class BlobPort:
+class BlobPort(ShapePort):
     """A blob; see `syncedmem.spec.blobs.BlobMaker`."""
 
     def __init__(self, *shape: Any, dtype: str, host: Any, device: Any) -> None:
@@ -65,22 +64,7 @@ class BlobPort:
     def memory(self, size: int) -> Any:
         return Port(size, host=self.host, device=self.device)
 
-    def refuse(self, why: str) -> NoReturn:
-        raise Refused(why)
-
-    # --- shape, blob.hpp 54-150 and blob.cpp 12-60
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.axes
-
-    @property
-    def count(self) -> int:
-        return self.elements
-
-    @property
-    def num_axes(self) -> int:
-        return len(self.axes)
+    # --- memory for a shape, blob.cpp 12-60
 
     @property
     def capacity(self) -> int:
@@ -89,35 +73,6 @@ class BlobPort:
 
     def reshape(self, *shape: Any) -> None:
         self.take_shape(self.checked(self.given(shape)))
-
-    def given(self, shape: tuple[Any, ...]) -> list[Any]:
-        if len(shape) not in (1, _LEGACY):
-            self.refuse("neither a shape nor four numbers")
-        found = shape[0] if len(shape) == 1 else shape
-        return list(getattr(found, "dim", found))
-
-    def checked(self, extents: list[Any]) -> tuple[int, ...]:
-        self.check_axes(extents)
-        if any(type(extent) is not int for extent in extents):
-            self.refuse("extents are integers")
-        self.check_extents(extents)
-        self.check_size(extents)
-        return tuple(extents)
-
-    def check_axes(self, extents: list[Any]) -> None:
-        if len(extents) > _AXES:
-            self.refuse("too many axes")
-
-    def check_extents(self, extents: list[Any]) -> None:
-        if min(extents, default=0) < 0:
-            self.refuse("a negative extent")
-
-    def check_size(self, extents: list[Any]) -> None:
-        size = itemsize(self.dtype)
-        for extent in extents:
-            size *= extent
-            if size > _ADDRESSES:
-                self.refuse("too large")
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
         count = prod(shape)
@@ -150,83 +105,7 @@ class BlobPort:
         side = self.where(memory)
         pour(self.raw(fitting, f"mutable_{side}_data"), shown(self.raw(memory, f"{side}_data")))
 
-    def shape_string(self) -> str:
-        return "".join(f"{extent} " for extent in self.axes) + f"({self.elements})"
-
-    def canonical_axis_index(self, axis: int) -> int:
-        if not -self.num_axes <= axis < self.num_axes:
-            self.refuse("no such axis")
-        return axis % self.num_axes
-
-    def count_axes(self, start: int = 0, end: int | None = None) -> int:
-        end = self.num_axes if end is None else end
-        if not 0 <= start <= end <= self.num_axes:
-            self.refuse("no such axes")
-        return prod(self.axes[start:end])
-
-    def legacy_shape(self, index: int) -> int:
-        self.check_legacy()
-        if not -_LEGACY <= index < _LEGACY:
-            self.refuse("no legacy axis")
-        return self.padded(index)
-
-    def check_legacy(self) -> None:
-        if self.num_axes > _LEGACY:
-            self.refuse("more than four axes")
-
-    def padded(self, index: int) -> int:
-        return self.axes[index] if -self.num_axes <= index < self.num_axes else 1
-
-    @property
-    def num(self) -> int:
-        return self.legacy_shape(0)
-
-    @property
-    def channels(self) -> int:
-        return self.legacy_shape(1)
-
-    @property
-    def height(self) -> int:
-        return self.legacy_shape(2)
-
-    @property
-    def width(self) -> int:
-        return self.legacy_shape(3)
-
-    # --- positions and elements, blob.hpp 153-181
-
-    def offset(self, *indices: Any) -> int:
-        if len(indices) == 1 and not isinstance(indices[0], int):
-            return self.offset_of(list(indices[0]))
-        return self.offset_4d([*indices, *[0] * (_LEGACY - len(indices))])
-
-    def offset_4d(self, indices: list[int]) -> int:
-        position = 0
-        for axis, index in enumerate(indices):
-            extent = self.legacy_shape(axis)
-            self.check_legacy_index(index, extent)
-            position = position * extent + index
-        return position
-
-    def check_legacy_index(self, index: int, extent: int) -> None:
-        if index < 0:
-            self.refuse("a negative index")
-        if index > extent:
-            self.refuse("an index behind the end")
-
-    def offset_of(self, indices: list[int]) -> int:
-        if len(indices) > self.num_axes:
-            self.refuse("more indices than axes")
-        for index, extent in zip(indices, self.axes, strict=False):
-            self.check_index(index, extent)
-        position = 0
-        for extent, index in zip(self.axes, [*indices, *[0] * (self.num_axes - len(indices))], strict=True):
-            position = position * extent + index
-        return position
-
-    def check_index(self, index: int, extent: int) -> None:
-        if not 0 <= index < extent:
-            self.refuse("an index outside")
+    # --- elements, blob.hpp 183-199
 
     def data_at(self, *indices: Any) -> Any:
         return self.element(self.data_memory, self.offset(*indices))
@@ -491,7 +370,7 @@ class BlobPort:
 
     def shape_in(self, message: Message) -> list[int]:
         old = message.old
-        return list(message.shape.dim) if old == [None] * _LEGACY else [extent or 0 for extent in old]
+        return list(message.shape.dim) if old == [None] * LEGACY else [extent or 0 for extent in old]
 
     def numbers_in(self, message: Message, part: str) -> list[float] | None:
         return getattr(message, f"double_{part}") or getattr(message, part) or None
@@ -504,7 +383,7 @@ class BlobPort:
         pour(self.raw(memory, "mutable_cpu_data"), encoded(values, self.dtype))
 
     def shape_equals(self, message: Message) -> bool:
-        if message.old == [None] * _LEGACY:
+        if message.old == [None] * LEGACY:
             return self.axes == tuple(message.shape.dim)
-        padded = (*(1,) * (_LEGACY - self.num_axes), *self.axes)
+        padded = (*(1,) * (LEGACY - self.num_axes), *self.axes)
         return list(padded) == [extent or 0 for extent in message.old]

@@ -85,10 +85,9 @@ class ScalesTheFirst(BlobPort):
     """Only the first element is scaled."""
 
     def scale(self, memory: Any, factor: float) -> None:
-        if self.untouched(memory) or not self.elements:
-            super().scale(memory, factor)
-            return
         self.check_arithmetic()
+        if self.untouched(memory) or not self.elements:
+            return
         row = self.raw(memory, f"mutable_{self.where(memory)}_data")
         first, *rest = decoded(shown(row), self.dtype)
         pour(row, encoded((first * factor, *rest), self.dtype))
@@ -152,8 +151,7 @@ class CopiesByCount(BlobPort):
     """A copy needs equal counts only."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
-        if reshape or source.count != self.count:
-            super().shape_like_source(source, reshape)
+        super().shape_like_source(source, reshape or source.count == self.count)
 
 
 @planted("B43-copy-self", "math_functions.cpp 89: X != Y")
