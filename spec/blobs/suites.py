@@ -76,12 +76,17 @@ def _words(bench: Bench) -> Iterator[Story]:
     for step in letters:
         yield Story((_SHAPE, _OTHER), (step,))
         yield Story((_SHAPE, _OTHER), (*_start(bench), step))
-    for first, second in product((step for step in letters if step.call in _TELLING and not step.blob), letters):
+    for first, second in product(filter(_tells, letters), letters):
         yield Story((_SHAPE, _OTHER), (*_start(bench), first, second))
 
 
-_TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "update", "mode")
-"""The calls that change what another may do: who holds which memory, how large it is, and where the numbers are."""
+def _tells(step: Step) -> bool:
+    """Whether a call of the first blob changes what another may do, and is not refused."""
+    return step.call in _TELLING and not step.blob and not any(given is False for given in step.arguments)
+
+
+_TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "mode")
+"""The calls that change what another may do: who holds which memory, how large it is, and where it is worked on."""
 
 _TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
 

@@ -208,7 +208,7 @@ def make_blob_bench(name: str, seed: int) -> Bench:
 def verify_device(
     name: str, *, steps: int, seed: int, progress: Callable[[str, int], None] | None = None
 ) -> DeviceVerdict:
-    """Put one device to every check, or say why it is not available; blobs take half as many generated steps."""
+    """Put one device to every check, or say why it is not available; blobs take a third of the generated steps."""
     try:
         bench, blobs = make_bench(name, seed), make_blob_bench(name, seed)
     except NoDeviceError as error:
@@ -217,7 +217,7 @@ def verify_device(
         name,
         "",
         check_conformance(bench, steps=steps, seed=seed, progress=progress),
-        check_blobs(blobs, steps=steps // 2, seed=seed, progress=progress),
+        check_blobs(blobs, steps=steps // 3, seed=seed, progress=progress),
     )
 
 
