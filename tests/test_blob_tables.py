@@ -238,6 +238,8 @@ def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
     for on_device in (False, True):
         blob = Blob((4,), device=place)
         row: Any = place.empty(32) if on_device else np.zeros(32, np.uint8)
+        if on_device:
+            row.set(np.zeros(32, np.uint8))
         kind = "gpu" if on_device else "cpu"
         getattr(blob, f"set_{kind}_data")(row)
         getattr(blob, f"set_{kind}_diff")(row[8:])
