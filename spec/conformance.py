@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from .subject import Violation
 
@@ -21,7 +21,15 @@ __all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "put_to"]
 
 
 class Covering(Protocol):
-    """What counts how much was taken of what there is to take."""
+    """What counts how much was taken of what there is to take.
+
+    Attributes
+    ----------
+    unit : str
+        What is counted.
+    """
+
+    unit: ClassVar[str]
 
     @property
     def missing(self) -> int:
@@ -122,7 +130,7 @@ class Conformance(Generic[CoveringT]):
         for violation in self.violations:
             raise violation
         if self.coverage.missing:
-            message = f"{self.coverage.missing} of what there is to take was not taken"
+            message = f"{self.coverage.missing} {self.coverage.unit} were not taken"
             raise Violation("coverage", message)
 
 

@@ -298,7 +298,7 @@ def test_cells_that_were_not_taken_are_missed() -> None:
 
     assert verdict.coverage.missing
     assert not verdict.passed
-    with pytest.raises(Violation, match="not taken"):
+    with pytest.raises(Violation, match="cells were not taken"):
         verdict.require()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from .tables import rows
 
@@ -24,6 +24,8 @@ class BlobCoverage:
     has_device : bool
     taken : set of Cell
     """
+
+    unit: ClassVar[str] = "cells"
 
     has_device: bool
     taken: set[Cell] = field(default_factory=set["Cell"])
