@@ -226,7 +226,9 @@ def address_of(ptr: Pointer) -> int:
     """Where an array lies, as its device counts; 0 for what is no array.  For reports, not to reach the memory."""
     if isinstance(ptr, np.ndarray):
         return cast("HostArray", ptr).ctypes.data
-    if hasattr(ptr, "base_data"):  # PyOpenCL's
+    if hasattr(ptr, "base_data"):  # PyOpenCL's, which has none for no bytes
+        if ptr.base_data is None:
+            return 0
         return int(ptr.base_data.int_ptr) + int(ptr.offset)
     if hasattr(ptr, "__cuda_array_interface__"):
         return int(ptr.__cuda_array_interface__["data"][0])

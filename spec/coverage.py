@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from syncedmem.model import Configuration, Input, Mode, Side, head_machine, matrix, space
 from syncedmem.model.head import Fact
@@ -20,6 +20,8 @@ __all__ = ["Coverage"]
 @dataclass
 class Coverage:
     """Which transitions of the state space were taken, counted by what the oracle knows."""
+
+    unit: ClassVar[str] = "transitions"
 
     edition: str
     taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])

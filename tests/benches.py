@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Input, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, named_device
-from syncedmem.spec import Bench, Port
+from syncedmem.spec import Bench, BlobPort, Port
 
 if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator
+    from syncedmem.spec import Fault
 
 READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 GPU_READ, GPU_WRITE, GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
@@ -46,6 +48,18 @@ def host_bench(make: Any = SyncedMemory) -> Bench:
 def port_bench(make: Any = Port) -> Bench:
     """A bench for the hand-written memory."""
     return device_bench(make)
+
+
+def blob_device_bench(make: Any = BlobPort) -> Bench:
+    """A bench of blobs with a simulated device."""
+    return device_bench(make)
+
+
+def bench_for(fault: Fault) -> Bench:
+    """A bench of the kind that a fault shows on."""
+    if fault.bench == "no device":
+        return host_bench()
+    return device_bench() if fault.bench == "device" else replace(device_bench(), profile="caffe")
 
 
 def devices() -> list[DeviceAllocator]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from syncedmem.spec import FAULTS, Kill
-from syncedmem.spec.faults.selftest import QUICKEST_FIRST
+from syncedmem.spec import BLOB_FAULTS, FAULTS, Kill
+from syncedmem.spec.faults.selftest import quickest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Collector:
         for name, value in report.user_properties if report.when == "call" else ():
             if name == KILL:
                 fault, caught, missed = cast("tuple[str, dict[str, str], list[str]]", value)
-                self.kills[fault] = Kill(FAULTS[fault], caught, tuple(missed))
+                self.kills[fault] = Kill({**FAULTS, **BLOB_FAULTS}[fault], caught, tuple(missed))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,8 +56,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the table."""
     if found := config.stash.get(KILLS, None):
         terminalreporter.section("planted faults, and what caught them", sep="-")
-        for line in table(found):
-            terminalreporter.write_line(line)
+        for faults in (FAULTS, BLOB_FAULTS):
+            if some := {name: kill for name, kill in found.items() if name in faults}:
+                for line in table(some):
+                    terminalreporter.write_line(line)
 
 
 def table(found: dict[str, Kill]) -> list[str]:
@@ -65,7 +67,7 @@ def table(found: dict[str, Kill]) -> list[str]:
 
     Where there is nothing the suite was not run, because an earlier one had caught the fault.
     """
-    suites = QUICKEST_FIRST
+    suites = quickest_first(next(iter(found.values())).fault)
     wide = 2 + max(len(name) for name in found)
     head = f"{'fault':{wide}}{'requirement':28}" + "".join(f"{name:>10}" for name in suites)
     rows = [f"{name:{wide}}{kill.fault.requirement:28}{_marks(kill, suites)}" for name, kill in sorted(found.items())]

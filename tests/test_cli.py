@@ -79,7 +79,10 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert {"cells": 24, "transitions": 48} == {key: devices["cpu"][key] for key in ("cells", "transitions")}
     assert all(device["walks"] and device["steps"] for device in report["devices"] if device["status"] == "passed")
     assert list(REQUIREMENTS) == [it["id"] for it in report["requirements"]]
-    assert {"passed"} == {it["status"] for it in report["requirements"]}
+    assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # Caffe's alone
+    assert {"cells": 144, "cells_missing": 0} == {
+        key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
+    }
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
     assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
     assert report["model"]["induction"] in result.output

@@ -6,12 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from benches import device_bench, host_bench
+from benches import bench_for, blob_device_bench, device_bench, host_bench
 
 from syncedmem.model import tour
-from syncedmem.spec import FAULTS, REQUIREMENTS, Kill, Port, Violation, kill_table, run_fault, suite_names
+from syncedmem.spec import (
+    BLOB_FAULTS,
+    FAULTS,
+    REQUIREMENTS,
+    BlobPort,
+    Kill,
+    Port,
+    Violation,
+    blob_suite_names,
+    kill_table,
+    run_fault,
+    suite_names,
+)
 from syncedmem.spec.faults.registry import Fault
-from syncedmem.spec.faults.selftest import QUICKEST_FIRST
+from syncedmem.spec.faults.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST
 from syncedmem.spec.suites import Case, run_case
 
 if TYPE_CHECKING:
@@ -21,10 +33,13 @@ SEEDS_000 = ("000:35", "000:36", "000:57", "000:59", "000:125", "000:127", "000:
 SEEDS_001 = ("001:63", "001:97", "001 never")
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+ALL = {**FAULTS, **BLOB_FAULTS}
+
+
+@pytest.mark.parametrize("fault", ALL.values(), ids=ALL)
 def test_the_kit_catches(fault: Fault, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
     """Some suite refuses it and names the requirement it breaks."""
-    kill = run_fault(fault, device_bench() if fault.bench == "device" else host_bench(), thorough=every_suite)
+    kill = run_fault(fault, bench_for(fault), thorough=every_suite)
     report_kill(kill)
 
     assert kill.killed, f"{fault.name} ({fault.text}) should break {fault.requirement}, caught: {kill.caught}"
@@ -32,7 +47,10 @@ def test_the_kit_catches(fault: Fault, report_kill: Callable[[Kill], None], ever
 
 def test_every_requirement_has_a_fault() -> None:
     """A requirement without one is not tested."""
-    assert set(REQUIREMENTS) == {fault.requirement for fault in FAULTS.values()}
+    assert set(REQUIREMENTS) == {fault.requirement for fault in ALL.values()}
+    assert {"memory"} == {REQUIREMENTS[fault.requirement].kind for fault in FAULTS.values()}
+    assert {"blob"} == {REQUIREMENTS[fault.requirement].kind for fault in BLOB_FAULTS.values()}
+    assert len(ALL) == len(FAULTS) + len(BLOB_FAULTS)
     assert len(FAULTS) >= 45
 
 
@@ -45,11 +63,14 @@ def test_every_behavioural_erratum_of_the_seeds_is_planted(line: str) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
 def test_pages_say_how_many_faults_there_are(page: str) -> None:
     """A number that is written by hand is compared."""
-    assert f"{len(FAULTS)} " in (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+
+    assert f"{len(FAULTS)} " in text
+    assert f"{len(BLOB_FAULTS)} " in text
 
 
 def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:
-    assert all(fault.text.endswith(".") and fault.source for fault in FAULTS.values())
+    assert all(fault.text.endswith(".") and fault.source for fault in ALL.values())
 
 
 def test_every_suite_is_tried_on_a_fault() -> None:
@@ -60,6 +81,16 @@ def test_every_suite_is_tried_on_a_fault() -> None:
     assert set(suite_names(device_bench())) == set(QUICKEST_FIRST)
     assert ({"cells": fault.requirement}, ()) == (quick.caught, quick.missed)
     assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
+
+
+def test_every_suite_of_blobs_is_tried_on_a_fault() -> None:
+    """As for memories."""
+    fault = BLOB_FAULTS["UpdateAdds"]
+    quick, thorough = (run_fault(fault, blob_device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
+
+    assert set(blob_suite_names(blob_device_bench())) == set(BLOBS_QUICKEST_FIRST)
+    assert ({"tables": fault.requirement}, ("rules",)) == (quick.caught, quick.missed)
+    assert set(BLOBS_QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
 
 def test_a_fault_is_a_wrong_memory_and_not_a_broken_class() -> None:
@@ -83,6 +114,13 @@ def test_a_memory_without_a_fault_is_not_caught() -> None:
     """The table can say no."""
     healthy = Fault("Healthy", "R01-lazy", "a control", "device", Port)
     kill = run_fault(healthy, device_bench(), steps=60, suites=["cells", "contracts"])
+
+    assert ({}, False) == (kill.caught, kill.killed)
+
+
+def test_a_blob_without_a_fault_is_not_caught() -> None:
+    healthy = Fault("Healthy", "B01-empty", "a control", "device", BlobPort)
+    kill = run_fault(healthy, blob_device_bench(), steps=60, suites=["rules", "tables"])
 
     assert ({}, False) == (kill.caught, kill.killed)
 

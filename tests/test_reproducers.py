@@ -194,4 +194,4 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, names)  # noqa: S102 -- as its reader does
 
-    assert f"```text\n{capsys.readouterr().out}```" in page
+    assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))

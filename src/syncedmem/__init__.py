@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     )
     from .spec import (
         Bench,
+        check_blobs,
         check_conformance,
     )
 
@@ -135,6 +136,7 @@ __all__ = [
     "TrackingAllocator",
     "WrongDeviceError",
     "__version__",
+    "check_blobs",
     "check_conformance",
     "current_mode",
     "load_binaryproto",
@@ -200,6 +202,7 @@ _ROOMS = {
     "ThreadSafeAllocator": "runtime",
     "TrackingAllocator": "runtime",
     "WrongDeviceError": "model",
+    "check_blobs": "spec",
     "check_conformance": "spec",
     "current_mode": "model",
     "load_binaryproto": "runtime",

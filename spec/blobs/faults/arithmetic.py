@@ -1,0 +1,163 @@
+"""Wrong arithmetic, and wrong copies."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from syncedmem.model import Mode, SyncedHead, current_mode
+
+from ..elements import decoded, encoded, itemsize, pour, shown
+from ..port import BlobPort
+from .registry import planted
+
+
+@planted("B28-update-numbers", "003:52: data - diff")
+class UpdateAdds(BlobPort):
+    """update adds the diff."""
+
+    def stepped(self, value: float, step: float) -> float:
+        return value + step
+
+
+@planted("B29-update-side", "H11: by the head, not by the mode")
+class UpdateByMode(BlobPort):
+    """update works where the mode says."""
+
+    def update(self) -> None:
+        side = "gpu" if current_mode() is Mode.GPU and self.device is not None else "cpu"
+        if not self.unwritten(self.data_memory):
+            getattr(self.data_memory, f"mutable_{side}_data")()
+        super().update()
+
+
+@planted("B29-update-side", "blob.cpp 183: SYNCED is the device")
+class SyncedUpdatesOnHost(BlobPort):
+    """What is on both sides is updated on the host."""
+
+    def where(self, memory: Any) -> str:
+        return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
+
+
+@planted("B30-update-unwritten", "blob.cpp 194")
+class UpdatesNothing(BlobPort):
+    """update of what was never written subtracts from zero."""
+
+    def check_written(self) -> None:
+        pass
+
+
+@planted("B31-asum", "003:90: L1")
+class AsumOfSigned(BlobPort):
+    """asum forgets the magnitudes."""
+
+    def asum(self, memory: Any) -> float:
+        return float(sum(self.values(memory)))
+
+
+@planted("B32-sumsq", "003:92 says that sumsq is the L1 norm")
+class SumsqIsL1(BlobPort):
+    """sumsq is the sum of the magnitudes."""
+
+    def sumsq(self, memory: Any) -> float:
+        return self.asum(memory)
+
+
+@planted("B33-norm-unwritten", "blob.cpp 217")
+class NormAllocates(BlobPort):
+    """The norm of what was never written is taken of zeroes."""
+
+    def unwritten(self, memory: Any) -> bool:
+        memory.cpu_data()
+        return False
+
+
+@planted("B34-norm-side", "pycaffe: everything through cpu_data")
+class NormOnHost(BlobPort):
+    """Norms are taken on the host."""
+
+    def read(self, memory: Any) -> tuple[Any, ...]:
+        return decoded(shown(self.raw(memory, "cpu_data")), self.dtype)
+
+
+@planted("B35-scale-numbers", "blob.cpp 357: count_")
+class ScalesTheFirst(BlobPort):
+    """Only the first element is scaled."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        self.check_arithmetic()
+        if self.untouched(memory) or not self.elements:
+            return
+        row = self.raw(memory, f"mutable_{self.where(memory)}_data")
+        first, *rest = decoded(shown(row), self.dtype)
+        pour(row, encoded((first * factor, *rest), self.dtype))
+
+
+@planted("B36-scale-side", "blob.cpp 360: SYNCED is the device")
+class ScalesOnHost(BlobPort):
+    """What is on both sides is scaled on the host."""
+
+    def side_of_scale(self, memory: Any) -> str:
+        return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
+
+
+@planted("B37-scale-unwritten", "blob.cpp 351")
+class ScaleAllocates(BlobPort):
+    """Scaling what was never written allocates zeroes."""
+
+    def untouched(self, memory: Any) -> bool:
+        return False
+
+
+@planted("B38-integers-refused", "blob.cpp 170: NOT_IMPLEMENTED")
+class IntegersToo(BlobPort):
+    """Integers have arithmetic."""
+
+    def check_arithmetic(self) -> None:
+        pass
+
+
+@planted("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
+class CopiesAllButTheLast(BlobPort):
+    """The last element is not copied."""
+
+    def copy(self, given: Any, taken: Any, side: str) -> None:
+        kept = shown(taken)[-itemsize(self.dtype) :]
+        super().copy(given, taken, side)
+        pour(taken, shown(given)[: -itemsize(self.dtype)] + kept)
+
+
+@planted("B40-copy-by-mode", "H11: by the mode, not by the head")
+class CopiesByHead(BlobPort):
+    """A copy is made where the source is."""
+
+    def side_of_copy(self, _mine: Any, theirs: Any) -> str:
+        return self.where(theirs)
+
+
+@planted("B41-copy-reshape", "blob.cpp 436")
+class CopyKeepsShape(BlobPort):
+    """A copy that has room keeps its shape, and fills the beginning."""
+
+    def shape_like_source(self, source: Any, reshape: bool) -> None:
+        before, count = self.axes, self.elements
+        super().shape_like_source(source, reshape)
+        if prod(source.shape) <= count:
+            self.axes, self.elements = before, count
+
+
+@planted("B42-copy-shape", "blob.cpp 435: count or shape")
+class CopiesByCount(BlobPort):
+    """A copy needs equal counts only."""
+
+    def shape_like_source(self, source: Any, reshape: bool) -> None:
+        super().shape_like_source(source, reshape or source.count == self.count)
+
+
+@planted("B43-copy-self", "math_functions.cpp 89: X != Y")
+class SelfCopyIsNothing(BlobPort):
+    """Copying onto oneself does nothing at all."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if source is not self:
+            super().copy_from(source, copy_diff, reshape)

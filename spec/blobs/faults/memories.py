@@ -1,0 +1,211 @@
+"""Wrong memories: access, adoption, sharing, and what is left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..port import BlobPort
+from .registry import planted
+
+
+@planted("B21-accessors", "pycaffe: data is mutable_cpu_data on every read")
+class ReadsAsWrites(BlobPort):
+    """Reading the data on the host counts as writing it."""
+
+    def cpu_data(self) -> Any:
+        return self.mutable_cpu_data()
+
+
+@planted("B21-accessors", "003: data_ and diff_")
+class DiffTouchesData(BlobPort):
+    """Asking for the diff brings the data along."""
+
+    def gpu_diff(self) -> Any:
+        self.data_memory.gpu_data()
+        return super().gpu_diff()
+
+
+@planted("B22-elements", "blob.cpp 42: the memory is larger than the blob")
+class ViewOfEverything(BlobPort):
+    """A view shows all of the memory."""
+
+    def device_view(self, memory: Any, call: str) -> Any:
+        return getattr(memory, call)()
+
+
+@planted("B23-adopt-redirects", "H20")
+class AdoptsAlone(BlobPort):
+    """Adopting takes a memory of one's own, also where the size is the same."""
+
+    def redirect(self, memory: Any, call: str, buffer: Any) -> None:
+        self.data_memory = self.memory(memory.size)
+        super().redirect(self.data_memory, call, buffer)
+
+
+@planted("B24-adopt-renews", "Caffe before 3ba20549b")
+class AdoptKeepsDiff(BlobPort):
+    """Adopting in another size leaves the diff as it was."""
+
+    def renew_diff(self) -> None:
+        pass
+
+
+@planted("B25-adopt-diff", "a copy of set_cpu_data with one word changed")
+class AdoptDiffRenewsData(BlobPort):
+    """Adopting for the diff renews the data too."""
+
+    def adopt_diff(self, call: str, buffer: Any) -> None:
+        fits = self.diff_memory.size == self.bytes()
+        super().adopt_diff(call, buffer)
+        if not fits:
+            self.data_memory = self.memory(self.bytes())
+
+
+@planted("B26-share-object", "#6488: what is shared is the object")
+class ShareCopies(BlobPort):
+    """Sharing copies the other's numbers."""
+
+    def share_data(self, other: Any) -> None:
+        super().share_data(other)
+        self.data_memory = self.memory(other.data_memory.size)
+
+
+@planted("B26-share-object", "#6769: ShareData for ShareDiff")
+class ShareDiffSharesData(BlobPort):
+    """Sharing the diff shares the data."""
+
+    def share_diff(self, other: Any) -> None:
+        super().share_diff(other)
+        self.data_memory = other.data_memory
+
+
+@planted("B27-share-count", "blob.cpp 157: the count, not the shape")
+class SharesAnyCount(BlobPort):
+    """Blobs of any count are shared."""
+
+    def check_count(self, other: Any) -> None:
+        pass
+
+
+@planted("B27-share-count", "blob.cpp 157: the count, not the shape")
+class SharesOneShape(BlobPort):
+    """Sharing needs equal shapes."""
+
+    def check_count(self, other: Any) -> None:
+        if other.shape != self.shape:
+            self.refuse("other shapes")
+
+
+@planted("B48-no-device", "PyOP2: the device is an alias of the host", bench="no device")
+class DeviceIsHost(BlobPort):
+    """Without a device, gpu_data is cpu_data."""
+
+    def gpu_data(self) -> Any:
+        return self.cpu_data()
+
+
+@planted("B49-bad-buffer-refused", "H6: a pointer has no type")
+class AdoptsAnyType(BlobPort):
+    """Elements of any type are adopted."""
+
+    def check_buffer(self, buffer: Any) -> None:
+        pass
+
+
+@planted("B56-unchanged", "H4: Reshape({7,8,-1,9}) leaves 7 8")
+class ShapeBeforeCheck(BlobPort):
+    """The shape is taken before it is checked to the end."""
+
+    def checked(self, extents: list[Any]) -> tuple[int, ...]:
+        before, self.axes = self.axes, tuple(extents)
+        found = super().checked(extents)
+        self.axes = before
+        return found
+
+
+@planted("B56-unchanged", "H4: Blob::set_gpu_data in a CPU build replaces the memories first")
+class RenewsBeforeCheck(BlobPort):
+    """Adopting renews the memories before the buffer is looked at."""
+
+    def adopt_data(self, call: str, buffer: Any) -> None:
+        if self.data_memory.size != self.bytes():
+            self.data_memory, self.diff_memory = self.memory(self.bytes()), self.memory(self.bytes())
+        super().adopt_data(call, buffer)
+
+
+@planted("B57-failure-keeps-numbers", "H4: the shape is taken before the copy can fail")
+class ReshapesBeforeCopy(BlobPort):
+    """A copy that fails has dropped the old numbers, to save memory."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if source is not self and source.count == self.count and self.data_memory is not source.data_memory:
+            self.data_memory = self.memory(self.data_memory.size)
+        super().copy_from(source, copy_diff, reshape)
+
+
+@planted("B58-type-mismatch", "C++ has a type for each")
+class SharesAnyType(BlobPort):
+    """Blobs of other types are shared and copied, byte by byte."""
+
+    def check_types(self, other: Any) -> None:
+        pass
+
+
+@planted("B59-independent", "two blobs, one pool")
+class OneDiffForAll(BlobPort):
+    """All blobs of one size use one diff."""
+
+    common: Any = None
+
+    def share_data(self, other: Any) -> None:
+        super().share_data(other)
+        other.diff_memory = self.diff_memory
+
+
+@planted("B60-nothing-left", "H16: nothing is ever given back")
+class Hoards(BlobPort):
+    """Memory that was outgrown is kept for later."""
+
+    def set_up(self) -> None:
+        self.outgrown: list[Any] = []
+
+    def grow(self, count: int) -> None:
+        self.outgrown.append(self.data_memory)
+        super().grow(count)
+
+
+@planted("B61-shape-once", "blob.cpp 30: every reshape makes the host side newer")
+class ShapeSentAgain(BlobPort):
+    """The extents are sent again after every reshape."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.extents_known = None
+
+
+@planted("B62-negative-index", "blob.hpp 156: channels() for c")
+class NegativeChannel(BlobPort):
+    """A negative channel is taken."""
+
+    def offset_4d(self, indices: list[int]) -> int:
+        n, c, *rest = indices
+        position = super().offset_4d([n, max(c, 0), *rest])
+        return position + min(c, 0) * self.legacy_shape(2) * self.legacy_shape(3)
+
+
+@planted("B63-element-in-range", "#6021: one past the end is an offset, and no element")
+class ElementBehindTheEnd(BlobPort):
+    """The element one past the end is the last."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        return super().element(memory, min(position, self.elements - 1))
+
+
+@planted("B64-no-elements", "H14: the pointers of an empty blob are null")
+class EmptyIsNull(BlobPort):
+    """A blob without elements has nothing to copy from."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if not self.elements:
+            self.refuse("null")
+        super().copy_from(source, copy_diff, reshape)

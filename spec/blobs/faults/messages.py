@@ -1,0 +1,80 @@
+"""Wrong messages."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..port import BlobPort
+from .registry import planted
+
+
+@planted("B50-message-shape", "blob.cpp 467: old fields win")
+class NewShapeFirst(BlobPort):
+    """The shape of a message is read before its old fields."""
+
+    def shape_in(self, message: Any) -> list[int]:
+        return list(message.shape.dim) or super().shape_in(message)
+
+
+@planted("B50-message-shape", "caffe.proto 19-22: the default is zero")
+class MissingFieldsAreOne(BlobPort):
+    """Old fields that are missing count as one."""
+
+    def shape_in(self, message: Any) -> list[int]:
+        found = super().shape_in(message)
+        return found if message.num is None else [extent or 1 for extent in found]
+
+
+@planted("B51-message-numbers", "blob.cpp 488: double_data first")
+class FloatsFirst(BlobPort):
+    """Floats are read before doubles."""
+
+    def numbers_in(self, message: Any, part: str) -> list[float] | None:
+        return getattr(message, part) or super().numbers_in(message, part)
+
+
+@planted("B51-message-numbers", "blob.cpp 501-516: the old diff is kept")
+class MissingDiffIsZero(BlobPort):
+    """A diff that is not in the message is cleared."""
+
+    def numbers_in(self, message: Any, part: str) -> list[float] | None:
+        found = super().numbers_in(message, part)
+        return [0.0] * len(super().numbers_in(message, "data") or []) if found is None else found
+
+
+@planted("B52-message-count", "#4215; blob.cpp 494")
+class ShortMessages(BlobPort):
+    """Numbers that a message lacks are zero."""
+
+    def check_numbers(self, shape: tuple[int, ...], data: list[float], diff: list[float] | None) -> None:
+        for values in (data, diff or data):
+            values.extend([0.0] * (prod(shape) - len(values)))
+        super().check_numbers(shape, data, diff)
+
+
+@planted("B53-message-same-shape", "blob.cpp 485")
+class MessagesByCount(BlobPort):
+    """A message of another shape is taken if the counts are the same."""
+
+    def from_proto(self, message: Any, reshape: bool = True) -> None:
+        same = prod(self.shape_in(message)) == self.elements
+        super().from_proto(message, reshape or same)
+
+
+@planted("B54-message-written", "blob.cpp 519: write_diff")
+class WritesNoDiff(BlobPort):
+    """The diff is not written although it was asked for."""
+
+    def to_proto(self, write_diff: bool = False) -> Any:
+        return super().to_proto(write_diff=False)
+
+
+@planted("B55-shape-equals", "blob.cpp 413: from the last axis")
+class ComparesFromTheFront(BlobPort):
+    """Old fields are compared from the first axis."""
+
+    def shape_equals(self, message: Any) -> bool:
+        if message.num is None:
+            return super().shape_equals(message)
+        return bool([*self.axes, *(1,) * (4 - self.num_axes)] == message.old)

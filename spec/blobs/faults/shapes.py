@@ -1,0 +1,264 @@
+"""Wrong shapes: what they are, and what is done to memory when they change."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ..elements import encoded, itemsize, pour
+from ..port import BlobPort
+from .registry import planted
+
+
+@planted("B01-empty", "Reshape({}) has one element, and Blob() has none")
+class BornScalar(BlobPort):
+    """A blob without a shape has one element."""
+
+    def set_up(self) -> None:
+        self.elements = 1
+
+
+@planted("B02-lazy", "001 allocates in the constructor")
+class EagerData(BlobPort):
+    """Making a blob allocates its host side."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.data_memory.cpu_data()
+
+
+@planted("B03-shape", "blob.cpp 26: the count starts at one")
+class CountOfLastAxes(BlobPort):
+    """The count leaves out the first axis."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.elements = prod(shape[1:])
+
+
+@planted("B04-reshape-forms", "002:55-66: the four numbers forward to the vector")
+class WidthBeforeHeight(BlobPort):
+    """Four numbers are taken as num, channels, width and height."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        found = super().given(shape)
+        return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
+
+
+@planted("B05-reshape-keeps", "NVCaffe allocates whenever the count changes")
+class AlwaysRenews(BlobPort):
+    """Every change of the count takes new memory."""
+
+    def fits(self, count: int) -> bool:
+        return count == self.capacity
+
+
+@planted("B05-reshape-keeps", "Caffe before 4fff96636: a count of zero drops the memory")
+class ZeroDrops(BlobPort):
+    """A reshape to no elements gives the memory back."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        if not self.elements:
+            self.grow(0)
+
+
+@planted("B05-reshape-keeps", "numpy.ndarray.resize zeroes")
+class ZeroesOnReuse(BlobPort):
+    """A reshape that fits clears the data."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        if self.data_memory.head is SyncedHead.HEAD_AT_CPU:
+            row = self.data_memory.mutable_cpu_data()
+            pour(row, bytes(len(row)))
+
+
+@planted("B06-growth-renews", "std::vector keeps what it holds")
+class GrowsByHalf(BlobPort):
+    """Growing takes half as much again as is needed."""
+
+    def grow(self, count: int) -> None:
+        super().grow(count + count // 2)
+
+
+@planted("B07-growth-unshares", "#4883: whose memory is it")
+class GrowthTellsSharers(BlobPort):
+    """Growing makes the old memory forget what is in it, although others share it."""
+
+    def grow(self, count: int) -> None:
+        if self.data_memory.head is not SyncedHead.UNINITIALIZED:
+            row = self.data_memory.mutable_cpu_data()
+            pour(row, bytes(len(row)))
+        super().grow(count)
+
+
+@planted("B08-equal-sizes", "mini-caffe: a blob without diff")
+class DiffOnDemand(BlobPort):
+    """Growing leaves the diff as it was."""
+
+    def grow(self, count: int) -> None:
+        self.data_memory = self.memory(count * itemsize(self.dtype))
+
+    def fits(self, count: int) -> bool:
+        return bool(count * itemsize(self.dtype) <= self.data_memory.size)
+
+
+@planted("B09-shape-string", "numpy prints commas")
+class ShapeWithCommas(BlobPort):
+    """The extents have commas between them."""
+
+    def shape_string(self) -> str:
+        return ", ".join(map(str, self.axes)) + f" ({self.elements})"
+
+
+@planted("B10-canonical-axis", "blob.hpp 121")
+class AxisOneTooFar(BlobPort):
+    """The axis behind the last is the first."""
+
+    def canonical_axis_index(self, axis: int) -> int:
+        return 0 if axis == self.num_axes else super().canonical_axis_index(axis)
+
+
+@planted("B11-count-axes", "Python's slices")
+class CountsFromTheBack(BlobPort):
+    """Negative axes are counted from the back."""
+
+    def count_axes(self, start: int = 0, end: int | None = None) -> int:
+        return prod(self.axes[start:end])
+
+
+@planted("B12-legacy-shape", "blob.hpp 143-149: one-padding")
+class PadsInFront(BlobPort):
+    """Missing axes are at the beginning, from the front too."""
+
+    def padded(self, index: int) -> int:
+        return super().padded(index - 4 if index >= 0 else index)
+
+
+@planted("B13-legacy-names", "002:36: num, channels, height, width")
+class HeightIsWidth(BlobPort):
+    """The height is the width."""
+
+    @property
+    def height(self) -> int:
+        return self.width
+
+
+@planted("B14-legacy-limit", "blob.hpp 140")
+class LegacyOfMany(BlobPort):
+    """Legacy accessors look at the first four of many axes."""
+
+    def check_legacy(self) -> None:
+        pass
+
+
+@planted("B15-offset-numbers", "#3952: pooling goes one past the end")
+class StrictOffset(BlobPort):
+    """One past the end is refused."""
+
+    def check_legacy_index(self, index: int, extent: int) -> None:
+        super().check_legacy_index(index + 1, extent)
+
+
+@planted("B16-offset-sequence", "blob.hpp 174: each index strictly inside")
+class LooseOffset(BlobPort):
+    """One past the end is taken from a sequence too."""
+
+    def check_index(self, index: int, extent: int) -> None:
+        super().check_index(min(index, extent - 1), extent)
+
+
+@planted("B17-gpu-shape", "blob.cpp 41: 32-bit integers")
+class ShapeBackwards(BlobPort):
+    """The extents are on the device in reverse."""
+
+    def write_extents(self) -> None:
+        super().write_extents()
+        pour(self.shape_memory.mutable_cpu_data(), encoded(self.axes[::-1], "int32"))
+
+
+@planted("B18-element", "blob.hpp 183: cpu_data()[offset]")
+class ElementOnTheDevice(BlobPort):
+    """Reading an element makes the host side the only fresh one."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        found = super().element(memory, position)
+        memory.mutable_cpu_data()
+        return found
+
+
+@planted("B19-max-axes", "blob.cpp 24")
+class OneAxisTooMany(BlobPort):
+    """33 axes are taken."""
+
+    def check_axes(self, extents: list[Any]) -> None:
+        super().check_axes(extents[1:])
+
+
+@planted("B20-negative-extent", "blob.cpp 33")
+class NegativeExtent(BlobPort):
+    """The check of the count hides a negative extent."""
+
+    def check_extents(self, extents: list[Any]) -> None:
+        if prod(extents) < 0:
+            super().check_extents(extents)
+
+
+@planted("B44-int-count", "blob.cpp 34: only INT_MAX / count_ may follow", bench="caffe profile")
+class CountOverflows(BlobPort):
+    """A count may exceed what an int holds."""
+
+
+@planted("B47-wide-count", "H15; blob.cpp 51: int64 to int")
+class ExtentsCut(BlobPort):
+    """Extents are cut to 32 bits."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        return [
+            extent & 0x7FFF_FFFF if type(extent) is int and extent > 0 else extent for extent in super().given(shape)
+        ]
+
+
+@planted("B65-too-large", "H15; #2474: the size wraps")
+class SizeWraps(BlobPort):
+    """A size that the address space cannot hold is taken modulo it."""
+
+    def check_size(self, extents: list[Any]) -> None:
+        pass
+
+    def memory(self, size: int) -> Any:
+        return super().memory(size % (1 << 63))
+
+
+@planted("B45-shrink", "H16: std::vector::shrink_to_fit may do nothing")
+class NeverShrinks(BlobPort):
+    """shrink_to_fit does nothing."""
+
+    def fitting(self, memory: Any) -> Any:
+        return memory
+
+
+@planted("B45-shrink", "#4102: give back what is not used")
+class ShrinkForgets(BlobPort):
+    """shrink_to_fit loses the elements."""
+
+    def bring(self, memory: Any, fitting: Any) -> None:
+        getattr(fitting, f"mutable_{self.where(memory)}_data")()
+
+
+@planted("B46-capacity", "H1; #5439: ShareData leaves capacity_ as it was")
+class CapacityRemembered(BlobPort):
+    """The capacity is that of the last growth, whatever memory came since."""
+
+    remembered = 0
+
+    def grow(self, count: int) -> None:
+        super().grow(count)
+        self.remembered = count
+
+    @property
+    def capacity(self) -> int:
+        return self.remembered

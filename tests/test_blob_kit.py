@@ -1,0 +1,402 @@
+"""The conformance kit for blobs: what it passes, what it refuses, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import blob_device_bench, device_bench, host_bench
+
+from syncedmem.model import InvalidArgumentError, Mode, SyncedHead
+from syncedmem.runtime import Blob
+from syncedmem.spec import (
+    BLOB_FAULTS,
+    REQUIREMENTS,
+    Bench,
+    BlobPort,
+    Violation,
+    blob_requirements_for,
+    blob_suite_names,
+    check_blobs,
+)
+from syncedmem.spec.blobs.elements import TYPES, decoded, encoded, itemsize, numbers, pour, shown
+from syncedmem.spec.blobs.errata import ERRATA
+from syncedmem.spec.blobs.messages import offers_messages
+from syncedmem.spec.blobs.oracle import World
+from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
+from syncedmem.spec.blobs.stories import Story, run_story, shorter_story
+from syncedmem.spec.blobs.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
+from syncedmem.spec.blobs.trial import BlobTrial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+U, C, G, S = SyncedHead
+
+
+def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
+    """What the kit says of a blob."""
+    verdict = check_blobs(replace(device_bench(make), profile=profile), steps=300, suites=suites or None)
+
+    assert not verdict.passed
+    return verdict.violations[0]
+
+
+# --- what passes
+
+
+@pytest.mark.parametrize(
+    ("make", "bench"), [(Blob, device_bench), (Blob, host_bench), (BlobPort, device_bench), (BlobPort, host_bench)]
+)
+def test_our_blob_and_the_small_one_pass(make: Any, bench: Callable[[Any], Bench]) -> None:
+    """With and without a device; every cell of the tables is taken, and every suite runs."""
+    verdict = check_blobs(bench(make), steps=600, seed=2)
+    verdict.require()
+
+    assert verdict.passed
+    assert list(blob_suite_names(verdict.bench)) == [suite.name for suite in verdict.suites]
+    assert all(suite.cases and suite.steps for suite in verdict.suites)
+    assert (144 if verdict.bench.device else 48, 0) == (verdict.coverage.cells, verdict.coverage.missing)
+
+
+def test_the_requirements_of_a_bench_follow_what_it_offers() -> None:
+    """A device or none, the profile, and messages."""
+    device, host = (set(blob_requirements_for(bench(BlobPort))) for bench in (device_bench, host_bench))
+    caffe = set(blob_requirements_for(replace(device_bench(BlobPort), profile="caffe")))
+
+    assert {"B48-no-device"} == host - device
+    assert {"B17-gpu-shape", "B29-update-side"} < device - host
+    assert {"B44-int-count"} == caffe - device
+    assert {"safe"} == {REQUIREMENTS[name].profile for name in device - caffe}
+    assert {name for name, it in REQUIREMENTS.items() if it.kind == "blob"} == device | host | caffe
+
+
+def test_caffe_alone_is_asked_for_less() -> None:
+    """What Caffe's capacity gets wrong is not generated; a blob that has only Caffe's limits passes."""
+
+    class Limited(BlobPort):
+        def check_size(self, extents: list[Any]) -> None:
+            count = 1
+            for extent in extents:
+                count *= extent
+                if count > (1 << 31) - 1:
+                    self.refuse("blob size exceeds INT_MAX")
+
+        def check_legacy_index(self, index: int, extent: int) -> None:
+            if not -1 <= index <= extent:
+                self.refuse("an index outside")
+
+        def offset_4d(self, indices: list[int]) -> int:
+            if indices[0] < 0:
+                self.refuse("n >= 0")
+            return super().offset_4d(indices)
+
+    bench = replace(device_bench(Limited), profile="caffe")
+    verdict = check_blobs(bench)
+    verdict.require()
+
+    assert not {"words", "walks", "failures"} & {suite.name for suite in verdict.suites}
+    assert "passed" == verdict.status("B44-int-count")
+    assert "not checked" == verdict.status("B46-capacity")
+    assert "B62-negative-index" == caught(Limited, "rules").requirement
+
+
+def test_a_blob_without_messages_is_not_checked_for_them() -> None:
+    class Bare(BlobPort):
+        to_proto: Any = property()
+
+    class Unpacked(BlobPort):
+        def write_part(self, field: list[float], part: str) -> None:
+            raise ImportError(f"protobuf, for {part} in {field}")
+
+    class Broken(BlobPort):
+        def write_part(self, field: list[float], part: str) -> None:
+            raise RuntimeError(f"no, not {part} in {field}")
+
+    assert [False, False, True, True] == [
+        offers_messages(device_bench(make)) for make in (Bare, Unpacked, Broken, BlobPort)
+    ]
+    assert "B50-message-shape" not in blob_requirements_for(device_bench(Bare))
+    assert not check_blobs(device_bench(Bare), suites=["rules"]).violations
+    assert "RuntimeError: no, not data" in caught(Broken, "rules").message
+
+
+@pytest.mark.parametrize("steps", [-1, 1.5, True, "6"])
+def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="steps"):
+        check_blobs(blob_device_bench(), steps=steps)
+
+
+def test_no_steps_are_none_and_progress_is_told() -> None:
+    told: list[tuple[str, int]] = []
+
+    def tell(name: str, cases: int) -> None:
+        told.append((name, cases))
+
+    verdict = check_blobs(blob_device_bench(), steps=0, suites=["rules", "walks"], progress=tell)
+
+    assert [43, 0] == [suite.cases for suite in verdict.suites]
+    assert ("rules", 43) == told[-1]
+
+
+# --- what a violation says
+
+
+def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
+    """The very lines that were run, and the requirement."""
+    found = caught(BLOB_FAULTS["ShareCopies"].make, "words")
+
+    assert "B26-share-object" == found.requirement
+    assert [line for line in found.script if "import" not in line] == [
+        "ledger, host, device = recorded(bench)",
+        "blob = bench.make((2, 3), dtype='float32', host=host, device=device)",
+        "blob2 = bench.make((3, 2), dtype='float32', host=host, device=device)",
+        "blob.share_data(blob2)",
+    ]
+    assert "(required: Sharing makes the other blob's memory this one's" in found.sentence
+
+
+@pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
+def test_a_reproducer_runs_as_it_stands(name: str) -> None:
+    """Given a bench, without the kit."""
+    fault = BLOB_FAULTS[name]
+    found = caught(fault.make)
+    names: dict[str, Any] = {"bench": device_bench(fault.make)}
+    exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+
+    assert isinstance(names.get("blob", names["host"]), (fault.make, type(names["host"])))
+
+
+def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
+    class Shy(BlobPort):
+        @property
+        def shape(self) -> Any:
+            raise RuntimeError("not now")
+
+    found = caught(Shy, "words")
+
+    assert "looking at the blobs raised RuntimeError: not now" in found.message
+
+
+def test_a_maker_that_raises_is_found() -> None:
+    class Unmakable(BlobPort):
+        def set_up(self) -> None:
+            raise ValueError("no blobs today")
+
+    found = caught(Unmakable, "tables")
+
+    assert ("B02-lazy", "making a blob raised ValueError: no blobs today") == (found.requirement, found.message)
+
+
+def test_a_walk_finds_what_takes_several_blobs() -> None:
+    """And is shrunk to the end."""
+
+    class ForgetsSecond(BlobPort):
+        shared = 0
+
+        def share_diff(self, other: Any) -> None:
+            self.shared += 1
+            if self.shared < 2:
+                super().share_diff(other)
+
+    found = check_blobs(device_bench(ForgetsSecond), steps=6000, suites=["walks"]).violations[0]
+
+    assert "B26-share-object" == found.requirement
+    assert 2 == sum("share_diff" in line for line in found.script)
+
+
+def test_a_double_free_is_found() -> None:
+    class FreesTwice(BlobPort):
+        def grow(self, count: int) -> None:
+            before = self.data_memory
+            super().grow(count)
+            if before.own_cpu_data and before.size:
+                before.free_cpu()
+
+    assert "B60-nothing-left" == caught(FreesTwice, "shapes").requirement
+
+
+def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
+    class Quiet(BlobPort):
+        def cpu_data(self) -> Any:
+            try:
+                return super().cpu_data()
+            except MemoryError:
+                return None
+
+    class Once(BlobPort):
+        failed = False
+
+        def update(self) -> None:
+            if self.failed:
+                self.refuse("never again")
+            try:
+                super().update()
+            except MemoryError:
+                self.failed = True
+                raise
+
+    assert {"B57-failure-keeps-numbers"} == {caught(make, "failures").requirement for make in (Quiet, Once)}
+
+
+# --- what is not as in Caffe
+
+
+def test_every_hazard_of_blobs_is_decided() -> None:
+    """And each decision is a requirement, in sentences."""
+    assert all(it.requirement in REQUIREMENTS for it in ERRATA)
+    assert all(text.endswith(".") for it in ERRATA for text in (it.caffe, it.here))
+    for hazard in ("H1", "H2", "H4", "H8", "H10", "H14", "H15", "H16", "H19", "H20"):
+        assert any(hazard == it.source.partition("; ")[2] for it in ERRATA)
+
+
+# --- the tables, and the oracle that does not read them
+
+
+def test_the_tables_have_every_head() -> None:
+    """16 cells of update, and both parts of a copy in both modes."""
+    assert {(data, diff) for data in SyncedHead for diff in SyncedHead} == set(UPDATE)
+    assert {None} == {UPDATE[U, diff] for diff in SyncedHead}
+    assert all(set(SyncedHead) == set(table) for table in (NORM, SCALE))
+    assert all(set(SyncedHead) == set(table[mode]) for table in (COPY_TARGET, COPY_SOURCE) for mode in Mode)
+
+
+@pytest.mark.parametrize("has_device", [True, False])
+def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
+    """Cell by cell: heads, and what is seen of the allocators."""
+    for row in rows(has_device):
+        world = World("float32", has_device, row.cell.mode).make((2,)).make((2,))
+        for (n, part), head in zip(row.parts, row.cell.heads, strict=True):
+            for accessor in {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}[head]:
+                world = foresee(world, Step(n, f"{accessor}_{part}"), 0).after
+
+        assert row.cell == cell_of(world, row.step)
+        foreseen = foresee(world, row.step, 0)
+        seen = tuple(tuple(f"{call.operation} {call.side}" for call, _ in done) for done in foreseen.calls)
+        heads = tuple(foreseen.after.head(n, part) for n, part in row.parts)
+
+        assert bool(foreseen.refused) == (not row.effects)
+        assert sorted(filter(None, seen)) == sorted(filter(None, (effect.actions for effect in row.effects)))
+        assert heads == (tuple(head for effect in row.effects for head in effect.heads) or row.cell.heads)
+
+
+def test_a_wrong_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are compared with the blob, and not only with the oracle."""
+    monkeypatch.setitem(UPDATE, (S, C), Effect(("allocate gpu", "copy gpu"), (S, S)))
+    wrong_head = caught(BlobPort, "tables")
+    monkeypatch.setitem(UPDATE, (S, C), Effect((), (G, S)))
+    wrong_actions = caught(BlobPort, "tables")
+
+    assert "the table has" in wrong_head.message
+    assert "saw allocate gpu, copy gpu, the table has" in wrong_actions.message
+    assert {"B29-update-side"} == {wrong_head.requirement, wrong_actions.requirement}
+
+
+def test_cells_that_were_not_taken_are_missed() -> None:
+    verdict = check_blobs(blob_device_bench(), suites=["types"])
+
+    assert verdict.coverage.missing
+    assert not verdict.passed
+    with pytest.raises(Violation, match="cells were not taken"):
+        verdict.require()
+
+
+def test_the_oracle_keeps_what_lies_behind() -> None:
+    """A smaller shape writes the beginning, and the rest comes back with the larger one."""
+    world = World("int32", has_device=False, mode=Mode.CPU).make((3,))
+    steps = [Step(0, "mutable_cpu_data"), Step(0, "reshape", ((2,),)), Step(0, "mutable_cpu_data")]
+    for number, step in enumerate(steps):
+        world = foresee(world, step, number).after
+        if step.call == "mutable_cpu_data":
+            world = world.wrote(0, "data", "cpu", encoded([number + 1] * world.blobs[0].count, "int32"))
+    shown_again = foresee(foresee(world, Step(0, "reshape", ((3,),)), 3).after, Step(0, "cpu_data"), 4).view or b""
+
+    assert (3, 3, 1) == decoded(shown_again, "int32")
+
+
+def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
+    """There is nothing to bring along."""
+    world = World("float32", has_device=True, mode=Mode.GPU).make((3,))
+    foreseen = foresee(foresee(world, Step(0, "reshape", ((1,),)), 0).after, Step(0, "shrink_to_fit"), 1)
+
+    assert ((), 1) == (foreseen.calls, foreseen.after.capacity(0))
+    assert [U, U] == [foreseen.after.head(0, part) for part in ("data", "diff")]
+
+
+def test_what_cannot_fail_is_not_made_to_fail() -> None:
+    """A refused call, and one that asks no allocator, are just made."""
+    world = World("float32", has_device=True, mode=Mode.GPU).make((2,)).make((2,))
+    counts = [
+        failing_calls(foresee(world, step, 0), step)
+        for step in (
+            Step(0, "update"),
+            Step(0, "mode", (Mode.CPU,)),
+            Step(0, "cpu_data"),
+            Step(0, "copy_from", (Other(1),)),
+        )
+    ]
+    story = Story(((2,), (2,)), (Step(0, "update"),), failing=1)
+
+    assert [0, 0, 2, 5] == counts
+    assert [U, U] == [run_story(blob_device_bench(), story).world.head(0, part) for part in ("data", "diff")]
+
+
+def test_a_shorter_story_has_less_and_still_fits() -> None:
+    """Blobs that take no part go, with their numbers; a table's row stays."""
+    story = Story(((2,), (3,), (4,)), (Step(0, "update"), Step(2, "share_data", (Other(0),))))
+    shorter = [list(it) for position in range(5) if (it := shorter_story(story, position)) is not None]
+    row = replace(story, row=next(rows(has_device=False)))
+
+    assert [0, 1, 0, 1, 1] == [len(found) for found in shorter]
+    assert Step(1, "share_data", (Other(0),)) == shorter[1][0].steps[1]
+    assert shorter_story(story, 5) is None
+    assert [] == list(shorter_story(row, 1) or ())
+    assert [] == list(shorter_story(Story(((2,),), ()), 0) or ())
+
+
+# --- elements
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_are_whole_and_come_back(dtype: str) -> None:
+    content = numbers(3, 7, dtype)
+
+    assert 7 * itemsize(dtype) == len(content)
+    assert content == encoded(decoded(content, dtype), dtype)
+    assert content != numbers(4, 7, dtype)
+    assert all(value == int(value) for value in decoded(content, dtype))
+
+
+def test_pouring_fills_host_and_device_views() -> None:
+    """And nothing, where there are no elements."""
+    there = blob_device_bench().device
+    assert there is not None
+    array: Any = there.empty(4)
+    host = bytearray(4)
+    for view in (array, host):
+        pour(view, b"abcd")
+        pour(view, b"")
+
+        assert b"abcd" == shown(view)
+
+
+def test_extents_that_cannot_be_had_are_the_blobs_fault() -> None:
+    class NoExtents(BlobPort):
+        def gpu_shape(self) -> Any:
+            raise RuntimeError("no device shape")
+
+    found = caught(NoExtents, "rules")
+
+    assert ("B17-gpu-shape", True) == (found.requirement, "no device shape" in found.message)
+
+
+def test_a_trial_finishes_only_when_everything_is_freed() -> None:
+    trial = BlobTrial(blob_device_bench())
+    trial.make((2,))
+    trial.perform(Step(0, "mutable_cpu_data"))
+    held = trial.blob(0)
+    with pytest.raises(Violation, match="B60-nothing-left: allocated are 1 x 8 bytes on cpu, expected nothing"):
+        trial.finish()
+
+    assert held.data_memory.own_cpu_data
