@@ -9,7 +9,7 @@ from syncedmem import Blob
 
 def show(line: str, weights: Blob[np.float32]) -> None:
     """Print a line of the program, and the heads of data and diff after it."""
-    print(f"{line:56} data {weights.data_memory.head.name:14} diff {weights.diff_memory.head.name}")  # noqa: T201 -- what it is for
+    print(f"{line:56} data {weights.data_memory.head.name:14} diff {weights.diff_memory.head.name}")
 
 
 def main() -> None:

@@ -105,7 +105,8 @@ class _Player:
         self._adopted: dict[Side, Any] = {}
         self._view: dict[Side, Any] = {}
         with using_mode(self._mode):
-            self._memory: Any = bench.make(size, host=host, device=device)
+            make: Any = bench.make
+            self._memory: Any = make(size, host=host, device=device)
 
     def play(self, step: dict[str, Any]) -> Problem | None:
         """Do one step and look; None if all is as it must be."""
