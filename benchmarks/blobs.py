@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from arithmetic import SIZE, best_times, extra_memory, machine, torch_jobs
 from hot_path import ROUNDS, compared, seconds
-from vectors import SIZE, best_times, extra_memory, machine, torch_jobs
 
 from syncedmem.model import NoDeviceError
 from syncedmem.runtime import Blob, MemcpyKind, named_device
@@ -24,7 +24,7 @@ from syncedmem.runtime import Blob, MemcpyKind, named_device
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vectors import Job
+    from arithmetic import Job
 
 LOOP = 10_000
 STORED = 100_000_000

@@ -18,6 +18,7 @@ from syncedmem.spec.fuzz.recognition import look_up, spelling
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LIBC = "libc.so.6:malloc,free"
@@ -394,8 +395,18 @@ def test_a_method_without_its_object_is_told_from_a_function() -> None:
 
 def test_what_is_no_memory_is_a_finding() -> None:
     """Text, numbers with a point, and truth are no pointers."""
+
+    def ignore(pointer: object) -> None:
+        assert pointer
+
+    def giving(handle: object) -> Callable[[int], object]:
+        def allocate(size: int) -> object:
+            return handle if size else None
+
+        return allocate
+
     for handle in ("text", 1.5, True):
-        report = fuzz((lambda _, handle=handle: handle, lambda _: None), steps=100)
+        report = fuzz((giving(handle), ignore), steps=100)
         assert "A05-served" in [it.property_id for it in report.findings]
         assert f"gave {handle!r}, which is no memory" in report.findings[0].message
 

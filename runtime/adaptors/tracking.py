@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Allocation", "TrackingAllocator"]
 
 
-_OURS = __package__.rpartition(".")[0]
+_OURS = __name__.partition(".adaptors")[0]
 
 
 class Allocation(NamedTuple):

@@ -236,6 +236,7 @@ class Trial(Oracle):
         measured = count - count // 4
         if not self._turn_over(size, count - measured, how):  # fills what caches there are
             return False
+        growth = 0
         for _ in range(_MEASUREMENTS):
             before = _resident()
             if not self._turn_over(size, measured, how):
