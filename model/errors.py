@@ -93,10 +93,10 @@ class InvalidIndexError(SyncedMemoryError, IndexError):
 
 
 class IllegalCallError(SyncedMemoryError, RuntimeError):
-    """A call that the head does not allow: ``async_gpu_push`` anywhere but ``HEAD_AT_CPU``."""
+    """A call that the head does not allow: ``async_gpu_push`` anywhere but ``HEAD_AT_CPU``, or a blob's ``update``."""
 
-    def __init__(self, call: str, head: SyncedHead) -> None:
-        super().__init__(f"{call} is not allowed in head {head.name}; it needs HEAD_AT_CPU")
+    def __init__(self, call: str, head: SyncedHead, needs: str = "HEAD_AT_CPU") -> None:
+        super().__init__(f"{call} is not allowed in head {head.name}; it needs {needs}")
         self.call = call
         self.head = head
 

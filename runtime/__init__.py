@@ -10,7 +10,8 @@ them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators
 ``vectors`` is arithmetic on any of them, implemented in ``host_vectors`` (with the threads of ``workers``),
 ``simulated_vectors``, ``opencl_vectors`` and ``cuda_vectors``.
 
-``shape`` has Caffe's rules about axes, counts and offsets, for blobs to come.
+``blob`` holds `Blob`: ``shape`` has Caffe's rules about axes, counts and offsets and ``shaped`` asks them of an object,
+``elements`` looks at a memory as numbers, ``pair`` has data and diff in one shape, ``arithmetic`` computes with them.
 
 Blobs in messages and files: ``blob_schema`` declares Caffe's `BlobProto` and the rules by which it is read,
 ``blob_wire`` reads and writes it over ``wire_format``, ``blob_proto`` has it as protobuf messages.  ``caffemodel``,
@@ -34,6 +35,7 @@ from .adaptors import (
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
 from .array_files import load_npy, load_npz, save_npy, save_npz
 from .binaryproto import load_binaryproto, save_binaryproto
+from .blob import Blob
 from .blob_proto import read_proto, shape_equals, write_proto
 from .blob_schema import BlobContents
 from .buffer import Buffer
@@ -57,6 +59,7 @@ __all__ = [
     "DEVICE_NAMES",
     "Adaptor",
     "Allocation",
+    "Blob",
     "BlobContents",
     "Buffer",
     "CPUDeviceAllocator",

@@ -255,3 +255,10 @@ def _device_count() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise NoDeviceError(f"CuPy {cupy.__version__} is installed, but CUDA cannot be used: {error}") from error
+
+
+def imported(array: Any) -> Any:
+    """Somebody's array on a GPU as a ``cupy.ndarray`` over the same memory."""
+    if isinstance(array, cupy.ndarray):
+        return array
+    return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)

@@ -17,6 +17,7 @@ from .pointers import as_integer
 
 __all__ = [
     "INT_MAX",
+    "LEGACY_AXES",
     "MAX_AXES",
     "Shape",
     "canonical_axis_index",
@@ -36,7 +37,8 @@ MAX_AXES = 32
 INT_MAX = (1 << 31) - 1
 """Caffe counts elements in an ``int``; here a count is limited by the address space."""
 
-_LEGACY_AXES = 4
+LEGACY_AXES = 4
+"""As many as blobs had once: num, channels, height and width."""
 
 
 def check_shape(shape: object, itemsize: int = 1) -> Shape:
@@ -124,10 +126,10 @@ def legacy_shape(shape: Shape, index: object) -> int:
         Unless ``-4 <= index < 4``.
     """
     axes, axis = len(shape), as_integer(index, "index", "an integer")
-    if axes > _LEGACY_AXES:
-        raise InvalidShapeError(shape, f"legacy accessors are for at most {_LEGACY_AXES} axes")
-    if not -_LEGACY_AXES <= axis < _LEGACY_AXES:
-        raise InvalidIndexError("index", axis, f"legacy axes go from {-_LEGACY_AXES} to {_LEGACY_AXES - 1}")
+    if axes > LEGACY_AXES:
+        raise InvalidShapeError(shape, f"legacy accessors are for at most {LEGACY_AXES} axes")
+    if not -LEGACY_AXES <= axis < LEGACY_AXES:
+        raise InvalidIndexError("index", axis, f"legacy axes go from {-LEGACY_AXES} to {LEGACY_AXES - 1}")
     return shape[axis] if -axes <= axis < axes else 1
 
 

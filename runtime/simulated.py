@@ -155,7 +155,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             return check_host(self.name, ptr, end)
         if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
             raise end.misplaced(self.name, ptr)
-        if ptr.dtype != BYTES:
+        if ptr.dtype != BYTES or ptr.ndim != 1:
             raise end.refused(self.name, ptr, "not a contiguous row of bytes")
         if end.written and ptr.read_only:
             raise end.refused(self.name, ptr, "read-only")
@@ -188,7 +188,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             buffer.raw(size)
         except SimulatedDeviceError as error:  # freed, or not where it says
             raise ValueError(str(error)) from None
-        return buffer.view(BYTES)[:size]
+        return buffer.reshape(-1).view(BYTES)[:size]
 
     def overlaps(self, first: SimulatedArray | None, second: SimulatedArray | None) -> bool:
         return first is not None and second is not None and first.shares(second)

@@ -37,8 +37,8 @@ class SimulatedVectors(Vectors):
     def _check(self, array: Any, argument: str, *, write: bool) -> None:
         if not isinstance(array, SimulatedArray) or not array.belongs_to(self._space):
             raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
-        if array.ptr % array.dtype.itemsize:
-            raise InvalidPointerError(self.where, array, f"{argument} does not start at a multiple of its element")
+        if array.ndim != 1 or array.ptr % array.dtype.itemsize:
+            raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
         if write and array.read_only:
             raise InvalidPointerError(self.where, array, f"{argument} is read-only")
 

@@ -43,7 +43,7 @@ from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithme
 if TYPE_CHECKING:
     from .pointers import Pointer
 
-__all__ = ["Vectors", "vectors_of"]
+__all__ = ["Vectors", "check_factor", "vectors_of"]
 
 _ON_THE_HOST = (0, 1)
 """`DeviceType.UNKNOWN` and `DeviceType.CPU`; ``allocator``, which has the names, knows this module."""
@@ -65,14 +65,14 @@ class Vectors(ABC):
 
     def axpy(self, alpha: SupportsFloat, x: Pointer, y: Pointer) -> None:
         """``y += alpha * x``."""
-        factor = _factor(alpha)
+        factor = check_factor(alpha)
         self._check_two("axpy", x, y, write=True)
         if len(y):
             self._axpy(factor, x, y)
 
     def scal(self, alpha: SupportsFloat, x: Pointer) -> None:
         """``x *= alpha``."""
-        factor = _factor(alpha)
+        factor = check_factor(alpha)
         self._check_one("scal", x, write=True)
         if len(x):
             self._scal(factor, x)
@@ -177,7 +177,14 @@ def vectors_of(allocator: object) -> Vectors:
     return host_vectors()
 
 
-def _factor(alpha: Any) -> float:
+def check_factor(alpha: Any) -> float:
+    """What vectors are multiplied by, as a float.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no real number, or beyond a float's range.
+    """
     expected = "a real number that a float can hold"
     if not hasattr(alpha, "__float__"):  # a string has none, and float() would read it
         raise InvalidArgumentError("alpha", alpha, expected)

@@ -5,24 +5,31 @@ reads the transition table.  ``kit`` puts a ``subject`` to every check: words fr
 edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` that runs a ``script``
 line by line, and seen through the instrumented allocators of ``ledger``; ``shrinking`` makes what fails short.
 ``faults`` are wrong memories that the kit must refuse, and ``evidence``
-compares the model with what was observed of Caffe.  Nothing here imports the runtime.
+compares the model with what was observed of Caffe.  ``blobs`` has the same for blobs.  Nothing here imports the runtime.
 """
 
+from .blobs import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs
+from .blobs.faults import BLOB_FAULTS
+from .conformance import Conformance, SuiteResult
 from .coverage import Coverage
 from .evidence import compare_model, evidence
 from .faults import FAULTS, Fault, Kill, kill_table, run_fault
-from .kit import Conformance, SuiteResult, check_conformance, requirements_for, suite_names
+from .kit import check_conformance, requirements_for, suite_names
 from .ledger import Ledger, RecordingAllocator
 from .oracle import Oracle
 from .port import Port
 from .requirements import REQUIREMENTS, Requirement
-from .subject import Bench, Maker, Subject, Violation
+from .subject import Bench, BlobMaker, Maker, Subject, Violation
 from .trial import Trial
 
 __all__ = [
+    "BLOB_FAULTS",
     "FAULTS",
     "REQUIREMENTS",
     "Bench",
+    "BlobCoverage",
+    "BlobMaker",
+    "BlobPort",
     "Conformance",
     "Coverage",
     "Fault",
@@ -37,6 +44,9 @@ __all__ = [
     "SuiteResult",
     "Trial",
     "Violation",
+    "blob_requirements_for",
+    "blob_suite_names",
+    "check_blobs",
     "check_conformance",
     "compare_model",
     "evidence",

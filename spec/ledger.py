@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .subject import Bench
 
 __all__ = [
+    "ON_DEVICE",
     "TO_DEVICE",
     "TO_HOST",
     "Allocator",
@@ -32,8 +33,8 @@ __all__ = [
     "recorded",
 ]
 
-TO_DEVICE, TO_HOST = 1, 2
-"""``MemcpyKind.CPU2CUDA`` and ``MemcpyKind.CUDA2CPU`` of every allocator."""
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+"""``MemcpyKind.CPU2CUDA``, ``CUDA2CPU`` and ``CUDA2CUDA`` of every allocator; what is left is within the host."""
 
 _STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
 """What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
@@ -83,15 +84,15 @@ class Entry(NamedTuple):
 
     Attributes
     ----------
-    operation : {"allocate", "zero", "copy", "push", "free"}
-        A ``push`` is a copy on a stream.
+    operation : {"allocate", "zero", "copy", "push", "clone", "free"}
+        A ``push`` is a copy on a stream, a ``clone`` one that stays on its side.
     side : {"cpu", "gpu"}
         Where; for copies, where to.
     byte_size : int
     pinned : bool
     """
 
-    operation: Literal["allocate", "zero", "copy", "push", "free"]
+    operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
     side: Side
     byte_size: int
     pinned: bool = False
@@ -227,8 +228,9 @@ class RecordingAllocator:
         """Copy, and note it."""
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
-        side: Side = "gpu" if kind == TO_DEVICE else "cpu"
-        self._ledger.entries.append(Entry("copy" if stream is None else "push", side, byte_size))
+        side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
+        across: Literal["copy", "push"] = "copy" if stream is None else "push"
+        self._ledger.entries.append(Entry(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
         if stream is not None and byte_size:
             self._ledger.in_flight.append((src, dest, self.inner.record(stream)))
 

@@ -1,4 +1,4 @@
-"""The requirements: numbered sentences, each with its source, its profile and the suites that test it.
+"""The requirements: numbered sentences, each with its source and its profile; of memories (R) and of blobs (B).
 
 Profile ``caffe`` is what Caffe does; profile ``safe`` is what this project promises beyond it.  Every verdict of
 the conformance kit names one of these.  Sources: the seed texts by number and line, BVLC/caffe 9b8915401
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from .blob_requirements import BLOB_CAFFE, BLOB_NEEDS, BLOB_SAFE
 
-__all__ = ["PROFILES", "REQUIREMENTS", "Profile", "Requirement"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable"]
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Needs = Literal["anything", "device", "no device", "another device", "device check"]
+Kind = Literal["memory", "blob"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,21 @@ class Requirement:
     text : str
     source : str
         Where it comes from.
-    needs : {"anything", "device", "no device", "another device", "device check"}
-        What a bench must offer for the requirement to be testable.
+    needs : str
+        What a bench must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
+        ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.
     """
 
     id: str
     profile: Profile
     text: str
     source: str
-    needs: Needs = "anything"
+    needs: str = "anything"
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it is about memories or about blobs."""
+        return "blob" if self.id.startswith("B") else "memory"
 
 
 _CAFFE: tuple[tuple[str, str, str], ...] = (
@@ -124,28 +132,39 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
     ("R56-adopted-let-go", "After release nothing adopted is held.", "H6"),
 )  # fmt: skip
 
-_BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (("caffe", _CAFFE), ("safe", _SAFE))
-
-_NEEDS_DEVICE = (
-    "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split()  # noqa: SIM905 -- a list of numbers reads best so
+_BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
+    ("caffe", _CAFFE),
+    ("safe", _SAFE),
+    ("caffe", BLOB_CAFFE),
+    ("safe", BLOB_SAFE),
 )
 
-
-def _needs(identifier: str) -> Needs:
-    number = identifier.partition("-")[0]
-    if number == "R30":
-        return "no device"
-    if number == "R50":
-        return "another device"
-    if number == "R51":
-        return "device check"
-    return "device" if number in _NEEDS_DEVICE else "anything"
+_NEEDS: dict[str, str] = {
+    **dict.fromkeys(
+        "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
+        "device",
+    ),
+    "R30": "no device",
+    "R50": "another device",
+    "R51": "device check",
+    **BLOB_NEEDS,
+}
 
 
 REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
     {
-        identifier: Requirement(identifier, profile, text, source, _needs(identifier))
+        identifier: Requirement(identifier, profile, text, source, _NEEDS.get(identifier.partition("-")[0], "anything"))
         for profile, rows in _BY_PROFILE
         for identifier, text, source in rows
     }
 )
+
+
+def applicable(kind: Kind, profile: Profile, offered: Collection[str]) -> list[str]:
+    """The requirements of a kind that can be checked where a profile is asked for and some things are offered."""
+    profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
+    return [
+        name
+        for name, it in REQUIREMENTS.items()
+        if it.kind == kind and it.profile in profiles and it.needs in {*offered, "anything"}
+    ]

@@ -29,7 +29,9 @@ _IMPORTS = {
     "array": ("array",),
     "contextlib": ("suppress",),
     "ctypes": ("c_char",),
+    "types": ("SimpleNamespace",),
     "syncedmem.model": ("Mode", "set_mode"),
+    "syncedmem.spec.blobs.elements": ("numbers", "pour"),
     "syncedmem.spec.contents": ("Watched", "pattern", "put"),
     "syncedmem.spec.ledger": ("InjectedInterrupt", "recorded"),
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .ledger import Allocator
     from .requirements import Profile
 
-__all__ = ["Bench", "Maker", "Subject", "Violation"]
+__all__ = ["Bench", "BlobMaker", "Maker", "Subject", "Violation"]
 
 
 class Subject(Protocol):
@@ -49,6 +49,19 @@ class Maker(Protocol):
     def __call__(self, size: int, *, host: Any, device: Any) -> Subject: ...
 
 
+class BlobMaker(Protocol):
+    """Makes a blob over memories that take all of theirs from the given allocators, as for `Maker`.
+
+    A blob has Caffe's calls under Caffe's names; ``shape``, ``count``, ``capacity``, ``num_axes``, ``num``,
+    ``channels``, ``height`` and ``width`` are attributes, ``count_axes`` is the volume of a range of axes, and
+    ``data_memory`` and ``diff_memory`` are the memories: one object for all blobs that share one, each with ``head``,
+    ``size`` and the accessors of `Subject`.  Views are as there; one for writing on the device has ``set()`` too.
+    All blobs of a trial are made with the same two allocators.
+    """
+
+    def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Bench:
     """A maker, and the memory to test it with.
@@ -57,7 +70,8 @@ class Bench:
     ----------
     name : str
         As reports show it.
-    make : Maker
+    make : Maker or BlobMaker
+        Of memories for `syncedmem.spec.check_conformance`, of blobs for `syncedmem.spec.check_blobs`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}
@@ -71,7 +85,7 @@ class Bench:
     """
 
     name: str
-    make: Maker
+    make: Maker | BlobMaker
     host: Allocator
     device: Allocator | None
     profile: Profile = "safe"

@@ -104,6 +104,11 @@ class Trial(Inspection):
         oracle = self.oracle
         return (oracle.head, oracle.cpu.owner, oracle.gpu.owner, oracle.pinned, self.mode)
 
+    @property
+    def steps(self) -> int:
+        """How many calls were made."""
+        return len(self.visited)
+
     # --- doing
 
     @_blaming

@@ -41,7 +41,12 @@ _MISSING = {
     ("copy", "gpu"): "R08-copy-up",
     ("push", "gpu"): "R21-push",
 }
-_EXTRA = {"zero": "R06-zero-only-first", "copy": "R09-no-needless-copy", "push": "R21-push"}
+_EXTRA = {
+    "zero": "R06-zero-only-first",
+    "copy": "R09-no-needless-copy",
+    "clone": "R09-no-needless-copy",
+    "push": "R21-push",
+}
 
 
 def difference(entry: Input, expected: Expected, seen: Sequence[Entry], before: Oracle) -> tuple[str, str] | None:

@@ -57,10 +57,8 @@ def place(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(params=DTYPES)
-def dtype(request: pytest.FixtureRequest, place: Any) -> Any:
+def dtype(request: pytest.FixtureRequest) -> Any:
     """A type that there is arithmetic for."""
-    if request.param == "bfloat16" and isinstance(place, SimulatedDeviceAllocator):
-        pytest.skip("a simulated array has no view of type bfloat16")
     return DTYPES[request.param]
 
 
@@ -341,7 +339,7 @@ def test_an_element_starts_at_a_multiple_of_its_size(place: Any) -> None:
     bytes_there = put(place, np.zeros(64, np.uint8))[1:9]
     crooked = bytes_there.view(np.float32)
 
-    with pytest.raises(InvalidPointerError, match=r"x (is not a contiguous, aligned|does not start at a multiple)"):
+    with pytest.raises(InvalidPointerError, match="x is not a contiguous, aligned row"):
         vectors_of(place).asum(crooked)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..port import Port
 
-__all__ = ["FAULTS", "Fault", "planted"]
+__all__ = ["FAULTS", "Fault", "Shows", "planted"]
+
+Shows = Literal["device", "no device", "caffe profile"]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong memory.
+    """A wrong memory, or a wrong blob.
 
     Attributes
     ----------
@@ -24,17 +26,17 @@ class Fault:
         What it breaks.
     source : str
         Where the fault comes from.
-    bench : {"device", "no device"}
+    bench : {"device", "no device", "caffe profile"}
         The kind of bench it shows on.
     make : type
-        The wrong memory; a `Maker`.
+        The wrong memory or blob; a `Maker` or `BlobMaker`.
     """
 
     name: str
     requirement: str
     source: str
-    bench: Literal["device", "no device"]
-    make: type[Port]
+    bench: Shows
+    make: type[Any]
 
     @property
     def text(self) -> str:
@@ -47,7 +49,7 @@ FAULTS: dict[str, Fault] = {}
 
 
 def planted(
-    requirement: str, source: str, *, bench: Literal["device", "no device"] = "device"
+    requirement: str, source: str, *, bench: Shows = "device"
 ) -> Callable[[type[Port]], type[Port]]:
     """Register a wrong memory under the name of its class."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..blobs import blob_suite_names, check_blobs
 from ..kit import check_conformance, suite_names
+from ..requirements import REQUIREMENTS
 from .registry import FAULTS, Fault
 
 if TYPE_CHECKING:
@@ -13,11 +15,23 @@ if TYPE_CHECKING:
 
     from ..subject import Bench
 
-__all__ = ["QUICKEST_FIRST", "Kill", "kill_table", "run_fault"]
+__all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_fault"]
 
 
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
 """The suites by what they cost for each fault that they catch first."""
+
+BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "words", "failures", "walks")
+"""The same for blobs."""
+
+
+def quickest_first(fault: Fault) -> tuple[str, ...]:
+    """The suites for a fault, by what they cost."""
+    return BLOBS_QUICKEST_FIRST if _is_blob(fault) else QUICKEST_FIRST
+
+
+def _is_blob(fault: Fault) -> bool:
+    return REQUIREMENTS[fault.requirement].kind == "blob"
 
 
 class Kill(NamedTuple):
@@ -45,13 +59,13 @@ class Kill(NamedTuple):
 def run_fault(
     fault: Fault, bench: Bench, *, steps: int = 300, suites: Iterable[str] | None = None, thorough: bool = False
 ) -> Kill:
-    """Put one wrong memory to the suites until one names what is wrong, the quickest first.
+    """Put one wrong memory or blob to the suites until one names what is wrong, the quickest first.
 
     Parameters
     ----------
     fault : Fault
     bench : Bench
-        Its maker is replaced by the fault's.
+        Its maker is replaced by the fault's; of the kind that the fault shows on.
     steps : int
         Generated steps.
     suites : iterable of str, optional
@@ -60,12 +74,13 @@ def run_fault(
         Put it to all of them, to see which others would have caught it.
     """
     wrong = replace(bench, name=fault.name, make=fault.make)
-    offered = set(suite_names(wrong) if suites is None else suites)
+    check, names = (check_blobs, blob_suite_names) if _is_blob(fault) else (check_conformance, suite_names)
+    offered = set(names(wrong) if suites is None else suites)
     kill = Kill(fault, {})
-    for name in (name for name in QUICKEST_FIRST if name in offered):
+    for name in (name for name in quickest_first(fault) if name in offered):
         if kill.killed and not thorough:
             break
-        violation = check_conformance(wrong, steps=steps, suites=[name]).suites[0].violation
+        violation = check(wrong, steps=steps, suites=[name]).suites[0].violation
         if violation is None:
             kill = kill._replace(missed=(*kill.missed, name))
         else:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from .runtime import (
         Adaptor,
+        Blob,
         Buffer,
         CPUDeviceAllocator,
         CPUDeviceAllocatorFactory,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     )
     from .spec import (
         Bench,
+        check_blobs,
         check_conformance,
     )
 
@@ -84,6 +86,7 @@ __all__ = [
     "Adaptor",
     "AllocationError",
     "Bench",
+    "Blob",
     "Buffer",
     "BufferMismatchError",
     "CPUDeviceAllocator",
@@ -129,6 +132,7 @@ __all__ = [
     "TrackingAllocator",
     "WrongDeviceError",
     "__version__",
+    "check_blobs",
     "check_conformance",
     "current_mode",
     "load_binaryproto",
@@ -147,6 +151,7 @@ _ROOMS = {
     "Adaptor": "runtime",
     "AllocationError": "model",
     "Bench": "spec",
+    "Blob": "runtime",
     "Buffer": "runtime",
     "BufferMismatchError": "model",
     "CPUDeviceAllocator": "runtime",
@@ -191,6 +196,7 @@ _ROOMS = {
     "ThreadSafeAllocator": "runtime",
     "TrackingAllocator": "runtime",
     "WrongDeviceError": "model",
+    "check_blobs": "spec",
     "check_conformance": "spec",
     "current_mode": "model",
     "load_binaryproto": "runtime",

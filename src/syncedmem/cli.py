@@ -293,9 +293,9 @@ def _row(device: DeviceVerdict) -> list[str]:
         status,
         str(covered.cells),
         f"{covered.transitions}/{covered.transitions + covered.missing}",
-        f"{found.walks:,}",
-        f"{found.steps:,}",
-        f"{found.seconds:.1f}",
+        f"{device.walks:,}",
+        f"{device.steps:,}",
+        f"{device.seconds:.1f}",
     ]
 
 
@@ -306,7 +306,7 @@ def _requirement_table(result: Verification) -> Table:
     for column in table.columns[1:]:
         column.justify = "center"
     for identifier in REQUIREMENTS:
-        statuses = [it.conformance.status(identifier) for it in result.ran if it.conformance is not None]
+        statuses = [device.requirement_status(identifier) for device in result.ran]
         table.add_row(identifier, *(f"[{_COLOURS[status]}]{_MARKS[status]}[/]" for status in statuses))
     return table
 
@@ -315,13 +315,14 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
     if device.conformance is None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
-    for violation in device.conformance.violations[:1]:
+    for violation in device.violations[:1]:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
         console.print("The shortest way to see it:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    if device.conformance.coverage.missing:
-        missing = device.conformance.coverage.missing
-        console.print(f"{device.name}: {missing} transitions were never taken", style="red", markup=False)
+    for what, verdict in (("transitions", device.conformance), ("cells of blobs", device.blobs)):
+        if verdict is not None and verdict.coverage.missing:
+            missing = verdict.coverage.missing
+            console.print(f"{device.name}: {missing} {what} were never taken", style="red", markup=False)
 
 
 fuzzing.register(app)

@@ -64,7 +64,8 @@ def page(result: Verification) -> str:
 {"".join(map(_violations, result.devices))}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">✓ met, ✗ not met, – not checked: the device has no use for it, or a suite stopped before it.</p>
+<p class="soft">R: of memories, B: of blobs. ✓ met, ✗ not met, – not checked: the device has no use for it, or a suite stopped
+before it.</p>
 {_requirements(result)}
 </body>
 </html>
@@ -92,7 +93,7 @@ def _model(result: Verification) -> str:
 
 def _devices(result: Verification) -> str:
     rows = "".join(map(_device, result.devices))
-    numbers = ("cells", "states", "transitions", "walks", "steps", "seconds")
+    numbers = ("cells", "states", "transitions", "cells of blobs", "walks", "steps", "seconds")
     heads = "<th>device<th>status" + "".join(f'<th class="number">{name}' for name in numbers)
     return f'<div class="scroll"><table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table></div>'
 
@@ -101,21 +102,22 @@ def _device(device: DeviceVerdict) -> str:
     found = device.conformance
     start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
-        return f'{start}<td colspan="6" class="soft wide">{escape(device.reason)}'
+        return f'{start}<td colspan="7" class="soft wide">{escape(device.reason)}'
     covered = found.coverage
     total = covered.transitions + covered.missing
     transitions = f"{covered.transitions} of {total}"
-    numbers = (f"{covered.cells}", f"{covered.states}", transitions, f"{found.walks:,}", f"{found.steps:,}")
-    cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{found.seconds:.1f}"))
+    blobs = "–" if device.blobs is None else f"{device.blobs.coverage.cells}"
+    numbers = (f"{covered.cells}", f"{covered.states}", transitions, blobs, f"{device.walks:,}", f"{device.steps:,}")
+    cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{device.seconds:.1f}"))
     return start + cells
 
 
 def _violations(device: DeviceVerdict) -> str:
-    if device.conformance is None or not device.conformance.violations:
+    if not device.violations:
         return ""
     shown = "".join(
         f'<p class="failed">{escape(found.sentence)}</p><pre>{escape(found.reproducer)}</pre>'
-        for found in device.conformance.violations
+        for found in device.violations
     )
     return f"<h2>What {escape(device.name)} does wrong</h2>{shown}"
 
@@ -138,14 +140,14 @@ def _requirements(result: Verification) -> str:
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
         '<p class="soft">Sources: 000 to 004 are the texts that this project was built from, with line numbers; cpp '
-        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp (BVLC/caffe 9b8915401); H1 to H20 are hazards known of "
+        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp, other files have their names (BVLC/caffe 9b8915401); H1 to H20 are hazards known of "
         "it; #1234 is an issue of BVLC/caffe.</p>"
     )
 
 
 def _requirement(identifier: str, ran: list[DeviceVerdict]) -> str:
     it = REQUIREMENTS[identifier]
-    statuses = [device.conformance.status(identifier) for device in ran if device.conformance is not None]
+    statuses = [device.requirement_status(identifier) for device in ran]
     marks = "".join(f'<td class="mark {status}" title="{status}">{_MARKS[status]}' for status in statuses)
     return (
         f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}<td>{it.profile}{marks}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
@@ -19,13 +19,15 @@ from .model import (
     space,
     tour,
 )
-from .runtime import SimulatedDeviceAllocator, SyncedMemory, named_device
+from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices import DEVICE_NAMES, sibling
 from .runtime.host import cpu_allocator
-from .spec import REQUIREMENTS, Bench, Conformance, check_conformance, compare_model
+from .spec import REQUIREMENTS, Bench, check_blobs, check_conformance, compare_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from .spec import BlobCoverage, Conformance, Coverage, Violation
 
 __all__ = ["BENCHES", "DeviceVerdict", "ModelVerdict", "Verification", "verify", "verify_device", "verify_model"]
 
@@ -61,18 +63,52 @@ class DeviceVerdict:
     reason : str
         Why it is not available; empty if it is.
     conformance : Conformance or None
+        Of memories.
+    blobs : Conformance or None
+        Of blobs.
     """
 
     name: str
     reason: str
-    conformance: Conformance | None
+    conformance: Conformance[Coverage] | None
+    blobs: Conformance[BlobCoverage] | None = None
+
+    @property
+    def verdicts(self) -> tuple[Conformance[Any], ...]:
+        """Those that there are."""
+        return tuple(it for it in (self.conformance, self.blobs) if it is not None)
 
     @property
     def status(self) -> str:
         """``"passed"``, ``"failed"`` or ``"unavailable"``."""
         if self.conformance is None:
             return "unavailable"
-        return "passed" if self.conformance.passed else "failed"
+        return "passed" if all(it.passed for it in self.verdicts) else "failed"
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What was found, of memories first: a blob is made of them."""
+        return [violation for verdict in self.verdicts for violation in verdict.violations]
+
+    @property
+    def walks(self) -> int:
+        """Generated walks taken."""
+        return sum(verdict.walks for verdict in self.verdicts)
+
+    @property
+    def steps(self) -> int:
+        """Calls made."""
+        return sum(verdict.steps for verdict in self.verdicts)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return sum(verdict.seconds for verdict in self.verdicts)
+
+    def requirement_status(self, requirement: str) -> str:
+        """``"passed"``, ``"failed"`` or ``"not checked"``."""
+        found = {verdict.status(requirement) for verdict in self.verdicts}
+        return next((status for status in ("failed", "passed") if status in found), "not checked")
 
 
 @dataclass
@@ -97,7 +133,7 @@ class Verification:
 
     def requirement_status(self, requirement: str) -> str:
         """A requirement's status over all devices: failed on one is failed."""
-        found = {it.conformance.status(requirement) for it in self.ran if it.conformance is not None}
+        found = {device.requirement_status(requirement) for device in self.ran}
         return next((status for status in ("failed", "passed") if status in found), "not checked")
 
     def as_json(self) -> dict[str, Any]:
@@ -158,15 +194,31 @@ def make_bench(name: str, seed: int) -> Bench:
     return Bench(name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source)
 
 
+def make_blob_bench(name: str, seed: int) -> Bench:
+    """The same for blobs.
+
+    Raises
+    ------
+    NoDeviceError
+    """
+    source = f"from syncedmem.verification import make_blob_bench\nbench = make_blob_bench({name!r}, {seed})"
+    return replace(make_bench(name, seed), make=Blob, source=source)
+
+
 def verify_device(
     name: str, *, steps: int, seed: int, progress: Callable[[str, int], None] | None = None
 ) -> DeviceVerdict:
-    """Put one device to every check, or say why it is not available."""
+    """Put one device to every check, or say why it is not available; blobs take half as many generated steps."""
     try:
-        bench = make_bench(name, seed)
+        bench, blobs = make_bench(name, seed), make_blob_bench(name, seed)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error), None)
-    return DeviceVerdict(name, "", check_conformance(bench, steps=steps, seed=seed, progress=progress))
+    return DeviceVerdict(
+        name,
+        "",
+        check_conformance(bench, steps=steps, seed=seed, progress=progress),
+        check_blobs(blobs, steps=steps // 2, seed=seed, progress=progress),
+    )
 
 
 def verify(
@@ -216,14 +268,21 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "states": found.coverage.states,
         "transitions": found.coverage.transitions,
         "transitions_missing": found.coverage.missing,
-        "walks": found.walks,
-        "steps": found.steps,
-        "seconds": round(found.seconds, 2),
-        "suites": [
-            {"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites
-        ],
+        "walks": device.walks,
+        "steps": device.steps,
+        "seconds": round(device.seconds, 2),
+        "suites": _suites_json(found),
+        "blobs": None if device.blobs is None else _blobs_json(device.blobs),
         "violations": [
-            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in found.violations
+            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in device.violations
         ],
-        "requirements": {it: found.status(it) for it in REQUIREMENTS},
+        "requirements": {it: device.requirement_status(it) for it in REQUIREMENTS},
     }
+
+
+def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
+    return {"cells": found.coverage.cells, "cells_missing": found.coverage.missing, "suites": _suites_json(found)}
+
+
+def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:
+    return [{"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites]

@@ -1,0 +1,189 @@
+"""What is computed with the elements of blobs, and where: arithmetic follows the head, copies follow the mode.
+
+Caffe's ``Update``, ``asum_*``, ``sumsq_*`` and ``scale_*`` work where the numbers are, and on the device if they are on
+both sides, whatever the mode (blob.cpp 174-407).  ``CopyFrom`` works where the mode says (blob.cpp 433-463).  The
+arithmetic itself is in ``vectors``.
+
+All that can be refused is refused before anything is asked for.  What is written is on its side already, so asking for
+it moves its head and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+import numpy as np
+
+from syncedmem.model import (
+    IllegalCallError,
+    InvalidPointerError,
+    Mode,
+    NoArithmeticError,
+    SyncedHead,
+    current_mode,
+)
+
+from .allocator import MemcpyKind
+from .failures import reporting
+from .pointers import address_of
+from .vectors import Vectors, check_factor, vectors_of
+
+if TYPE_CHECKING:
+    from .allocator import DeviceAllocator
+    from .elements import Elements
+
+__all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]
+
+_AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
+"""The heads with which Caffe computes on the device."""
+
+
+def subtract(call: str, diff: Elements, data: Elements) -> None:
+    """``data -= diff``, where the data is.
+
+    Raises
+    ------
+    IllegalCallError
+        If nothing was ever written to the data.
+    NoArithmeticError
+        If the elements are integers, or of a type that the device lacks.
+    InvalidPointerError
+        If the two are adopted buffers that overlap in part.
+    """
+    _check_type(call, data)
+    head = data.memory.head
+    if head is SyncedHead.UNINITIALIZED:
+        raise IllegalCallError(call, head, "data that was written")
+    place = _Place(call, data, head)
+    x = diff.flat(place.read(diff))
+    if place.on_device and diff.memory is not data.memory:
+        _check_apart(place.where, x, data.flat(place.read(data)))
+    with reporting(call, place.where):
+        place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
+
+
+def total(call: str, operation: str, elements: Elements) -> float:
+    """A sum over all elements, where they are; zero if nothing was ever written.
+
+    Parameters
+    ----------
+    call : str
+        As errors name it.
+    operation : str
+        The method of `Vectors`: ``"asum"`` or ``"sumsq"``.
+    elements : Elements
+
+    Raises
+    ------
+    NoArithmeticError
+        As `subtract`.
+    """
+    _check_type(call, elements)
+    head = elements.memory.head
+    if head is SyncedHead.UNINITIALIZED:
+        return 0.0
+    place = _Place(call, elements, head)
+    with reporting(call, place.where):
+        result: float = getattr(place.vectors, operation)(elements.flat(place.read(elements)))
+        return result
+
+
+def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
+    """Multiply all elements, where they are; nothing happens if nothing was ever written.
+
+    Raises
+    ------
+    NoArithmeticError
+        As `subtract`.
+    InvalidArgumentError
+        If `factor` is no number.
+    """
+    _check_type(call, elements)
+    number = check_factor(factor)
+    head = elements.memory.head
+    if head is SyncedHead.UNINITIALIZED:
+        return
+    place = _Place(call, elements, head)
+    with reporting(call, place.where):
+        place.vectors.scal(number, elements.flat(place.write(elements)))
+
+
+def copy(source: Elements, target: Elements) -> None:
+    """Copy elements, of one type and as many, on the side that the mode says: on the host if there is no device."""
+    if current_mode() is Mode.GPU and target.memory.device is not None:
+        _copy_on_device(source, target)
+    else:
+        _copy_on_host(source, target)
+
+
+def copy_on_fresh_side(source: Elements, target: Elements) -> None:
+    """Copy elements where they are, and nothing if there are none; the source's head does not move."""
+    head = source.memory.head
+    if head in _AT_GPU:
+        _copy_on_device(source, target)
+    elif head is SyncedHead.HEAD_AT_CPU:
+        _copy_on_host(source, target)
+
+
+def _copy_on_host(source: Elements, target: Elements) -> None:
+    to, come = target.flat(target.memory.mutable_cpu_data()), source.flat(source.memory.cpu_data())
+    if np.may_share_memory(to, come):
+        np.copyto(to, come)  # one of them was adopted, or they are the same
+    else:
+        vectors_of(_host_of(target)).copy(come, to)
+
+
+def _copy_on_device(source: Elements, target: Elements) -> None:
+    device: Any = target.memory.device
+    come: Any
+    if source.memory.device is not device:
+        come, kind = source.memory.cpu_data(), MemcpyKind.CPU2CUDA
+        to = target.memory.mutable_gpu_data()
+    else:
+        to, kind = target.memory.mutable_gpu_data(), MemcpyKind.CUDA2CUDA
+        come = source.memory.gpu_data()
+        if source.memory is target.memory:
+            return  # Caffe too has moved the heads, and then copies nothing onto itself
+    with reporting("copy_from", device):
+        if kind is MemcpyKind.CUDA2CUDA and device.overlaps(come, to):
+            to[: target.nbytes].set(come[: target.nbytes].get())  # adopted: devices copy no such thing in one step
+        else:
+            device.memcpy(come, to, target.nbytes, kind)
+
+
+class _Place:
+    """Where the elements of a memory are computed with: on which side, and by whom."""
+
+    def __init__(self, call: str, elements: Elements, head: SyncedHead) -> None:
+        self.on_device = head in _AT_GPU
+        self.where: Any = elements.memory.device if self.on_device else _host_of(elements)
+        self.vectors: Vectors = vectors_of(self.where)
+        if elements.dtype.name not in self.vectors.types:
+            raise NoArithmeticError(call, elements.dtype, self.vectors.types)
+
+    def read(self, elements: Elements) -> Any:
+        """The bytes of a memory on this side, to read."""
+        return elements.memory.gpu_data() if self.on_device else elements.memory.cpu_data()
+
+    def write(self, elements: Elements) -> Any:
+        """The bytes of a memory on this side, to write."""
+        return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
+
+
+def _host_of(elements: Elements) -> DeviceAllocator:
+    """The allocator of a memory's ordinary host side."""
+    memory: Any = elements.memory
+    allocator: DeviceAllocator = memory._sides.pageable  # noqa: SLF001 -- of this room; users have no use for it
+    return allocator
+
+
+def _check_type(call: str, elements: Elements) -> None:
+    """Refuse arithmetic on integers, as Caffe does before it looks at anything else."""
+    if elements.dtype.kind in "iu":
+        raise NoArithmeticError(call, elements.dtype, Vectors.types)
+
+
+def _check_apart(where: Any, x: Any, y: Any) -> None:
+    """Refuse two adopted buffers that overlap in part, before any head moves."""
+    if address_of(x) != address_of(y) and where.overlaps(x, y):
+        raise InvalidPointerError(where.name, y, "data and diff overlap, and are not the same")

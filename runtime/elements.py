@@ -1,0 +1,165 @@
+"""`Elements`: the beginning of a `SyncedMemory`, seen as elements of a type in a shape.
+
+A blob has two of these, its data and its diff.  They add no state to the memory: they look at it, and remember how they
+looked, so that looking again costs little more than the memory's own accessor.  What is remembered is the maker of
+views that the memory had ready (``performer``).  A memory makes new ones whenever it looks at other bytes, and has none
+ready while there is something to do, so the very same maker is the sign that a view made before is still right.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import BufferMismatchError, InvalidArgumentError
+
+from .performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
+from .pointers import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .memory import SyncedMemory
+    from .shape import Shape
+
+__all__ = ["TYPES", "Elements", "check_dtype"]
+
+TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
+"""The element types of blobs: Caffe's (blob.cpp 556-558), and two small ones."""
+
+_READY = ("_read_cpu", "_write_cpu", "_read_gpu", "_write_gpu")
+
+
+def check_dtype(dtype: object) -> np.dtype[Any]:
+    """A type of elements that blobs have.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    try:
+        found: np.dtype[Any] = np.dtype(cast("Any", dtype))
+    except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
+        found = np.dtype(object)
+    if dtype is None or found.name not in TYPES or not found.isnative:
+        raise InvalidArgumentError("dtype", dtype, f"one of {', '.join(TYPES)}")
+    return found
+
+
+class Elements:
+    """The first elements of a memory.
+
+    Parameters
+    ----------
+    memory : SyncedMemory
+        Of at least as many bytes; it may be shared with others.
+    dtype : numpy.dtype
+    shape : tuple of int
+
+    Attributes
+    ----------
+    count : int
+        Elements.
+    nbytes : int
+        Bytes of these elements; the memory may have more.
+    """
+
+    __slots__ = ("_inside", "_known", "_makers", "count", "dtype", "memory", "nbytes", "shape")
+
+    def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
+        self.memory = memory
+        self._inside: Any = memory  # the same, for what only this room may know of it
+        self.dtype = dtype
+        self.shape = shape
+        self.count = prod(shape)
+        self.nbytes = self.count * dtype.itemsize
+        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.
+        self._known: list[object] = [None] * len(ACCESSORS)
+        self._makers: list[Callable[[], Any]] = [_nothing] * len(ACCESSORS)
+
+    def reshaped(self, shape: Shape) -> Elements:
+        """The same memory in another shape."""
+        return Elements(self.memory, self.dtype, shape)
+
+    # --- the four accessors; one that has nothing to do is one comparison
+
+    def cpu_data(self) -> Any:
+        """The host side to read: a read-only NumPy array."""
+        known = self._known[READ_CPU]
+        if known is not None and self._inside._read_cpu is known:  # noqa: SLF001 -- the room's own hot path
+            return self._makers[READ_CPU]()
+        return self._look(READ_CPU)
+
+    def mutable_cpu_data(self) -> Any:
+        """The host side to write."""
+        known = self._known[WRITE_CPU]
+        if known is not None and self._inside._write_cpu is known:  # noqa: SLF001 -- as above
+            return self._makers[WRITE_CPU]()
+        return self._look(WRITE_CPU)
+
+    def gpu_data(self) -> Any:
+        """The device side to read, as an array of the device's own kind."""
+        known = self._known[READ_GPU]
+        if known is not None and self._inside._read_gpu is known:  # noqa: SLF001 -- as above
+            return self._makers[READ_GPU]()
+        return self._look(READ_GPU)
+
+    def mutable_gpu_data(self) -> Any:
+        """The device side to write."""
+        known = self._known[WRITE_GPU]
+        if known is not None and self._inside._write_gpu is known:  # noqa: SLF001 -- as above
+            return self._makers[WRITE_GPU]()
+        return self._look(WRITE_GPU)
+
+    def _look(self, accessor: int) -> Any:
+        """Call the memory's accessor, and remember how to look again while it has nothing to do."""
+        memory = self._inside
+        with memory._lock:  # noqa: SLF001 -- what it hands out and what it has ready must be of one moment
+            typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
+            ready = getattr(memory, _READY[accessor])
+        viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
+        self._known[accessor], self._makers[accessor] = ready, viewer
+        return viewer()
+
+    def flat(self, raw: Any) -> Any:
+        """The elements in a row, of an array of the memory's bytes."""
+        return (raw if len(raw) == self.nbytes else raw[: self.nbytes]).view(self.dtype)
+
+    # --- adoption
+
+    def check_adoptable(self, call: str, buffer: Any) -> None:
+        """Refuse elements of another type, and such as do not start where one can; what has no type is bytes.
+
+        Size, kind and the rest are the memory's to check.
+
+        Raises
+        ------
+        BufferMismatchError
+        """
+        dtype = _dtype_of(buffer)
+        if dtype is None:
+            return
+        if dtype.itemsize > 1 and dtype != self.dtype:
+            raise BufferMismatchError(call, buffer, f"its elements are {dtype}, and {self.dtype} are needed")
+        if self.count and _address(buffer) % self.dtype.itemsize:
+            reason = f"it does not start at a multiple of {self.dtype.itemsize} bytes, as {self.dtype} must"
+            raise BufferMismatchError(call, buffer, reason)
+
+
+def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
+    """The type of the elements of an array or of another buffer; None of what is neither, or has none that is known."""
+    try:
+        return np.dtype(buffer.dtype if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)).dtype)
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def _address(buffer: Any) -> int:
+    """Where a buffer starts, as its device counts."""
+    return address_of(buffer if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)))
+
+
+def _nothing() -> None:
+    """In place of a maker that is not known yet."""

@@ -1,0 +1,146 @@
+"""`LiveArray`: what ``blob.data`` and ``blob.diff`` are: a NumPy array that tells its memory when it is written to.
+
+In pycaffe the attribute is ``mutable_cpu_data()`` each time (_caffe.cpp 475), so looking at a blob makes its device
+side stale, and a blob that grows leaves arrays behind that write to where it was.  Here the array is read-only as far
+as NumPy knows.  Assigning to items, and operators that work in place, ask the memory for its host side to write, which
+is when the device side becomes stale.  If the memory has other bytes by then, they are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError
+
+if TYPE_CHECKING:
+    from .elements import Elements
+    from .memory import SyncedMemory
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+__all__ = ["LiveArray", "assign", "live"]
+
+
+class LiveArray(np.ndarray[Any, np.dtype[Any]]):
+    """Elements of a memory's host side, or a part of them.
+
+    What is computed from it is an ordinary array, and so is a copy of it.  Other ways to write, such as ``fill`` or
+    ``numpy.copyto``, find it read-only; use ``mutable_cpu_data()`` for them.
+    """
+
+    memory: SyncedMemory | None = None
+    """Whose host side this is; None of a copy."""
+
+    def __array_finalize__(self, source: object) -> None:
+        if not self.flags.owndata:  # a copy has nothing to do with the memory
+            self.memory = getattr(source, "memory", None)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.flags.writeable:
+            super().__setitem__(key, value)
+            return
+        here: Any = _plain(self)[key]
+        fitting = _fitting(value, np.shape(here), self.dtype)  # refused before any head moves
+        self.to_write()[key] = fitting
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        taken = [_plain(it) for it in inputs]
+        if method == "at":
+            taken[0] = _target(inputs[0])
+        out: Any = options.get("out")
+        if out is not None:
+            options["out"] = tuple(map(_target, out))
+        result = getattr(ufunc, method)(*taken, **options)
+        # In place the array itself has to come back, for `blob.data -= step` to assign it.
+        if out is None:
+            return result
+        results = result if len(out) > 1 else (result,)
+        given = tuple(new if old is None else old for old, new in zip(out, results, strict=True))
+        return given if len(out) > 1 else given[0]
+
+    def __reduce__(self) -> Any:
+        return _plain(self).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _plain(self).__reduce_ex__(protocol)
+
+    def to_write(self) -> Array:
+        """The same elements to write; from now on the device side is stale.
+
+        Raises
+        ------
+        InvalidPointerError
+            If the memory has other bytes now.
+        AllocationError, DeviceError, ClosedMemoryError
+        """
+        memory = cast("SyncedMemory", self.memory)
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        start = self.ctypes.data - memory.cpu_data().ctypes.data
+        try:
+            np.ndarray(self.shape, self.dtype, memory.cpu_data(), start, self.strides)
+        except (TypeError, ValueError):  # that lies outside of the buffer
+            reason = "its memory has other bytes by now; take blob.data or blob.diff again"
+            raise InvalidPointerError("the host", self, reason) from None
+        return np.ndarray(self.shape, self.dtype, memory.mutable_cpu_data(), start, self.strides)
+
+
+def live(elements: Elements) -> LiveArray:
+    """The elements, to read, and to assign to."""
+    array: LiveArray = elements.cpu_data().view(LiveArray)
+    array.memory = elements.memory
+    return array
+
+
+def assign(elements: Elements, values: object) -> None:
+    """Give all elements values, broadcast as NumPy does it.
+
+    Raises
+    ------
+    InvalidShapeError
+        If they do not fit; nothing has changed.
+    InvalidArgumentError
+        If they are no numbers; nothing has changed.
+    """
+    if isinstance(values, LiveArray) and _are(values, elements):
+        return
+    fitting = _fitting(values, elements.shape, elements.dtype)
+    elements.mutable_cpu_data()[...] = fitting
+
+
+def _are(array: LiveArray, elements: Elements) -> bool:
+    """Whether an array is the elements themselves, as after ``blob.data -= step``."""
+    here = elements.cpu_data()
+    return all(getattr(array, name) == getattr(here, name) for name in ("shape", "dtype", "strides")) and bool(
+        array.ctypes.data == here.ctypes.data
+    )
+
+
+def _plain(array: Any) -> Any:
+    return array.view(np.ndarray) if isinstance(array, LiveArray) else array
+
+
+def _target(array: Any) -> Any:
+    """What is written in place of an array."""
+    if isinstance(array, LiveArray) and not array.flags.writeable:
+        return array.to_write()
+    return _plain(array)
+
+
+def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Values as NumPy would assign them to elements of that shape and type."""
+    try:
+        with np.errstate(all="ignore"):
+            array: Array = np.asarray(values).astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError("values", values, f"numbers, to be stored as {dtype}") from error
+    given = array.shape
+    while array.ndim > len(shape) and array.shape[0] == 1:
+        array = array[0]
+    try:
+        np.broadcast_to(array, shape)
+    except ValueError:
+        raise InvalidShapeError(given, f"values of it do not fit into {shape}") from None
+    return array

@@ -1,0 +1,309 @@
+"""`Pair`: the memories of a blob, its data and its diff, in one shape (002, 003; Caffe's blob.hpp, blob.cpp 12-170).
+
+Reshaping never moves bytes: what still fits keeps its memory, and what grows gets new memory and forgets the old.
+Sharing is by object: a memory that two blobs share is one memory, whatever is done through either.
+
+A capacity is never stored: it is what the memories hold, shared and adopted ones included, so nothing can be
+written past the end of one.  Everything new is made before anything old is given up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidShapeError
+
+from . import shape as shapes
+from .arithmetic import copy_on_fresh_side
+from .devices import resolve_device, resolve_host
+from .elements import Elements, check_dtype
+from .memory import SyncedMemory
+from .shaped import Shaped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .allocator import DeviceAllocator
+    from .shape import Shape
+
+__all__ = ["Pair", "ScalarT", "shape_in"]
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+"""The type of the elements, as NumPy has it."""
+
+_EXTENT = np.dtype(np.int32)  # of what kernels read of a shape (blob.cpp 28)
+_NOTHING = (0,)  # the shape of views of no elements
+
+
+class Pair(Shaped, Generic[ScalarT]):
+    """Data and diff: two memories of one type and shape, lazily allocated.
+
+    Parameters
+    ----------
+    shape : Shape or None
+        None for no shape yet.
+    dtype : numpy.dtype
+    host, device : DeviceAllocator, str or None
+        As for `SyncedMemory`.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_device", "_diff", "_host", "_shape_known", "_shape_memory")
+
+    def __init__(self, shape: object, dtype: Any, host: Any, device: Any) -> None:
+        kind = check_dtype(dtype)
+        self._host = resolve_host(host)
+        self._device = resolve_device(device)
+        self._shape = None
+        self._data = Elements(self._memory(0), kind, _NOTHING)
+        self._diff = Elements(self._memory(0), kind, _NOTHING)
+        self._shape_known = False  # whether the shape's memory holds it
+        self._shape_memory = self._memory(0)
+        if shape is not None:
+            self._take(shapes.check_shape(shape, kind.itemsize))
+
+    @classmethod
+    def _made(cls, dtype: Any, host: Any, device: Any) -> Self:
+        """A blob without a shape, as the class that this becomes is made."""
+        make: Any = cls
+        blob: Self = make(dtype=dtype, host=host, device=device)
+        return blob
+
+    def _memory(self, size: int) -> SyncedMemory:
+        return SyncedMemory(size, host=self._host, device=self._device)
+
+    # --- shape
+
+    def reshape(self, *shape: Any) -> Self:
+        """Take another shape (blob.cpp 12-57).
+
+        What still fits stays where it is: no bytes are moved, no head changes, and what lay behind a smaller shape
+        can be seen again through a larger one.  What does not fit gets new memory, data and diff alike, so contents are
+        lost, and whoever shared the old memory keeps it.
+
+        Parameters
+        ----------
+        *shape
+            Four integers; a sequence of up to 32; or an object with ``dim``, such as a ``BlobShape``.
+
+        Returns
+        -------
+        Blob
+            This one.
+
+        Raises
+        ------
+        InvalidShapeError, InvalidArgumentError
+            If no blob can have that shape; nothing has changed.
+        """
+        self._take(shapes.check_shape(shape_in(shape), self.dtype.itemsize))
+        return self
+
+    def reshape_like(self, other: Shaped) -> Self:
+        """Take the shape of another blob (blob.cpp 59)."""
+        if not isinstance(other, Shaped):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidArgumentError("other", other, "a Blob")
+        return self.reshape(other.shape)
+
+    def _fitted(self, shape: Shape) -> tuple[Elements, Elements]:
+        """Data and diff in another shape, in the memory there is or, if it is too small, in new memory."""
+        needed = shapes.count_axes(shape) * self.dtype.itemsize
+        if needed <= min(self._data.memory.size, self._diff.memory.size):
+            return self._data.reshaped(shape), self._diff.reshaped(shape)
+        return self._fresh(shape), self._fresh(shape)
+
+    def _fresh(self, shape: Shape) -> Elements:
+        """Elements that nobody has written, in new memory."""
+        return Elements(self._memory(shapes.count_axes(shape) * self.dtype.itemsize), self.dtype, shape)
+
+    def _take(self, shape: Shape, fitted: tuple[Elements, Elements] | None = None) -> None:
+        """Have another shape, with data and diff that fit it."""
+        data, diff = fitted or self._fitted(shape)
+        old = self._data, self._diff  # let go of at the end: freeing memory may run anybody's code
+        known = self._shape_known and shape == self._shape
+        self._shape, self._shape_known, self._data, self._diff = shape, known, data, diff
+        del old
+
+    def shrink_to_fit(self) -> Self:
+        """Give back what lies behind the present shape; Caffe has no such call, and its blobs only grow.
+
+        The elements stay, on the side where they were fresh.  Memory that was shared or adopted is left to its others,
+        unless it has exactly this size.
+
+        Returns
+        -------
+        Blob
+            This one.
+
+        Raises
+        ------
+        AllocationError, DeviceError
+            The blob is as it was.
+        """
+        self._data, self._diff = self._shrunk(self._data), self._shrunk(self._diff)
+        return self
+
+    def _shrunk(self, elements: Elements) -> Elements:
+        if elements.memory.size == elements.nbytes:
+            return elements
+        fitting = self._fresh(elements.shape)
+        copy_on_fresh_side(elements, fitting)
+        return fitting
+
+    @property
+    def capacity(self) -> int:
+        """How many elements fit without new memory, into data and diff as they are."""
+        return min(self._data.memory.size, self._diff.memory.size) // self.dtype.itemsize
+
+    @property
+    def dtype(self) -> np.dtype[ScalarT]:
+        """The type of the elements."""
+        return self._data.dtype
+
+    @property
+    def device(self) -> DeviceAllocator | None:
+        """The allocator of the device side, or None."""
+        return self._device
+
+    @property
+    def shape_memory(self) -> SyncedMemory:
+        """The memory of the shape, as `gpu_shape` shows it; Caffe's ``shape_data_``.
+
+        It is written when somebody asks, and only if the shape has changed since.
+
+        Raises
+        ------
+        InvalidShapeError
+            If there is no shape yet, or an extent that has more than 31 bits.
+        """
+        if not self._shape_known:
+            self._shape_memory = self._written_shape()
+            self._shape_known = True
+        return self._shape_memory
+
+    def _written_shape(self) -> SyncedMemory:
+        shape = self._shape
+        if shape is None:
+            raise InvalidShapeError((), "this blob was never given one")
+        if max(shape, default=0) > shapes.INT_MAX:
+            raise InvalidShapeError(shape, f"kernels are handed extents of at most {shapes.INT_MAX}")
+        size = len(shape) * _EXTENT.itemsize
+        memory = self._shape_memory if self._shape_memory.size == size else self._memory(size)
+        memory.mutable_cpu_data().view(_EXTENT)[:] = shape
+        return memory
+
+    def gpu_shape(self) -> Any:
+        """The extents on the device, as a row of ``int32`` for kernels (blob.cpp 78).
+
+        Raises
+        ------
+        NoDeviceError, InvalidShapeError, AllocationError, DeviceError
+        """
+        return self.shape_memory.gpu_data().view(_EXTENT)
+
+    @property
+    def data_memory(self) -> SyncedMemory:
+        """The memory of the data (Caffe's ``data()``), which may be larger than the blob."""
+        return self._data.memory
+
+    @property
+    def diff_memory(self) -> SyncedMemory:
+        """The memory of the diff (Caffe's ``diff()``)."""
+        return self._diff.memory
+
+    # --- adoption and sharing
+
+    def set_cpu_data(self, data: Any) -> None:
+        """Use somebody else's host memory as the data (blob.cpp 90).
+
+        If the data's memory is not of exactly the blob's size, data and diff get new memory first, so the diff is
+        lost and sharing ends, as in Caffe; the capacity is then that of the new memory, as it is not in Caffe.
+        Otherwise everybody who shares the memory sees the buffer.
+
+        Parameters
+        ----------
+        data : buffer
+            As for `SyncedMemory.set_cpu_data`, at least `count` elements; if it has a type, the blob's or bytes.
+
+        Raises
+        ------
+        BufferMismatchError, ReleaseError
+            Nothing has changed.
+        """
+        self._adopt("set_cpu_data", data)
+
+    def set_gpu_data(self, data: Any) -> None:
+        """Use somebody else's device memory as the data (blob.cpp 108); see `set_cpu_data`."""
+        self._adopt("set_gpu_data", data)
+
+    def _adopt(self, call: str, buffer: Any) -> None:
+        self._data.check_adoptable(call, buffer)
+        if self._data.memory.size == self._data.nbytes:
+            getattr(self._data.memory, call)(buffer)
+            return
+        data, diff = self._fresh(self._data.shape), self._fresh(self._data.shape)
+        getattr(data.memory, call)(buffer)
+        self._data, self._diff = data, diff
+
+    def set_cpu_diff(self, diff: Any) -> None:
+        """Use somebody else's host memory as the diff, which Caffe's users do through ``diff()``.
+
+        The data is left alone: if the diff's memory is not of exactly the blob's size, it alone is replaced.
+
+        Raises
+        ------
+        BufferMismatchError, ReleaseError
+            Nothing has changed.
+        """
+        self._adopt_diff("set_cpu_data", diff)
+
+    def set_gpu_diff(self, diff: Any) -> None:
+        """Use somebody else's device memory as the diff; see `set_cpu_diff`."""
+        self._adopt_diff("set_gpu_data", diff)
+
+    def _adopt_diff(self, call: str, buffer: Any) -> None:
+        self._diff.check_adoptable(call, buffer)
+        same = self._diff.memory.size == self._diff.nbytes
+        diff = self._diff if same else self._fresh(self._diff.shape)
+        getattr(diff.memory, call)(buffer)
+        self._diff = diff
+
+    def share_data(self, other: Pair[ScalarT]) -> None:
+        """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp 156).
+
+        Raises
+        ------
+        InvalidShapeError
+            If the counts differ; nothing has changed.
+        InvalidArgumentError
+            If `other` is no blob, or of another type or device; nothing has changed.
+        """
+        self._check_sharable(other)
+        self._data = other._data.reshaped(self._data.shape)
+
+    def share_diff(self, other: Pair[ScalarT]) -> None:
+        """Use the diff of another blob as one's own (blob.cpp 162); see `share_data`."""
+        self._check_sharable(other)
+        self._diff = other._diff.reshaped(self._diff.shape)
+
+    def _check_sharable(self, other: Pair[Any]) -> None:
+        self._check_same_type("other", other)
+        if other.count != self.count:
+            raise InvalidShapeError(other.shape, f"{other.count} elements cannot be shared by {self.count}")
+        if other.device is not self._device:
+            raise InvalidArgumentError("other", other, f"a blob on the same device, {self._device}")
+
+    def _check_same_type(self, argument: str, other: object) -> None:
+        theirs: Any = other
+        if not isinstance(other, Pair):
+            raise InvalidArgumentError(argument, other, "a Blob")
+        if theirs.dtype != self.dtype:
+            raise InvalidArgumentError(argument, theirs, f"a blob of {self.dtype}")
+
+
+def shape_in(arguments: Sequence[Any]) -> Any:
+    """The shape in the arguments of a call: one, or four numbers."""
+    if len(arguments) not in (1, shapes.LEGACY_AXES):
+        raise InvalidArgumentError("shape", arguments, "a sequence of integers, or four integers")
+    return arguments[0] if len(arguments) == 1 else arguments
