@@ -1,12 +1,7 @@
 """The state diagram as SVG: a diamond, UNINITIALIZED on top, the host left, the device right, SYNCED below.
 
-Theory of operation
--------------------
-Only the places of the four heads are laid by hand.  Arrows run along the axes with rounded corners and are
-routed by rule: *down* along the outer lane of a side head, *up* along its inner lane, *across* in two lines,
-and a loop where its head has room.  Each route says where its label goes, and the label is a box of known
-size, because the font is monospace and ``textLength`` holds any substitute to the same width.  As every
-stretch of an arrow is parallel to an axis, the tests can check all of it for overlap as rectangles.
+Where things are is a matter of ``layout``, what is said of ``drawing``; here it is painted.  The font is monospace,
+and ``textLength`` holds any substitute to the same width, so labels keep to the boxes that were laid out for them.
 
 The drawing has no ``id`` and no marker, and its class names have a prefix, so that any number of drawings
 can be inlined into one page.
@@ -14,34 +9,25 @@ can be inlined into one page.
 
 from __future__ import annotations
 
-from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from .editions import head_machine
-from .head import Call, SyncedHead, Transition
-from .mermaid import Kind, arrows, effect, kind_of, notes
+from .drawing import Detail, Kind, drawing
+from .errors import InvalidExportError
+from .head import SyncedHead
+from .layout import HALF_HEIGHT, HALF_WIDTH, INDENT, SIZES, Anchor, Point, block_at, frame_of, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from .drawing import Drawing, Edge, Line
+    from .exports.trace import Trace
+    from .head import Call
+    from .layout import Frame
+
 __all__ = ["diamond_svg"]
 
-_PLACES: Mapping[SyncedHead, tuple[int, int]] = MappingProxyType(
-    {
-        SyncedHead.UNINITIALIZED: (300, 58),
-        SyncedHead.HEAD_AT_CPU: (90, 284),
-        SyncedHead.HEAD_AT_GPU: (510, 284),
-        SyncedHead.SYNCED: (300, 516),
-    }
-)
-_MIDDLE_X, _MIDDLE_Y = 300, 284
-_HALF_WIDTH, _HALF_HEIGHT = 64, 18
-_OUTER, _INNER = 50, 34
 _MARGIN = 18
-_INDENT = (27, 14)  # of text behind a bullet, with a mark between them and without
-_EM = 0.6
-_SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "step": 11, "note": 11, "name": 13})
 
 # Bullets and tips say the kind without colour: filled or hollow, and pointing to the side that is copied to.
 _BULLETS: Mapping[Kind, str] = MappingProxyType(
@@ -67,39 +53,66 @@ _STYLE = """\
 .smd .smd-cpu .smd-tip,.smd .smd-adopt .smd-tip{fill:var(--smd-paper)}
 .smd .smd-miss text{fill:var(--smd-miss);font-weight:700}.smd .smd-miss .smd-way{stroke-dasharray:5 4}
 .smd .smd-miss .smd-frame{stroke-width:1;stroke-dasharray:4 3}
+.smd .smd-faint{opacity:.3}.smd .smd-taken path.smd-way{stroke-width:4}.smd .smd-taken text.smd-call{font-weight:700}
 """
 
-_Point = tuple[int, int]
+
+class _Looks(NamedTuple):
+    """What is to be seen besides the machine: coverage, or a trace, or neither."""
+
+    covered: Collection[str] | None
+    trace: Trace | None
+
+    def covers(self, identifiers: Collection[str]) -> bool | None:
+        """Whether all of some transitions were covered; None where nobody asked."""
+        return None if self.covered is None else all(identifier in self.covered for identifier in identifiers)
+
+    def taken(self, line: Line) -> list[int]:
+        """The steps of the trace that took a line."""
+        return [] if self.trace is None else self.trace.numbers_of(line.identifiers)
 
 
-class _Anchor(NamedTuple):
-    """A point, and which part of a label's box lies on it: 0 for the left or top, 1 for the right or bottom."""
+class _Item(NamedTuple):
+    """A line with what is to be seen of it."""
 
-    x: int
-    y: int
-    across: float
-    down: float
-
-
-class _Line(NamedTuple):
-    """One call on an arrow, what it does, and whether all of it was covered (None: nobody asked)."""
-
-    call: str
-    step: str
+    texts: list[tuple[str, str]]
     kind: Kind
     covered: bool | None
+    look: str
+
+    @property
+    def width(self) -> int:
+        return INDENT[self.covered is None] + max(width_of(text, look) for look, text in self.texts)
+
+    @property
+    def height(self) -> int:
+        return 4 + 13 * len(self.texts)
 
 
-def diamond_svg(edition: str = "caffe", *, covered: Collection[str] | None = None) -> str:
+def diamond_svg(
+    edition: str = "caffe",
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.HEADS,
+    covered: Collection[str] | None = None,
+    trace: Trace | None = None,
+) -> str:
     """Draw the machine as SVG that can be inlined into a page.
 
     Parameters
     ----------
     edition : str
         A name from ``EDITIONS``.
+    calls : collection of Call
+        Draw these only; without any, all of them.
+    detail : Detail
+        ``HEADS`` or ``GUARDS``.
     covered : collection of str, optional
         Identifiers of transitions, as `Transition.identifier` gives them for the edition's rows.  With it
         every line has a tick, or a cross if one of its transitions is missing; others are ignored.
+    trace : Trace, optional
+        With it the calls that it makes are numbered, everything else is faint, and its steps stand below,
+        with the bytes they copy, in place of the refusals.
 
     Returns
     -------
@@ -108,102 +121,61 @@ def diamond_svg(edition: str = "caffe", *, covered: Collection[str] | None = Non
 
     Raises
     ------
+    InvalidExportError
+        If the detail has no diamond.
     DeclarationError
         If there is no such edition.
     """
-    heads = head_machine(edition).edition.heads
-    drawn = [_entry(), *(_head(head) for head in heads)]
-    kinds: set[Kind] = set()
-    for (source, dest), calls in arrows(edition).items():
-        lines = [_line(call, rows, source, covered) for call, rows in calls.items()]
-        kinds.update(line.kind for line in lines)
-        arrow = _arrow(*_route(source, dest), lines)
-        drawn.append(f'<g data-source="{source.name}" data-dest="{dest.name}">{arrow}</g>')
-    widest = max(_width(note.text, "note") for note in notes(edition)) + _INDENT[0] + 2 * _MARGIN
-    width = max(widest, *(_PLACES[head][0] + _HALF_WIDTH + _MARGIN + 8 for head in heads))
-    legend, height = _legend(edition, kinds, covered, width)
-    body = "\n".join([*drawn, *legend])
-    about = f"The heads {', '.join(head.name for head in heads)}, and the calls that lead from one to another."
+    if detail is Detail.CONFIGURATIONS:
+        raise InvalidExportError(f"the diamond has heads and guards, and no {detail}: lay its DOT out with Graphviz")
+    drawn, frame, looks = drawing(edition, calls=calls, detail=detail), frame_of(detail), _Looks(covered, trace)
+    places = {node.name: frame.places[node.head] for node in drawn.nodes}
+    body = [_entry(places[drawn.nodes[0].name]), *(_head(name, place) for name, place in places.items())]
+    body += [_edge(edge, frame, looks) for edge in drawn.edges]
+    below = trace.lines() if trace else tuple(note.text for note in drawn.notes)
+    widest = max((width_of(text, "note") for text in below), default=0) + INDENT[0] + 2 * _MARGIN
+    width = max(widest, *(x + HALF_WIDTH + _MARGIN + 8 for x, _ in places.values()))
+    legend, height = _legend(drawn, frame, looks, width)
+    about = f"The heads {', '.join(places)}, and the calls that lead from one to another."
+    text = "\n".join([*body, *legend])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="smd" viewBox="0 0 {width} {height}" role="img"'
-        f' style="max-width:{width * 5 // 4}px">\n<title>Head machine of SyncedMemory, edition {edition}</title>\n'
-        f"<desc>{about}</desc>\n<style>\n{_STYLE}</style>\n{body}\n</svg>\n"
+        f' style="max-width:{width * 5 // 4}px">\n<title>{drawn.title}</title>\n'
+        f"<desc>{about}</desc>\n<style>\n{_STYLE}</style>\n{text}\n</svg>\n"
     )
 
 
-def _line(call: Call, rows: list[Transition], source: SyncedHead, covered: Collection[str] | None) -> _Line:
-    identifiers = [row.identifier(source) for row in rows]
-    return _Line(call.value, effect(rows), kind_of(rows), _all_in(identifiers, covered))
+def _edge(edge: Edge, frame: Frame, looks: _Looks) -> str:
+    points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
+    items = [_item_of(line, looks) for line in edge.lines]
+    taken = any(looks.taken(line) for line in edge.lines)
+    look = "" if looks.trace is None else " smd-taken" if taken else " smd-faint"
+    missed = " smd-miss" if any(item.covered is False for item in items) else ""
+    way = _arrow(points, edge.kind, f"smd-{edge.kind.name.lower()}{missed}{look}")
+    return f'<g data-source="{edge.source}" data-dest="{edge.dest}">{way}\n{_label(anchor, items)}</g>'
 
 
-def _all_in(identifiers: Collection[str], covered: Collection[str] | None) -> bool | None:
-    return None if covered is None else all(identifier in covered for identifier in identifiers)
+def _item_of(line: Line, looks: _Looks) -> _Item:
+    numbers = looks.taken(line)
+    look = "" if looks.trace is None else " smd-taken" if numbers else " smd-faint"
+    call = f"{','.join(map(str, numbers))}: {line.call}" if numbers else line.call
+    texts = [("call", call), *(("step", step) for step in line.steps)]
+    return _Item(texts, line.kind, looks.covers(line.identifiers), line.kind.name.lower() + look)
 
 
-def _route(source: SyncedHead, dest: SyncedHead) -> tuple[list[_Point], _Anchor]:
-    """The way of an arrow from head to head, and where its label goes."""
-    (x, y), (to_x, to_y) = _PLACES[source], _PLACES[dest]
-    if source is dest:
-        return _loop(x, y)
-    if y == to_y:
-        return _across(x, to_x, y)
-    side = 1 if max(x, to_x) > _MIDDLE_X else -1
-    return (_down if to_y > y else _up)(x, y, to_x, to_y, side)
-
-
-def _loop(x: int, y: int) -> tuple[list[_Point], _Anchor]:
-    """Below the lowest head, and above the side heads, where the label keeps to the margin of its side."""
-    down = 1 if y > _MIDDLE_Y else -1
-    edge, turn = y + down * _HALF_HEIGHT, y + down * (_HALF_HEIGHT + 20)
-    points = [(x - 15, edge), (x - 15, turn), (x + 15, turn), (x + 15, edge)]
-    if x == _MIDDLE_X:
-        return points, _Anchor(x, turn + down * 6, 0.5, 0)
-    side = 1 if x > _MIDDLE_X else -1
-    return points[::-side], _Anchor(x + side * (_OUTER - 12), turn + down * 6, max(side, 0), 1)
-
-
-def _across(x: int, to_x: int, y: int) -> tuple[list[_Point], _Anchor]:
-    """Rightwards in the upper lane with the label above, leftwards in the lower one with the label below."""
-    side = 1 if to_x > x else -1
-    level = y - side * 9
-    points = [(x + side * _HALF_WIDTH, level), (to_x - side * _HALF_WIDTH, level)]
-    return points, _Anchor(_MIDDLE_X, level - side * 8, 0.5, max(side, 0))
-
-
-def _down(x: int, y: int, to_x: int, to_y: int, side: int) -> tuple[list[_Point], _Anchor]:
-    """Along the outer lane of the side head; the label lies in the corner."""
-    if x == _MIDDLE_X:
-        lane = to_x + side * _OUTER
-        points = [(x + side * _HALF_WIDTH, y), (lane, y), (lane, to_y - _HALF_HEIGHT)]
-        return points, _Anchor(lane - side * 12, y + 10, max(side, 0), 0)
-    lane = x + side * _OUTER
-    points = [(lane, y + _HALF_HEIGHT), (lane, to_y), (to_x + side * _HALF_WIDTH, to_y)]
-    return points, _Anchor(lane - side * 12, to_y - 26, max(side, 0), 1)
-
-
-def _up(x: int, y: int, to_x: int, to_y: int, side: int) -> tuple[list[_Point], _Anchor]:
-    """Along the inner lane of the side head, turning half way; the label lies on the turn."""
-    start, lane, level = x + side * 20, to_x - side * _INNER, to_y + 138
-    points = [(start, y - _HALF_HEIGHT), (start, level), (lane, level), (lane, to_y + _HALF_HEIGHT)]
-    return points, _Anchor(lane - side * 10, level - 8, max(side, 0), 1)
-
-
-def _arrow(points: list[_Point], anchor: _Anchor, lines: list[_Line]) -> str:
-    kinds = {line.kind for line in lines}
-    kind = next(kind for kind in Kind if kind in kinds)
-    missed = " smd-miss" if any(line.covered is False for line in lines) else ""
+def _arrow(points: list[Point], kind: Kind, look: str) -> str:
     *_, (x, y), (tip_x, tip_y) = points
     ahead = ((tip_x > x) - (tip_x < x), (tip_y > y) - (tip_y < y))
     # A hollow tip must not be crossed by its own arrow, so the way ends at its base.
     short = 0 if kind is Kind.NONE else 8
     way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
     return (
-        f'<g class="smd-{kind.name.lower()}{missed}"><path class="smd-way" d="{_path(way)}"/>'
-        f'<path class="smd-tip" d="{_tip(tip_x, tip_y, ahead, kind)}"/></g>\n{_label(anchor, lines)}'
+        f'<g class="{look}"><path class="smd-way" d="{_path(way)}"/>'
+        f'<path class="smd-tip" d="{_tip(tip_x, tip_y, ahead, kind)}"/></g>'
     )
 
 
-def _path(points: list[_Point], radius: int = 10) -> str:
+def _path(points: list[Point], radius: int = 10) -> str:
     """A polyline along the axes with rounded corners."""
     steps = [f"M{points[0][0]} {points[0][1]}"]
     for (before_x, before_y), (x, y), (after_x, after_y) in zip(points, points[1:], points[2:], strict=False):
@@ -213,7 +185,7 @@ def _path(points: list[_Point], radius: int = 10) -> str:
     return "".join(steps) + f"L{points[-1][0]} {points[-1][1]}"
 
 
-def _tip(x: int, y: int, ahead: _Point, kind: Kind) -> str:
+def _tip(x: int, y: int, ahead: Point, kind: Kind) -> str:
     right, down = ahead
     back_x, back_y = x - 9 * right, y - 9 * down
     barbs = (back_x + 5 * down, back_y + 5 * right), (back_x - 5 * down, back_y - 5 * right)
@@ -221,79 +193,72 @@ def _tip(x: int, y: int, ahead: _Point, kind: Kind) -> str:
     return f"M{barbs[0][0]} {barbs[0][1]}L{x} {y}L{barbs[1][0]} {barbs[1][1]}{closing}"
 
 
-def _width(text: str, look: str) -> int:
-    return ceil(len(text) * _SIZES[look] * _EM)
-
-
-def _label(anchor: _Anchor, lines: list[_Line]) -> str:
+def _label(anchor: Anchor, items: list[_Item]) -> str:
     """The lines of an arrow as a block, each call with what it does below it."""
-    texts = [[("call", line.call), *([("step", line.step)] if line.step else [])] for line in lines]
-    width = _INDENT[lines[0].covered is None] + max(_width(text, look) for item in texts for look, text in item)
-    height = sum(_height(item) for item in texts)
-    x, y = ceil(anchor.x - anchor.across * width), ceil(anchor.y - anchor.down * height)
+    x, y = block_at(anchor, max(item.width for item in items), sum(item.height for item in items))
     drawn: list[str] = []
-    for line, item in zip(lines, texts, strict=True):
-        drawn.append(_item((x, y), line.kind.name.lower(), _BULLETS[line.kind], item, line.covered))
-        y += _height(item)
+    for item in items:
+        drawn.append(_item((x, y), _BULLETS[item.kind], item))
+        y += item.height
     return "\n".join(drawn)
 
 
-def _height(item: list[tuple[str, str]]) -> int:
-    return 4 + 13 * len(item)
-
-
-def _item(at: _Point, look: str, bullet: str, item: list[tuple[str, str]], covered: bool | None) -> str:
+def _item(at: Point, bullet: str, item: _Item) -> str:
     """Lines of text behind a bullet and, if somebody asked for coverage, a tick, or a cross and a frame."""
     x, y = at
     drawn = f'<path class="smd-tip" transform="translate({x} {y + 8})" d="{bullet}"/>'
-    if covered is not None:
-        drawn += _text(x + 14, y + 12, "✓" if covered else "✗", "call")
-    start = x + _INDENT[covered is None]
-    drawn += "".join(_text(start, y + 12 + 13 * k, text, of) for k, (of, text) in enumerate(item))
-    if covered is not False:
-        return f'<g class="smd-{look}">{drawn}</g>'
-    right, bottom = start + 3 + max(_width(text, of) for of, text in item), y + _height(item)
+    if item.covered is not None:
+        drawn += _text(x + 14, y + 12, "✓" if item.covered else "✗", "call")
+    start = x + INDENT[item.covered is None]
+    drawn += "".join(_text(start, y + 12 + 13 * k, text, of) for k, (of, text) in enumerate(item.texts))
+    if item.covered is not False:
+        return f'<g class="smd-{item.look}">{drawn}</g>'
+    right, bottom = start + 3 + max(width_of(text, of) for of, text in item.texts), y + item.height
     frame = f"M{start - 3} {y + 1}H{right}V{bottom}H{start - 3}Z"
-    return f'<g class="smd-{look} smd-miss"><path class="smd-way smd-frame" d="{frame}"/>{drawn}</g>'
+    return f'<g class="smd-{item.look} smd-miss"><path class="smd-way smd-frame" d="{frame}"/>{drawn}</g>'
 
 
 def _text(x: int, y: int, text: str, look: str) -> str:
-    size = f'font-size="{_SIZES[look]}" textLength="{_width(text, look)}"'
+    size = f'font-size="{SIZES[look]}" textLength="{width_of(text, look)}"'
     return f'<text class="smd-{look}" x="{x}" y="{y}" {size}>{text}</text>'
 
 
-def _head(head: SyncedHead) -> str:
-    x, y = _PLACES[head]
+def _head(name: str, place: Point) -> str:
+    x, y = place
     return (
-        f'<rect class="smd-box" x="{x - _HALF_WIDTH}" y="{y - _HALF_HEIGHT}" width="{2 * _HALF_WIDTH}"'
-        f' height="{2 * _HALF_HEIGHT}" rx="8"/>{_text(x, y + 5, head.name, "name")}'
+        f'<rect class="smd-box" x="{x - HALF_WIDTH}" y="{y - HALF_HEIGHT}" width="{2 * HALF_WIDTH}"'
+        f' height="{2 * HALF_HEIGHT}" rx="8"/>{_text(x, y + 5, name, "name")}'
     )
 
 
-def _entry() -> str:
-    x, y = _PLACES[SyncedHead.UNINITIALIZED]
-    tip = _tip(x, y - _HALF_HEIGHT, (0, 1), Kind.NONE)
+def _entry(place: Point) -> str:
+    x, y = place
+    tip = _tip(x, y - HALF_HEIGHT, (0, 1), Kind.NONE)
     return (
         f'<circle class="smd-dot" cx="{x}" cy="14" r="5"/>'
-        f'<g class="smd-ink"><path class="smd-way" d="M{x} 14V{y - _HALF_HEIGHT}"/><path d="{tip}"/></g>'
+        f'<g class="smd-ink"><path class="smd-way" d="M{x} 14V{y - HALF_HEIGHT}"/><path d="{tip}"/></g>'
     )
 
 
-def _legend(edition: str, kinds: set[Kind], covered: Collection[str] | None, width: int) -> tuple[list[str], int]:
-    """What the bullets mean, and below it the notes; also the height of the whole drawing."""
-    lowest = max(_PLACES[head][1] for head in head_machine(edition).edition.heads)
-    y = lowest + (92 if lowest > _MIDDLE_Y else 34)
-    drawn = [f'<path class="smd-ink smd-rule" d="M{_MARGIN} {y}H{width - _MARGIN}"/>']
-    x, y = _MARGIN, y + 12
+def _legend(drawn: Drawing, frame: Frame, looks: _Looks, width: int) -> tuple[list[str], int]:
+    """What the bullets mean, and below it the notes or the trace; also the height of the whole drawing."""
+    lowest = max(frame.places[node.head][1] for node in drawn.nodes)
+    y = lowest + (92 if lowest > frame.middle[1] else 34)
+    found = [f'<path class="smd-ink smd-rule" d="M{_MARGIN} {y}H{width - _MARGIN}"/>']
+    x, y, kinds = _MARGIN, y + 12, {line.kind for edge in drawn.edges for line in edge.lines}
     for kind in Kind:
         if kind in kinds:
-            drawn.append(_item((x, y), kind.name.lower(), _BULLETS[kind], [("call", kind.value)], None))
-            x += 38 + _width(kind.value, "call")
-    marks = "" if covered is None else ", ✓ covered, ✗ not covered"
-    drawn.append(_text(_MARGIN, y + 34, f"(step) depends on a guard{marks}", "step"))
+            found.append(_item((x, y), _BULLETS[kind], _Item([("call", kind.value)], kind, None, kind.name.lower())))
+            x += 38 + width_of(kind.value, "call")
+    guarded = "(step) depends on a guard" if frame is frame_of(Detail.HEADS) else "guard: step, !guard must not hold"
+    marks = "" if looks.covered is None else ", ✓ covered, ✗ not covered"
+    found.append(_text(_MARGIN, y + 34, f"{guarded}{marks}", "step"))
     y += 24
-    for note in sorted(notes(edition), key=lambda note: not note.final):
+    notes = [(note.text, _FINAL if note.final else _REFUSED, looks.covers(note.identifiers)) for note in drawn.notes]
+    notes.sort(key=lambda note: note[1] is not _FINAL)
+    if looks.trace is not None:
+        notes = [(text, _BULLETS[Kind.NONE], None) for text in looks.trace.lines()]
+    for text, bullet, covered in notes:
         y += 20
-        bullet = _FINAL if note.final else _REFUSED
-        drawn.append(_item((_MARGIN, y), "ink", bullet, [("note", note.text)], _all_in(note.identifiers, covered)))
-    return drawn, y + 30
+        found.append(_item((_MARGIN, y), bullet, _Item([("note", text)], Kind.NONE, covered, "ink")))
+    return found, y + 30

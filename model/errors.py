@@ -25,12 +25,14 @@ __all__ = [
     "FileFormatError",
     "IllegalCallError",
     "InvalidArgumentError",
+    "InvalidExportError",
     "InvalidIndexError",
     "InvalidPointerError",
     "InvalidShapeError",
     "InvalidSizeError",
     "MemoryCorruptionError",
     "MissingPackageError",
+    "MissingProgramError",
     "NoArithmeticError",
     "NoDeviceError",
     "NoScopeError",
@@ -71,6 +73,10 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
         super().__init__(f"{argument} must be {expected}, got {shown(value)}")
         self.argument = argument
         self.value = value
+
+
+class InvalidExportError(SyncedMemoryError, ValueError):
+    """A drawing or an export that cannot be made: an option that its format does not have, a trace that is none."""
 
 
 class InvalidShapeError(SyncedMemoryError, ValueError):
@@ -144,6 +150,14 @@ class MissingPackageError(SyncedMemoryError, ImportError):
         super().__init__(f"{what} needs the package {package}: pip install 'syncedmem[{extra}]'")
         self.package = package
         self.extra = extra
+
+
+class MissingProgramError(SyncedMemoryError, RuntimeError):
+    """A program that is no Python package is asked for and is not installed."""
+
+    def __init__(self, what: str, program: str, package: str) -> None:
+        super().__init__(f"{what} needs the program {program}: install {package}")
+        self.program = program
 
 
 class NoDeviceError(SyncedMemoryError, RuntimeError):

@@ -50,6 +50,13 @@ class Configuration(NamedTuple):
     cpu: Side
     gpu: Side
 
+    @property
+    def facts(self) -> Fact:
+        """The pointers and ownership flags; the pinned flag is not part of a configuration."""
+        cpu = Fact.CPU_POINTER | (Fact.OWN_CPU_DATA if self.cpu is Side.OWNED else Fact(0))
+        gpu = Fact.GPU_POINTER | (Fact.OWN_GPU_DATA if self.gpu is Side.OWNED else Fact(0))
+        return (Fact(0) if self.cpu is Side.NULL else cpu) | (Fact(0) if self.gpu is Side.NULL else gpu)
+
     def __str__(self) -> str:
         return f"{'UCGS'[self.head.value]}:{self.cpu.value}{self.gpu.value}"
 

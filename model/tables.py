@@ -1,20 +1,21 @@
-"""The machine as two Markdown tables: head by call, and configuration by call."""
+"""The machine as two tables, head by call and configuration by call, and both of them in Markdown."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import Detail, effect, guards_of
 from .editions import head_machine
 from .exploration import inputs, matrix
-from .head import Action, Call, SyncedHead, Transition
+from .head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from .exploration import Entry
 
-__all__ = ["markdown_matrix", "markdown_table"]
+__all__ = ["Line", "Markup", "Table", "flag_changes", "markdown_matrix", "markdown_table", "table_of"]
 
 # H for host, D for device; E, as in a configuration, for an external pointer, which no allocator gets to see.
 _CODES: Mapping[Action, str] = MappingProxyType(
@@ -34,79 +35,177 @@ _CODES: Mapping[Action, str] = MappingProxyType(
 )
 
 
-def markdown_table(edition: str = "caffe") -> str:
-    """The head x call table in Markdown: what each call does in each head, and the head it leads to.
+class Line(NamedTuple):
+    """One line of a cell.
+
+    Attributes
+    ----------
+    guards : tuple of str
+        What must hold, and with an exclamation mark what must not.
+    steps : str
+        The actions in order, as words or as codes.
+    flags : tuple of str
+        The flags that it sets (``+``), clears (``-``), or sets by the mode (``by mode``).
+    end : str
+        The head or the configuration afterwards, ``the end``, or the refusal.
+    refused : bool
+    """
+
+    guards: tuple[str, ...]
+    steps: str
+    flags: tuple[str, ...]
+    end: str
+    refused: bool
+
+
+class Table(NamedTuple):
+    """A table with a name in front of every row.
+
+    Attributes
+    ----------
+    header : tuple of str
+    rows : tuple of (str, tuple of cells)
+        A cell is a tuple of `Line`.
+    legend : tuple of (str, str)
+        The codes that are used, and what they stand for.
+    coded : bool
+        Whether names of rows, steps and ends are codes.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Line, ...], ...]], ...]
+    legend: tuple[tuple[str, str], ...]
+    coded: bool
+
+
+def table_of(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
+    """The table of an edition.
 
     Parameters
     ----------
     edition : str
         A name from ``EDITIONS``.
-
-    Returns
-    -------
-    str
-        A row per call and a column per head, ending in a newline.  Rows that differ by guards only are
-        lines of one cell; refusals are in bold, and the destructor leads to no head.
+    calls : collection of Call
+        These only; without any, all of them.
+    detail : Detail
+        ``HEADS`` and ``GUARDS``: a row per call and a column per head, where rows of the machine that differ by
+        guards only are one line of a cell, or a line each.  ``CONFIGURATIONS``: a row per reachable configuration
+        and a column per call, NULL data included.
 
     Raises
     ------
     DeclarationError
         If there is no such edition.
     """
+    if detail is Detail.CONFIGURATIONS:
+        return _configuration_table(edition, calls)
+    return _head_table(edition, calls, merged=detail is Detail.HEADS)
+
+
+def _head_table(edition: str, calls: Collection[Call], *, merged: bool) -> Table:
     machine = head_machine(edition)
-    cells: dict[tuple[Call, SyncedHead], list[str]] = {}
+    cells: dict[tuple[Call, SyncedHead], list[Transition]] = {}
     for row in machine.declaration.rows:
         for head in row.source:
-            cells.setdefault((row.call, head), []).append(_variant(row))
-    heads = machine.edition.heads
-    header = ["call", *(head.name for head in heads)]
-    lines = ([call.value, *("<br>".join(cells[call, head]) for head in heads)] for call in machine.calls)
-    return _markdown(header, lines)
+            cells.setdefault((row.call, head), []).append(row)
+    heads, flags = machine.edition.heads, machine.edition.flags
+    lines = _merged if merged else _apart
+    rows = tuple(
+        (call.value, tuple(lines(cells[call, head], flags) for head in heads))
+        for call in machine.calls
+        if not calls or call in calls
+    )
+    return Table(("call", *(head.name for head in heads)), rows, (), coded=False)
 
 
-def _variant(row: Transition) -> str:
-    guards = [guard.value for guard in row.conditions] + [f"!{guard.value}" for guard in row.unless]
-    asked = f"`[{', '.join(guards)}]` " if guards else ""
+def _apart(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
+    return tuple(_line(row, ", ".join(action.value for action in row.actions), flags) for row in rows)
+
+
+def _line(row: Transition, steps: str, flags: Fact) -> Line:
     if row.refusal is not None:
-        return f"{asked}**{row.refusal.value}**"
-    steps = ", ".join(action.value for action in row.actions) or "nothing"
-    return f"{asked}{steps} → {row.dest.name if row.dest else 'the end'}"
+        return Line(guards_of(row, data=True), "", (), row.refusal.value, refused=True)
+    end = row.dest.name if row.dest else "the end"
+    return Line(guards_of(row, data=True), steps or "nothing", flag_changes(row.actions, flags), end, refused=False)
+
+
+def _merged(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
+    acting = [row for row in rows if row.refusal is None]
+    refused = [_line(row, "", flags) for row in rows if row.refusal is not None]
+    done = [_line(acting[0], effect(acting), flags)._replace(guards=(), flags=())] if acting else []
+    return (*refused, *done)
+
+
+def flag_changes(actions: Iterable[Action], flags: Fact) -> tuple[str, ...]:
+    """What some actions make of the flags; of a flag that two of them change, the later one."""
+    found: dict[str, str] = {}
+    for action in actions:
+        change = EFFECTS[action]
+        for facts, text in ((change.sets, "+{}"), (change.clears, "-{}"), (change.by_mode, "{} by mode")):
+            found.update((fact.name or "", text) for fact in Fact if fact in facts & flags)
+    return tuple(text.format(name.lower()) for name, text in found.items())
+
+
+def _configuration_table(edition: str, calls: Collection[Call]) -> Table:
+    shown = [asked for asked in inputs(edition, null=True, mode=False) if not calls or asked.call in calls]
+    found = matrix(edition)
+    rows = tuple((str(before), tuple((_entry(row[asked]),) for asked in shown)) for before, row in found.items())
+    used = {action for row in found.values() for asked in shown for action in row[asked].actions}
+    legend = tuple((code, action.value) for action, code in _CODES.items() if action in used)
+    return Table(("configuration", *map(str, shown)), rows, legend, coded=True)
+
+
+def _entry(entry: Entry) -> Line:
+    steps = " ".join(_CODES[action] for action in entry.actions)
+    end = str(entry.after) if entry.refusal is None else entry.refusal.value
+    return Line((), steps, (), end, refused=entry.refusal is not None)
+
+
+class Markup(NamedTuple):
+    """How code and strong text are written."""
+
+    code: Callable[[str], str]
+    strong: Callable[[str], str]
+
+    def said(self, line: Line, *, coded: bool) -> str:
+        """A line of a cell."""
+        guards = ", ".join(line.guards)
+        asked = f"{self.code(f'[{guards}]')} " if guards else ""
+        if line.refused:
+            return asked + self.strong(line.end)
+        # In code spans, because the asterisk of a code would otherwise start emphasis.
+        code = self.code if coded else str
+        steps = f"{code(line.steps)} " if line.steps else ""
+        flags = f" ({', '.join(line.flags)})" if line.flags else ""
+        return f"{asked}{steps}→ {code(line.end)}{flags}"
+
+
+_MARKDOWN = Markup("`{}`".format, "**{}**".format)
+
+
+def markdown_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+    """A table in Markdown, by default head by call: what each call does in each head, and the head it leads to.
+
+    Refusals are in bold, the destructor leads to no head, and flags that change are in brackets.  See `table_of`
+    for the parameters and what is raised.
+
+    Returns
+    -------
+    str
+        Ending in a newline; with a legend where there are codes.
+    """
+    table = table_of(edition, calls=calls, detail=detail)
+    name = _MARKDOWN.code if table.coded else str
+    rows = [
+        [name(called), *("<br>".join(_MARKDOWN.said(line, coded=table.coded) for line in cell) for cell in cells)]
+        for called, cells in table.rows
+    ]
+    lines = [list(table.header), ["---"] * len(table.header), *rows]
+    text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    legend = ", ".join(f"{_MARKDOWN.code(code)} {meaning}" for code, meaning in table.legend)
+    return f"{text}\n{legend}.\n" if legend else text
 
 
 def markdown_matrix(edition: str = "caffe") -> str:
-    """The configuration x call matrix in Markdown, with a legend of its codes.
-
-    Parameters
-    ----------
-    edition : str
-        A name from ``EDITIONS``.
-
-    Returns
-    -------
-    str
-        A row per reachable configuration and a column per call, NULL data included, ending in a newline.
-        An entry is the actions in order and the configuration afterwards, or a refusal in bold.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
-    """
-    calls = inputs(edition, null=True, mode=False)
-    found = matrix(edition)
-    used = {action for row in found.values() for entry in row.values() for action in entry.actions}
-    legend = ", ".join(f"`{code}` {action.value}" for action, code in _CODES.items() if action in used)
-    rows = ([f"`{before}`", *(_entry(row[call]) for call in calls)] for before, row in found.items())
-    return f"{_markdown(['configuration', *map(str, calls)], rows)}\n{legend}.\n"
-
-
-def _entry(entry: Entry) -> str:
-    if entry.refusal is not None:
-        return f"**{entry.refusal.value}**"
-    # In code spans, because the asterisk of a code would otherwise start emphasis.
-    codes = f"`{' '.join(_CODES[action] for action in entry.actions)}` " if entry.actions else ""
-    return f"{codes}→ `{entry.after}`"
-
-
-def _markdown(header: list[str], rows: Iterable[list[str]]) -> str:
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, ["---"] * len(header), *rows))
+    """The configuration x call matrix in Markdown, with a legend of its codes."""
+    return markdown_table(edition, detail=Detail.CONFIGURATIONS)

@@ -13,7 +13,7 @@ from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.editions import head_machine
 from syncedmem.model.mermaid import mermaid
-from syncedmem.model.tables import markdown_matrix, markdown_table
+from syncedmem.model.tables import flag_changes, markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -405,6 +405,8 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
             end = f"**{row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
+            changed = flag_changes(row.actions, EDITIONS[edition].flags)
+            line += f" ({', '.join(changed)})" if changed else ""
             assert cells[row.call.value, head.name].count(line) == 1
     found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")
     assert len(identifiers(edition)) == found
@@ -414,7 +416,8 @@ def test_table_cell_spelt_out() -> None:
     """One cell with guards, as a reader sees it."""
     header, *lines = cells_of(markdown_table())
     cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
-    expected = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
+    first = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED (+own_cpu_data, cpu_malloc_use_cuda by mode)"
+    expected = f"{first}<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
     assert expected == cells[Call.CPU_DATA.value]["HEAD_AT_GPU"]
     assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**not_head_at_cpu**"
 

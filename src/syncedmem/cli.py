@@ -1,8 +1,7 @@
-"""The command line: ``verify``, ``devices`` and ``diagram``; ``fuzz`` and ``replay`` are in ``fuzzing``."""
+"""The command line: ``verify`` and ``devices``; the other commands are in ``diagram`` and ``fuzzing``."""
 
 from __future__ import annotations
 
-import enum
 import json
 import sys
 from pathlib import Path
@@ -15,12 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, fuzzing
-from .model import EDITIONS, SyncedMemoryError
-from .model.diamond import diamond_svg
-from .model.mermaid import mermaid
-from .model.page import markdown_page
-from .model.tables import markdown_matrix, markdown_table
+from . import __version__, diagram, fuzzing
+from .model import SyncedMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,25 +36,6 @@ DEFAULT_STEPS = 6000
 _NARROWEST = 80
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
 _COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
-
-
-class Format(enum.StrEnum):
-    """What ``diagram`` can write."""
-
-    MERMAID = "mermaid"
-    SVG = "svg"
-    MARKDOWN = "markdown"
-    MATRIX = "matrix"
-    PAGE = "page"
-
-
-_WRITERS: dict[Format, Callable[[str], str]] = {
-    Format.MERMAID: mermaid,
-    Format.SVG: diamond_svg,
-    Format.MARKDOWN: markdown_table,
-    Format.MATRIX: markdown_matrix,
-    Format.PAGE: markdown_page,
-}
 
 
 def _version(wanted: bool) -> None:
@@ -167,50 +143,6 @@ def devices(
     console = Console()
     _widen(console)
     console.print(table)
-
-
-@app.command()
-def diagram(
-    *,
-    format_: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="mermaid or svg: the state diagram. markdown: a table of heads and calls. matrix: a table of "
-            "configurations and calls. page: a Markdown page with all of it.",
-        ),
-    ] = Format.MERMAID,
-    edition: Annotated[
-        str,
-        typer.Option(
-            metavar="EDITION",
-            help=f"Whose machine, one of {', '.join(EDITIONS)}: Caffe's as it is now, as it was at first, or as it is "
-            "in a build without a device.",
-        ),
-    ] = "caffe",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", metavar="", help="Write nothing; exit with 1 if the file of -o is not what would be written."
-        ),
-    ] = False,
-) -> None:
-    """Draw the head machine, or tabulate it, from its one declaration."""
-    text = _WRITERS[format_](edition)
-    if check and out is None:
-        raise typer.BadParameter("--check needs a file to compare with: -o FILE")
-    if out is None:
-        sys.stdout.write(text)
-    elif not check:
-        _write(out, text)
-    elif not out.is_file() or out.read_text(encoding="utf-8") != text:
-        typer.echo(f"{out} is not up to date: write it again without --check", err=True)
-        raise typer.Exit(1)
 
 
 def _write(path: Path, text: str) -> None:
@@ -325,6 +257,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
             console.print(f"{device.name}: {missing} {what} were never taken", style="red", markup=False)
 
 
+diagram.register(app)
 fuzzing.register(app)
 
 

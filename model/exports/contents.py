@@ -1,0 +1,170 @@
+"""What a row does to flags and contents, in the abstract: what the formal models are written from.
+
+Contents are *versions*, small numbers that count modulo K.  A fresh memory has version 0, writing makes the next one,
+and so does what somebody hands in.  A side without a pointer has version 0.  What must not happen while the actions
+run is a *fault*: memory is allocated over a pointer, freed though it is not owned, zeroed though it has contents,
+copied from or to where there is none, or copied from a stale side; and afterwards a pointer must not be gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..editions import head_machine
+from ..head import EFFECTS, Action, Call, Fact, SyncedHead
+from .vocabulary import Host, Role, Verb, place_of, role_of, verb_of
+
+if TYPE_CHECKING:
+    from ..head import Transition
+
+__all__ = ["BY_MODE", "Literal", "Update", "Version", "updates"]
+
+BY_MODE = None
+"""The value of a fact that is set in GPU mode and cleared in CPU mode."""
+
+
+class Version(NamedTuple):
+    """Contents: those that a side had before (None: zeros), written over some times."""
+
+    origin: Host | None
+    writes: int = 0
+
+
+class Literal(NamedTuple):
+    """A fact, and the value that it has."""
+
+    fact: Fact
+    value: bool
+
+
+class Update(NamedTuple):
+    """A row in one of its heads.
+
+    Attributes
+    ----------
+    name : str
+        An identifier in any language: call, head, and a number where there are several.
+    identifier : str
+        Of the transition.
+    call : Call
+    head, dest : SyncedHead
+        The same one where the head is left alone.
+    asked : tuple of Literal
+        The guards over the facts.
+    facts : dict of Fact to bool or None
+        Those that change, and to what; None is `BY_MODE`.
+    versions : dict of Host to Version
+        Those that change.
+    faults : tuple of Literal
+        What must not hold beforehand.
+    broken : bool
+        Whether it does what is wrong in any case.
+    """
+
+    name: str
+    identifier: str
+    call: Call
+    head: SyncedHead
+    dest: SyncedHead
+    asked: tuple[Literal, ...]
+    facts: dict[Fact, bool | None]
+    versions: dict[Host, Version]
+    faults: tuple[Literal, ...]
+    broken: bool
+
+
+def updates(edition: str) -> tuple[Update, ...]:
+    """Every transition of an edition but those of the destructor, after which there is nothing to look at.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    machine, found = head_machine(edition), list[Update]()
+    for call in machine.calls:
+        for head in machine.edition.heads if call is not Call.RELEASE else ():
+            rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
+            for number, row in enumerate(rows, 1):
+                name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")
+                found.append(_Walk(row, head, machine.edition.facts).update(name))
+    return tuple(found)
+
+
+class _Walk:
+    """The actions of a row, taken one after the other over what is known of the facts."""
+
+    def __init__(self, row: Transition, head: SyncedHead, tracked: Fact) -> None:
+        self.row, self.head, self.tracked = row, head, tracked
+        self.asked = tuple(
+            Literal(guard.fact, value)
+            for guards, value in ((row.conditions, True), (row.unless, False))
+            for guard in guards
+            if guard.fact is not None
+        )
+        self.known: dict[Fact, bool | None] = dict(self.asked)
+        self.facts: dict[Fact, bool | None] = {}
+        self.versions = {place: Version(place) for place in Host}
+        self.faults: list[Literal] = []
+        self.broken = False
+
+    def update(self, name: str) -> Update:
+        """Take them all."""
+        for action in self.row.actions:
+            self._take(action)
+        place = place_of(self.row.call)
+        if role_of(self.row.call) is Role.WRITE and self.row.refusal is None and place is not None:
+            self.versions[place] = self._next(place)
+        for place in Host:
+            if self.facts.get(place.pointer) is False:
+                self._never(place.pointer, value=True)
+        changed = {place: version for place, version in self.versions.items() if version != Version(place)}
+        dest, row = self.row.dest or self.head, self.row
+        identifier = row.identifier(self.head)
+        faults = tuple(dict.fromkeys(self.faults))
+        return Update(name, identifier, row.call, self.head, dest, self.asked, self.facts, changed, faults, self.broken)
+
+    def _take(self, action: Action) -> None:
+        place, verb = place_of(action) or Host.CPU, verb_of(action)
+        if verb is Verb.ALLOCATE:
+            self._never(place.pointer, value=True)
+        elif verb is Verb.FREE:
+            self._never(place.owned, value=False)
+        elif verb is Verb.ZERO:
+            self._never(place.pointer, value=False)
+            self.broken |= self.head is not SyncedHead.UNINITIALIZED
+            self.versions[place] = Version(None)
+        elif verb is Verb.COPY:
+            self._never(place.pointer, value=False)
+            self._never(place.other.pointer, value=False)
+            self.broken |= self.head not in (place.other.head, SyncedHead.SYNCED)
+            self.versions[place] = self.versions[place.other]
+        else:
+            fresh = next((it for it in Host if self.head in (it.head, SyncedHead.SYNCED)), None)
+            self.versions[place] = Version(fresh, 1)
+        self._apply(action)
+
+    def _next(self, place: Host) -> Version:
+        origin, writes = self.versions[place]
+        return Version(origin, writes + 1)
+
+    def _never(self, fact: Fact, *, value: bool) -> None:
+        """It is a fault if a fact has a value now."""
+        if fact not in self.tracked:
+            return
+        if fact not in self.known:
+            self.faults.append(Literal(fact, value))
+        else:
+            self.broken |= self.known[fact] is value
+
+    def _apply(self, action: Action) -> None:
+        effect = EFFECTS[action]
+        changes: tuple[tuple[Fact, bool | None], ...] = (
+            (effect.sets, True),
+            (effect.clears, False),
+            (effect.by_mode, BY_MODE),
+        )
+        for facts, value in changes:
+            for fact in Fact:
+                if fact in facts & self.tracked:
+                    self.facts[fact] = self.known[fact] = value

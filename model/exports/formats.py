@@ -1,0 +1,159 @@
+"""The one list of formats: what each of them is, what it can be asked for, and who writes it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..diamond import diamond_svg
+from ..drawing import Detail
+from ..errors import InvalidExportError
+from ..mermaid import mermaid
+from ..page import markdown_page
+from ..tables import markdown_matrix, markdown_table
+from .c import c_header
+from .document import machine_json
+from .graphviz import dot, laid_out
+from .plantuml import plantuml
+from .promela import promela
+from .rust import rust_module
+from .schema import schema_json
+from .scxml import scxml
+from .tabular import csv_table, html_table, rst_table
+from .tla import tla_module
+from .xstate import xstate_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ..head import Call
+    from .trace import Trace
+
+__all__ = ["FORMATS", "Format", "export"]
+
+_ALL = tuple(Detail)
+
+
+class Format(NamedTuple):
+    """A format.
+
+    Attributes
+    ----------
+    about : str
+        What it is, for people who choose.
+    write : callable
+        Takes the edition, and by name what else it can be asked for; returns text or bytes.
+    details : tuple of Detail
+        Those that it has, the one that it has by itself first; without any it is what it is.
+    calls, trace : bool
+        Whether it can show some calls only, and a trace.
+    """
+
+    about: str
+    write: Callable[..., str | bytes]
+    details: tuple[Detail, ...] = ()
+    calls: bool = False
+    trace: bool = False
+
+
+def _svg(edition: str, **options: Any) -> str | bytes:  # noqa: ANN401 -- passed on as they are
+    if options.get("detail") is Detail.CONFIGURATIONS:
+        return laid_out(dot(edition, **options), "svg")
+    return diamond_svg(edition, **options)
+
+
+def _png(edition: str, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+    return laid_out(dot(edition, **options), "png")
+
+
+def _schema(_edition: str) -> str:
+    return schema_json()
+
+
+_TABLES = (Detail.GUARDS, Detail.HEADS, Detail.CONFIGURATIONS)
+_CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "mermaid": Format("the state diagram as GitHub draws it in Markdown", mermaid, _ALL, calls=True),
+        "dot": Format("the state diagram for Graphviz", dot, _ALL, calls=True, trace=True),
+        "svg": Format("the state diagram as a picture; configurations by Graphviz", _svg, _ALL, calls=True, trace=True),
+        "png": Format("the state diagram as pixels, by Graphviz", _png, _ALL, calls=True, trace=True),
+        "plantuml": Format("the state diagram for PlantUML", plantuml, _ALL, calls=True),
+        "markdown": Format("the table of calls", markdown_table, _TABLES, calls=True),
+        "rst": Format("the same in reStructuredText", rst_table, _TABLES, calls=True),
+        "html": Format("the same in HTML", html_table, _TABLES, calls=True),
+        "csv": Format("the same in CSV, a row per transition or cell", csv_table, _CHARTS, calls=True),
+        "matrix": Format("configurations and calls in Markdown", markdown_matrix),
+        "page": Format("a Markdown page with all of it", markdown_page),
+        "json": Format("the whole machine as data; every edition, unless one is named", machine_json),
+        "schema": Format("the JSON Schema of that", _schema),
+        "xstate": Format("a configuration of XState", xstate_json, _CHARTS, calls=True),
+        "scxml": Format("a state chart of the W3C's", scxml, _CHARTS, calls=True),
+        "c": Format("a C header", c_header),
+        "rust": Format("a Rust module", rust_module),
+        "tla": Format("a TLA+ module with invariants", tla_module),
+        "promela": Format("a model for SPIN with invariants", promela),
+    }
+)
+
+
+def export(
+    format_: str,
+    *,
+    edition: str | None = None,
+    calls: Collection[Call] = (),
+    detail: Detail | None = None,
+    trace: Trace | None = None,
+) -> str | bytes:
+    """The machine in one of the ``FORMATS``.
+
+    Parameters
+    ----------
+    format_ : str
+        A name from ``FORMATS``.
+    edition : str, optional
+        A name from ``EDITIONS``; by itself ``caffe``, and for ``json`` all of them.
+    calls : collection of Call
+        These only; without any, all of them.
+    detail : Detail, optional
+        How much to tell apart; each format has one by itself.
+    trace : Trace, optional
+        A walk to draw.
+
+    Returns
+    -------
+    str or bytes
+        Text that ends in a newline, or for ``png``, and what else Graphviz makes, bytes.
+
+    Raises
+    ------
+    InvalidExportError
+        If there is no such format, or it cannot be asked for that.
+    DeclarationError
+        If there is no such edition.
+    MissingProgramError
+        If Graphviz is needed and not here.
+    """
+    if format_ not in FORMATS:
+        raise InvalidExportError(f"unknown format {format_!r}; there are {', '.join(FORMATS)}")
+    found = FORMATS[format_]
+    options: dict[str, Any] = {}
+    if calls:
+        options["calls"] = _had(found.calls, format_, "choice of calls", calls)
+    if trace is not None:
+        options["trace"] = _had(found.trace, format_, "trace", trace)
+    if detail is not None and detail not in found.details:
+        had = f"there are {', '.join(found.details)}" if found.details else "it has none"
+        raise InvalidExportError(f"{format_} has no detail {detail}; {had}")
+    if detail is not None:
+        options["detail"] = detail
+    if edition is None and format_ == "json":
+        return found.write()
+    return found.write(edition or "caffe", **options)
+
+
+def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is
+    if not can:
+        raise InvalidExportError(f"{format_} has no {what}")
+    return value

@@ -1,0 +1,190 @@
+"""The JSON Schema of the document: draft 2020-12, with every name of the machine enumerated."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..exploration import Side
+from ..head import EDITIONS, Action, Call, Fact, Guard, Refusal, SyncedHead
+from ..mode import Mode
+from .document import FORMAT, VERSION
+from .vocabulary import Host, Role, Verb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["machine_schema", "schema_json"]
+
+Json = dict[str, Any]
+
+_TEXT: Json = {"type": "string"}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_TRUTH: Json = {"type": "boolean"}
+
+
+def machine_schema() -> Json:
+    """What `machine_document` returns, as a JSON Schema."""
+    items = {
+        "heads": _object("A head: which copy is fresh.", name=_ref("head"), value=_COUNT),
+        "modes": _object("What Caffe's mode can be.", name=_ref("mode"), value=_COUNT),
+        "facts": _object(
+            "A pointer or a flag, with its bit in a packed state.", name=_ref("fact"), bit={**_COUNT, "minimum": 1}
+        ),
+        "guards": _object(
+            "A question: is the fact true? Without a fact: is there data in the call?",
+            name=_ref("guard"),
+            fact=_or_null(_ref("fact")),
+        ),
+        "actions": _action(),
+        "calls": _object(
+            "Something to ask of a memory.",
+            name=_ref("call"),
+            role=_enum(role.value for role in Role),
+            side=_or_null(_ref("side")),
+            takes_data=_TRUTH,
+        ),
+        "refusals": _object("Why a call is refused, and the error it is here.", name=_ref("refusal"), error=_TEXT),
+        "editions": _edition(),
+    }
+    document = _object(
+        "The head machine of SyncedMemory.",
+        format={"const": FORMAT},
+        version={"type": "string", "pattern": rf"^{VERSION.split('.')[0]}\.\d+$"},
+        **{key: _list(item) for key, item in items.items()},
+        digest={
+            "type": "string",
+            "pattern": "^sha256:[0-9a-f]{64}$",
+            "description": "Of the document without this key: keys sorted, no blanks, ASCII.",
+        },
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{FORMAT} {VERSION}",
+        **document,
+        "$defs": _definitions(),
+    }
+
+
+def schema_json() -> str:
+    """The schema as text, ending in a newline."""
+    return json.dumps(machine_schema(), indent=2) + "\n"
+
+
+def _definitions() -> Json:
+    return {
+        "head": _enum(head.name for head in SyncedHead),
+        "mode": _enum(mode.name for mode in Mode),
+        "fact": _enum(fact.name or "" for fact in Fact),
+        "guard": _enum(guard.value for guard in Guard),
+        "action": _enum(action.value for action in Action),
+        "call": _enum(call.value for call in Call),
+        "refusal": _enum(refusal.value for refusal in Refusal),
+        "side": _enum(place.value for place in Host),
+        "pointer": _enum(side.name.lower() for side in Side),
+    }
+
+
+def _action() -> Json:
+    return _object(
+        "A step that moves memory.",
+        name=_ref("action"),
+        verb=_enum(verb.value for verb in Verb),
+        side=_ref("side"),
+        contents=_enum(("undefined", "zero", "other side", "argument", "none")),
+        asynchronous=_TRUTH,
+        sets=_list(_ref("fact")),
+        clears=_list(_ref("fact")),
+        by_mode={**_list(_ref("fact")), "description": "Set in GPU mode, cleared in CPU mode."},
+    )
+
+
+def _edition() -> Json:
+    asked = _object("A call, with data or with NULL.", name=_TEXT, call=_ref("call"), data=_TRUTH)
+    return _object(
+        "A build or an age of Caffe.",
+        name=_enum(EDITIONS),
+        cite=_TEXT,
+        heads=_list(_ref("head")),
+        facts={**_list(_ref("fact")), "description": "What is tracked; an effect on any other fact is dropped."},
+        flags=_list(_ref("fact")),
+        calls=_list(_ref("call")),
+        inputs=_list(asked),
+        transitions=_list(_transition()),
+        configurations=_list(_configuration()),
+        cells=_list(_cell()),
+        counts=_object(
+            "How many of each there are; states and transitions count the pinned flag and changes of mode.",
+            **dict.fromkeys(("configurations", "cells", "refusals", "states", "transitions"), _COUNT),
+        ),
+    )
+
+
+def _transition() -> Json:
+    lines = _object("Lines of a source text.", file=_TEXT, first=_COUNT, last=_COUNT)
+    return _object(
+        "A row in one of its heads. Of the rows of a call and a head exactly one has its guards met.",
+        id=_TEXT,
+        call=_ref("call"),
+        source=_ref("head"),
+        dest={**_or_null(_ref("head")), "description": "null: refused, or released."},
+        conditions=_list(_ref("guard")),
+        unless=_list(_ref("guard")),
+        actions=_list(_ref("action")),
+        refusal=_or_null(_ref("refusal")),
+        reason=_or_null(_TEXT),
+        cite=_TEXT,
+        sources=_list(lines),
+    )
+
+
+def _configuration() -> Json:
+    return _object(
+        "A reachable head with its two sides.",
+        name=_TEXT,
+        head=_ref("head"),
+        cpu=_ref("pointer"),
+        gpu=_ref("pointer"),
+        facts=_list(_ref("fact")),
+        packed={**_COUNT, "description": "The head's value above the bits of the facts."},
+        release=_object("What the destructor does here.", transition=_TEXT, actions=_list(_ref("action"))),
+    )
+
+
+def _cell() -> Json:
+    return _object(
+        "What an input does in a configuration.",
+        configuration=_TEXT,
+        input=_TEXT,
+        transition=_TEXT,
+        actions=_list(_ref("action")),
+        after=_TEXT,
+        refusal=_or_null(_ref("refusal")),
+        reason=_or_null(_TEXT),
+    )
+
+
+def _object(description: str, **properties: Json) -> Json:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _enum(values: Iterable[str]) -> Json:
+    return {"enum": list(values)}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(schema: Json) -> Json:
+    return {"anyOf": [schema, {"type": "null"}]}

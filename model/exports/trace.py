@@ -1,0 +1,126 @@
+"""A list of calls, walked through the machine: the way it takes, and what it copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..dispatch import state_of
+from ..drawing import effect
+from ..editions import dispatch, head_machine
+from ..errors import InvalidExportError
+from ..exploration import Input, State, inputs
+from ..head import Action, Call, Refusal, SyncedHead
+from ..mode import Mode
+from .vocabulary import Host, Verb, place_of, verb_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["Step", "Trace", "trace_of"]
+
+
+class Step(NamedTuple):
+    """One call of a trace.
+
+    Attributes
+    ----------
+    asked : Input
+    before, after : State
+    identifier : str
+        The transition that it took; empty for a change of mode.
+    actions : tuple of Action
+    refusal : Refusal or None
+    """
+
+    asked: Input
+    before: State
+    after: State
+    identifier: str
+    actions: tuple[Action, ...]
+    refusal: Refusal | None
+
+
+class Trace(NamedTuple):
+    """A walk.
+
+    Attributes
+    ----------
+    size : int
+        Of the memory, in bytes.
+    steps : tuple of Step
+    """
+
+    size: int
+    steps: tuple[Step, ...]
+
+    def numbers_of(self, identifiers: Collection[str]) -> list[int]:
+        """The steps, counted from one, that took one of some transitions."""
+        return [number for number, step in enumerate(self.steps, 1) if step.identifier in identifiers]
+
+    def copied(self, step: Step, place: Host) -> int:
+        """How many bytes a step copied to a place."""
+        return self.size * sum(verb_of(it) is Verb.COPY and place_of(it) is place for it in step.actions)
+
+    def total(self, place: Host) -> int:
+        """How many bytes the whole trace copied to a place."""
+        return sum(self.copied(step, place) for step in self.steps)
+
+    def lines(self) -> tuple[str, ...]:
+        """The walk in words: a line per step, and what was copied altogether."""
+        said = [f"{number}. {self._said(step)}" for number, step in enumerate(self.steps, 1)]
+        sums = ", ".join(f"{self.total(place):,} bytes to {place.name}" for place in reversed(Host))
+        return (*said, f"Copied: {sums}.")
+
+    def _said(self, step: Step) -> str:
+        if step.refusal is not None:
+            return f"{step.asked} in {step.before.head.name}: refused, {step.refusal.value}"
+        done = effect([step]) or "nothing"
+        copies = [f"{self.copied(step, place):,} bytes" for place in Host if self.copied(step, place)]
+        end = "the end" if step.asked.call is Call.RELEASE else step.after.head.name
+        return f"{step.asked}: {step.before.head.name} → {end}, {', '.join([done, *copies])}"
+
+
+def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 0, mode: Mode = Mode.GPU) -> Trace:
+    """Walk some calls from a fresh memory.
+
+    Parameters
+    ----------
+    calls : str or iterable of str
+        Names of calls, separated by blanks; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are calls too.
+        ``release``, if at all, is the last one.
+    edition : str
+        A name from ``EDITIONS``.
+    size : int
+        Of the memory, in bytes.
+    mode : Mode
+        What it is at the beginning.
+
+    Raises
+    ------
+    InvalidExportError
+        If one of them is no call of the edition, or follows ``release``; or if the size is negative.
+    DeclarationError
+        If there is no such edition.
+    """
+    names = calls.split() if isinstance(calls, str) else list(calls)
+    known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
+    if size < 0:
+        raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
+    state, steps = State(state_of(SyncedHead.UNINITIALIZED), mode), list[Step]()
+    for number, name in enumerate(names, 1):
+        if name not in known:
+            raise InvalidExportError(f"{name!r} is no call of edition {edition}; there are {', '.join(known)}")
+        if known[name].call is Call.RELEASE and number < len(names):
+            raise InvalidExportError(f"release is the end, and {names[number]} follows it")
+        steps.append(_step(edition, state, known[name]))
+        state = steps[-1].after
+    return Trace(size, tuple(steps))
+
+
+def _step(edition: str, state: State, asked: Input) -> Step:
+    if asked.call is None:
+        return Step(asked, state, State(state.packed, asked.mode or state.mode), "", (), None)
+    row = head_machine(edition).row(asked.call, state.head, state.facts, data=asked.data)
+    cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
+    after = state if cell is None else State(cell.next[state.mode.value], state.mode)
+    return Step(asked, state, after, row.identifier(state.head), row.actions, row.refusal)

@@ -1,0 +1,123 @@
+"""The generated C header and Rust module: they compile without a warning, and what they compute is the model."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from programs import program
+
+from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
+from syncedmem.model.editions import dispatch
+from syncedmem.model.exports.c import c_header
+from syncedmem.model.exports.rust import rust_module
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+C = """\
+#include <stdio.h>
+#include "machine.h"
+int main(void) {
+  int call, head, data, mode;
+  unsigned facts;
+  while (scanf("%d %d %u %d %d", &call, &head, &facts, &data, &mode) == 5) {
+    const smd_row *row = smd_find((smd_call)call, (smd_head)head, facts, data);
+    if (row == NULL) return 1;
+    printf("%d %u %d", row->dest, smd_facts_after(row, facts, (smd_mode)mode), row->refusal);
+    for (unsigned i = 0; i < row->actions_count; ++i) printf(" %d", row->actions[i]);
+    printf("\\n");
+  }
+  return smd_find(SMD_CPU_DATA, (smd_head)9, 0, 0) != NULL;
+}
+"""
+RUST = """\
+mod machine;
+use machine::*;
+fn main() {
+    let calls = [Call::CpuData, Call::MutableCpuData, Call::GpuData, Call::MutableGpuData, Call::SetCpuData,
+                 Call::SetGpuData, Call::AsyncGpuPush, Call::Release];
+    let heads = [Head::Uninitialized, Head::HeadAtCpu, Head::HeadAtGpu, Head::Synced];
+    let modes = [Mode::Cpu, Mode::Gpu];
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let n: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let row = find(calls[n[0]], heads[n[1]], n[2] as u32, n[3] == 1).unwrap();
+        let refusal = row.refusal.map_or(0, |refusal| refusal as usize + 1);
+        print!("{} {} {}", row.dest as usize, row.facts_after(n[2] as u32, modes[n[4]]), refusal);
+        row.actions.iter().for_each(|action| print!(" {}", *action as usize));
+        println!();
+    }
+}
+"""
+
+
+def questions(edition: str) -> dict[str, str]:
+    """Every reachable state with every call, NULL and the destructor included, as numbers; and what the table says."""
+    found: dict[str, str] = {}
+    numbers = {member.name: number for names in (Call, Refusal) for number, member in enumerate(names)}
+    for state in space(edition).steps:
+        for asked in (*inputs(edition, null=True, mode=False), Input(Call.RELEASE)):
+            assert asked.call is not None
+            cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
+            assert cell is not None
+            after = State(cell.next[state.mode.value], state.mode)
+            refusal = numbers[cell.refusal.name] + 1 if cell.refusal else 0
+            actions = [list(type(action)).index(action) for action in cell.actions]
+            question = (numbers[asked.call.name], state.head.value, int(state.facts), asked.data, state.mode.value)
+            answer = (after.head.value, int(after.facts), refusal, *actions)
+            found[" ".join(str(int(number)) for number in question)] = " ".join(map(str, answer))
+    return found
+
+
+def ask(binary: Path, edition: str) -> list[str]:
+    text = "\n".join(questions(edition)) + "\n"
+    return subprocess.run([binary], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def compiled_c(folder: Path, header: str) -> Path:
+    (folder / "machine.h").write_text(header, encoding="utf-8")
+    (folder / "main.c").write_text(C, encoding="utf-8")
+    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([program("cc"), *strict, "-o", folder / "main", folder / "main.c"], check=True)
+    return folder / "main"
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_c_is_the_machine(edition: str, tmp_path: Path) -> None:
+    assert list(questions(edition).values()) == ask(compiled_c(tmp_path, c_header(edition)), edition)
+
+
+def test_c_is_cplusplus_too(tmp_path: Path) -> None:
+    (tmp_path / "machine.h").write_text(c_header(), encoding="utf-8")
+    (tmp_path / "main.cc").write_text('#include "machine.h"\nint main() { return smd_table->dest == SMD_SYNCED &&\n'
+        "smd_find(SMD_CPU_DATA, SMD_SYNCED, 0, 0) && smd_facts_after(smd_table, 0, SMD_MODE_CPU); }\n",
+        encoding="utf-8")  # fmt: skip
+    strict = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
+    done = subprocess.run([program("c++"), *strict, "-c", tmp_path / "main.cc"], cwd=tmp_path, check=False)
+    assert not done.returncode
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
+    (tmp_path / "machine.rs").write_text(rust_module(edition), encoding="utf-8")
+    # Only that nobody uses some of it is allowed: the program is not a port.
+    (tmp_path / "main.rs").write_text("#![allow(dead_code)]\n" + RUST, encoding="utf-8")
+    command = [program("rustc"), "-D", "warnings", "-o", tmp_path / "main", tmp_path / "main.rs"]
+    subprocess.run(command, check=True)
+    assert list(questions(edition).values()) == ask(tmp_path / "main", edition)
+
+
+def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "machine.rs").write_text(rust_module(), encoding="utf-8")
+    command = [program("rustc"), "-D", "warnings", "--crate-type", "lib", "--emit", "metadata", "machine.rs"]
+    done = subprocess.run(command, cwd=tmp_path, check=False)
+    assert not done.returncode
+
+
+def test_a_wrong_table_is_found_out(tmp_path: Path) -> None:
+    """A header that copies the wrong way compiles, and answers wrongly."""
+    header = c_header().replace("{SMD_COPY_TO_GPU, ", "{SMD_COPY_TO_CPU, ")
+    assert header != c_header()
+    assert list(questions("caffe").values()) != ask(compiled_c(tmp_path, header), "caffe")

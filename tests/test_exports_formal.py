@@ -1,0 +1,138 @@
+"""TLA+ and Promela, checked exhaustively: no invariant is broken, and all engines count the same states."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from programs import program, run_node
+
+from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead
+from syncedmem.model.dispatch import state_of
+from syncedmem.model.editions import dispatch
+from syncedmem.model.exports import contents
+from syncedmem.model.exports.promela import promela
+from syncedmem.model.exports.tla import tla_config, tla_module
+from syncedmem.model.head import Effect
+from syncedmem.model.machine import Declaration, HeadMachine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from syncedmem.model import Transition
+
+COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
+"""States of Caffe's edition by K."""
+
+
+def explored(edition: str, modulus: int) -> int:
+    """How many states there are with contents modulo something, by the compiled table and a thought about contents."""
+    start = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
+    seen, waiting = {start}, deque([start])
+    while waiting:
+        state, cpu, gpu = waiting.popleft()
+        found = [(State(state.packed, mode), cpu, gpu) for mode in Mode]
+        for call in dispatch(edition).columns:
+            cell = dispatch(edition).cell(call, state.packed)
+            if cell is not None and call is not Call.RELEASE and cell.refusal is None:
+                after = State(cell.next[state.mode.value], state.mode)
+                found.append((after, *_contents(call, cell.actions, state.head, cpu, gpu, modulus)))
+        waiting.extend(new for new in found if new not in seen)
+        seen.update(found)
+    return len(seen)
+
+
+def _contents(  # noqa: PLR0913, PLR0917 -- a state, and what is done to it
+    call: Call, actions: tuple[Action, ...], head: SyncedHead, cpu: int, gpu: int, modulus: int
+) -> tuple[int, int]:
+    newest = gpu if head is SyncedHead.HEAD_AT_GPU else cpu
+    if Action.COPY_TO_CPU in actions:
+        cpu = gpu
+    if Action.COPY_TO_GPU in actions or Action.COPY_TO_GPU_ASYNC in actions:
+        gpu = cpu
+    if call in (Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA):
+        cpu = (newest + 1) % modulus
+    if call in (Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA):
+        gpu = (newest + 1) % modulus
+    return cpu, gpu
+
+
+def by_tla(module: str, config: str) -> tuple[bool, int, str]:
+    """Whether all is well, how many states there are, and what is wrong."""
+    found = run_node("run_tla.mjs", {"module": module, "config": config})
+    return found["success"], found["states_explored"], str(found["error_message"])
+
+
+def by_spin(text: str, folder: Path, modulus: int) -> tuple[int, int, str]:
+    """How many errors and states SPIN finds, and what it says."""
+    (folder / "model.pml").write_text(text, encoding="utf-8")
+    for command in (
+        [program("spin"), "-o2", f"-DK={modulus}", "-a", "model.pml"],
+        [program("cc"), "-DSAFETY", "-o", "pan", "pan.c"],
+    ):
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    said = subprocess.run(["./pan", "-m1000000"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    errors, states = re.search(r"errors: (\d+)", said), re.search(r"(\d+) states, stored", said)
+    assert errors
+    assert states
+    assert "max search depth too small" not in said
+    return int(errors[1]), int(states[1]), said
+
+
+@pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
+def test_tla_has_our_states_and_breaks_nothing(modulus: int, states: int) -> None:
+    assert (True, states, "None") == by_tla(tla_module(), tla_config(modulus=modulus))
+    assert states == explored("caffe", modulus)
+
+
+@pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
+def test_spin_has_our_states_and_breaks_nothing(modulus: int, states: int, tmp_path: Path) -> None:
+    assert (0, states) == by_spin(promela(), tmp_path, modulus)[:2]
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None:
+    states = explored(edition, 4)
+    assert (True, states, "None") == by_tla(tla_module(edition), tla_config(edition))
+    assert (0, states) == by_spin(promela(edition), tmp_path, 4)[:2]
+
+
+def changed(call: Call, head: SyncedHead, **changes: object) -> tuple[Transition, ...]:
+    """The table with all rows of a call in a head changed that have actions."""
+    return tuple(
+        replace(row, **changes) if row.call is call and head in row.source and row.actions else row  # type: ignore[arg-type]  # whatever a row has
+        for row in TRANSITIONS
+    )
+
+
+U, C, G, S = SyncedHead
+WRONG = {
+    "FreshStart": changed(Call.GPU_DATA, U, actions=(Action.ZERO_GPU,)),
+    "FreshExists": changed(Call.MUTABLE_GPU_DATA, C, actions=()),
+    "SyncedIsEqual": changed(Call.CPU_DATA, G, actions=(Action.ALLOCATE_CPU,)),
+    "OwnedExists": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU,)),
+    "NothingWithout": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU,)),
+    "NoFault": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU, Action.ADOPT_CPU)),
+}
+"""Tables that break something, by the invariant that is to notice; ``early`` and ``cpu_only`` are of no interest."""
+
+
+@pytest.mark.parametrize("invariant", WRONG)
+def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = HeadMachine(Declaration.of("caffe", WRONG[invariant]))
+    monkeypatch.setattr(contents, "head_machine", lambda _edition: machine)
+    if invariant == "OwnedExists":
+        forgetful = {**EFFECTS, Action.FREE_CPU: Effect(clears=Fact.CPU_POINTER)}
+        monkeypatch.setattr(contents, "EFFECTS", forgetful)
+    module, config = tla_module(), tla_config()
+    alone = "\n".join(line for line in config.splitlines() if not line.startswith("INV") or line.endswith(invariant))
+    fine, _, message = by_tla(module, alone + "\n")
+    assert not fine
+    assert message == "Invariant 0 violated"
+    errors, _, said = by_spin(promela(), tmp_path, 4)
+    assert errors == 1
+    assert "assertion violated" in said
