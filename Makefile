@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 PARALLEL := -n auto
 
 # Debian packages beyond Python and make, for `make system-deps`: the one list of them.
-SYSTEM_PACKAGES := gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_PACKAGES := chromium chromium-driver gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean

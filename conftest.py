@@ -5,4 +5,4 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"]).pytest()
 
-pytest_plugins = ["fault_table", "fuzz_table", "memory_fixtures"]
+pytest_plugins = ["explorer_fixtures", "fault_table", "fuzz_table", "memory_fixtures"]

@@ -45,7 +45,8 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(PACKAGE / "__init__.py", package)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
-    for package in (found for room in ROOMS for found in (ROOT / room).rglob("__init__.py")):
+    folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
+    for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
         copy.parent.mkdir(exist_ok=True)
         copy.touch()

@@ -1,4 +1,4 @@
-"""The command line: ``verify`` and ``devices``; the other commands are in ``diagram`` and ``fuzzing``."""
+"""The command line: ``verify`` and ``devices``; the others are in ``diagram``, ``explore`` and ``fuzzing``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, diagram, fuzzing
+from . import __version__, diagram, explore, fuzzing
 from .model import SyncedMemoryError
 
 if TYPE_CHECKING:
@@ -259,6 +259,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
 
 diagram.register(app)
 fuzzing.register(app)
+explore.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,48 @@
+"""What Caffe's own tests of ``SyncedMemory`` do: seven tests, and the calls that each makes.
+
+They are read off ``src/caffe/test/test_syncedmem.cpp`` of BVLC/caffe 9b8915401.  A suite is judged by what it leaves
+out, and this is the one that there was.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from syncedmem.model import Call
+
+__all__ = ["CAFFE_TESTS", "CAFFE_TESTS_FILE", "CaffeTest"]
+
+CAFFE_TESTS_FILE = "src/caffe/test/test_syncedmem.cpp"
+
+
+class CaffeTest(NamedTuple):
+    """One of Caffe's tests.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+        Of the memory it makes, in bytes.
+    calls : tuple of Call
+        In order; the destructor, which comes last, is left out.
+    """
+
+    name: str
+    size: int
+    calls: tuple[Call, ...]
+
+
+_SIZE = 10
+_ROUNDS = 2
+_CPU_WRITE, _GPU_WRITE = Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA
+
+CAFFE_TESTS: tuple[CaffeTest, ...] = (
+    CaffeTest("TestInitialization", _SIZE, ()),
+    CaffeTest("TestAllocationCPUGPU", _SIZE, (Call.CPU_DATA, Call.GPU_DATA, _CPU_WRITE, _GPU_WRITE)),
+    CaffeTest("TestAllocationCPU", _SIZE, (Call.CPU_DATA, _CPU_WRITE)),
+    CaffeTest("TestAllocationGPU", _SIZE, (Call.GPU_DATA, _GPU_WRITE)),
+    CaffeTest("TestCPUWrite", _SIZE, (_CPU_WRITE,) * _ROUNDS),
+    CaffeTest("TestGPURead", _SIZE, (_CPU_WRITE, Call.GPU_DATA) * _ROUNDS),
+    CaffeTest("TestGPUWrite", _SIZE, (_GPU_WRITE, Call.CPU_DATA) * _ROUNDS),
+)
+"""In the order of the file."""

@@ -1,0 +1,11 @@
+"""The machine as a page to play with: one HTML file that needs no network, made from the declaration.
+
+``material`` is what the page is told: the machine's exported document, drawings, and traces.  ``page`` puts that,
+the style and the scripts beside it into one file.  The scripts interpret the document, so the page can do only what
+the model does.
+"""
+
+from .material import explorer_material
+from .page import explorer_page
+
+__all__ = ["explorer_material", "explorer_page"]

@@ -1,0 +1,64 @@
+"""One HTML file out of a template, a style sheet, scripts and data.
+
+The scripts are JavaScript modules that import each other by name.  In the file they are one module: every module comes
+after those that it imports, without its imports and exports.  So no two of them may declare the same name, which a
+browser refuses to run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+from .material import explorer_material
+
+__all__ = ["explorer_page"]
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=class|const|function|let)", re.MULTILINE)
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_FIRST = "app.js"
+
+
+def explorer_page(opened: str | None = None) -> str:
+    """The machine as a page, whole in one file.
+
+    Parameters
+    ----------
+    opened : str, optional
+        The text of a trace that the page opens with.
+
+    Returns
+    -------
+    str
+        HTML that loads nothing: its own Content-Security-Policy forbids it to.
+    """
+    parts = {
+        "style": _read("style.css"),
+        "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
+        "material": _for_script(explorer_material(opened)),
+    }
+    return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
+
+
+def _read(name: str) -> str:
+    return files("syncedmem.explorer").joinpath(name).read_text(encoding="utf-8")
+
+
+def _in_order(name: str, seen: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A module after all that it imports, each once."""
+    for imported in _IMPORT.findall(_read(name)):
+        if imported not in seen:
+            seen = _in_order(imported, seen)
+    return (*seen, name)
+
+
+def _without_modules(source: str) -> str:
+    return _EXPORT.sub("", _IMPORT.sub("", source))
+
+
+def _for_script(data: dict[str, Any]) -> str:
+    """JSON that can stand inside a ``script`` element: nothing in it can end that."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

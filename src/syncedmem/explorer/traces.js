@@ -1,0 +1,140 @@
+/**
+ * Traces out of files: reports of `syncedmem verify`, programs of the kit, replays of `syncedmem fuzz`, vectors, names.
+ *
+ * Reading one gives a list of choices; each is a trace for the session, or the program of an allocator.
+ */
+
+/** @typedef {{title: string, note: string, trace?: object, program?: object[]}} Choice */
+
+/**
+ * What a text holds.
+ *
+ * @param {string} text
+ * @param {object} usual what a trace is taken to say where it does not
+ * @param {Session} session
+ * @returns {Choice[]}
+ * @throws {Error} with one sentence, if it holds nothing of the kind
+ */
+export function readTraces(text, usual, session) {
+  const data = asJson(text);
+  const found = data === null ? readLines(text, usual, session) : [data].flat().flatMap((it) => readData(it, usual, session));
+  if (!found.length) throw new Error("There is no trace in it.");
+  return found;
+}
+
+/** A document, or one a line; null where it is neither. */
+function asJson(text) {
+  for (const read of [JSON.parse, (lines) => lines.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line))]) {
+    try {
+      const data = read(text);
+      if (data !== null && typeof data === "object") return data;
+    } catch {
+      // Not this form: the next one is tried.
+    }
+  }
+  return null;
+}
+
+function readData(data, usual, session) {
+  if (Array.isArray(data?.devices)) return readReport(data, usual, session);
+  if (Array.isArray(data?.findings)) return data.findings.map((it) => readProgram({ target: data.target, ...it }));
+  if (Array.isArray(data?.program)) return [readProgram(data)];
+  if (Array.isArray(data?.steps)) return [readVector(data, usual, session)];
+  if (data?.header || data?.manifest) return [];
+  throw new Error("It is neither a report, nor a replay, nor a vector.");
+}
+
+/** The violations of a report of `syncedmem verify`. */
+function readReport({ devices }, usual, session) {
+  const found = devices.flatMap(({ name, edition, violations = [] }) =>
+    violations.map(({ requirement, message, script }) => ({
+      title: `${name} breaks ${requirement}`,
+      note: message,
+      trace: readScript(script, { ...usual, edition }, session),
+    })),
+  );
+  if (!found.length) throw new Error("The report has no violations: everything passed.");
+  return found;
+}
+
+/** The replay of a finding about an allocator. */
+function readProgram(data) {
+  const property = data.property ?? data.property_id;
+  return { title: `${data.target ?? "an allocator"} breaks ${property}`, note: data.message ?? "", program: data.program };
+}
+
+function readVector(data, usual, session) {
+  const trace = { ...usual, ...pick(data, ["edition", "size", "mode"]) };
+  const machine = session.machineOf(trace.edition, trace.mode);
+  const calls = data.steps.map((step) => nameOf(machine, step)).map((name) => ({ name, fail: 0 }));
+  return { title: `vector ${data.id ?? ""}`.trim(), note: "", trace: { ...trace, calls } };
+}
+
+const pick = (data, keys) => Object.fromEntries(keys.filter((key) => data[key] !== undefined).map((key) => [key, data[key]]));
+
+/** The input of a step of a vector: a name, or an object with a call and its argument. */
+function nameOf(machine, step) {
+  if (typeof step === "string") return step;
+  const null_ = step.data === false || (step.argument === null && machine.calls.get(step.call)?.takes_data);
+  const fits = [...machine.entries.values()].find(({ call, data, mode }) =>
+    step.mode && !step.call ? mode?.name === step.mode : call === step.call && data === !null_,
+  );
+  return fits?.name ?? step.call;
+}
+
+/** A program of the kit, or names one a line. */
+function readLines(text, usual, session) {
+  if (/\.make\(|memory\w*\s*=|memory\w*\./.test(text)) {
+    const last = text.trim().split("\n").at(-1);
+    const note = last.startsWith("#") ? last.slice(1).trim() : "";
+    return [{ title: "a program", note, trace: readScript(text, usual, session) }];
+  }
+  const { entries } = session.machineOf(usual.edition, usual.mode);
+  const names = text.split(/[\s,;]+/).filter(Boolean).map((word) => word.replace(/\(\)$/, ""));
+  const unknown = names.find((name) => !entries.has(name.split("!")[0]));
+  if (unknown) throw new Error(`The edition ${usual.edition} has no call ${unknown}.`);
+  const calls = names.map((name) => ({ name: name.split("!")[0], fail: Number(name.split("!")[1] ?? 0) }));
+  return names.length ? [{ title: "a list of calls", note: "", trace: { ...usual, calls } }] : [];
+}
+
+/**
+ * The calls of a program of the kit: those of the memory that the last one is made to.
+ *
+ * What it does to look, or to write as a caller would, is not a call.  An allocator call that is armed to fail is the
+ * action that makes it; adopting makes none.
+ */
+function readScript(script, usual, session) {
+  const machine = session.machineOf(usual.edition, usual.mode);
+  const lines = script.split("\n");
+  const sizes = new Map(lines.flatMap((line) => [...line.matchAll(/^(\w+) = [\w.]*(?:make|SyncedMemory)\((\d+)/g)].map(([, name, size]) => [name, Number(size)])));
+  const made = lines.map((line) => callIn(machine, line)).filter(Boolean);
+  const { memory } = made.findLast((it) => it.memory) ?? {};
+  const calls = made.filter((it) => !it.memory || it.memory === memory).map(({ name, armed }) => ({ name, armed }));
+  const size = sizes.get(memory) ?? usual.size;
+  return { ...usual, size, calls: toActions(machine, calls) };
+}
+
+function callIn(machine, line) {
+  const mode = line.match(/^set_mode\(Mode\.(\w+)\)/);
+  if (mode) return { name: `set_mode(${mode[1]})`, armed: 0 };
+  const match = line.match(/(?:^|[\s=])(\w+)\.(\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*$/);
+  if (!match || line.startsWith("#")) return null;
+  const [, memory, method, argument] = match;
+  const fits = [...machine.entries.values()].find(({ call, data }) =>
+    (call === method || (method === "close" && machine.calls.get(call)?.role === "release")) && data === (argument !== "None"),
+  );
+  const armed = Number(line.match(/moves\.armed\((\d+)/)?.[1] ?? 0);
+  return fits ? { memory, name: fits.name, armed } : null;
+}
+
+/** From the number of an allocator call to the number of an action. */
+function toActions(machine, calls) {
+  let state = machine.start;
+  return calls.map(({ name, armed }) => {
+    const { actions, after } = state.released ? { actions: [], after: state } : machine.step(state, machine.entries.get(name));
+    const moves = actions.map(({ verb }, k) => (verb === "adopt" ? 0 : k + 1)).filter(Boolean);
+    const fail = armed ? (moves[armed - 1] ?? 0) : 0;
+    if (!fail) state = after;
+    return { name, fail };
+  });
+}

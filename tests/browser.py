@@ -1,0 +1,169 @@
+"""A real browser on the page of the machine, without a head: what is pressed, and what is read off it."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from selenium.webdriver.remote.webelement import WebElement
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+MISSING = "" if CHROMIUM and DRIVER else "Chromium is not installed: make system-deps"
+
+# A test changes the address more often in a second than a browser lets anybody.
+_OPTIONS = (
+    "--disable-ipc-flooding-protection",
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
+
+_READ = """
+const all = (what, within = document) => [...within.querySelectorAll(what)];
+const flags = Object.fromEntries(all("[data-flag]").map(({dataset}) => [dataset.flag, dataset.set === "true"]));
+const bytes = Object.fromEntries(all(".side").map((side) =>
+  [side.dataset.side, side.querySelector("[data-bytes]")?.dataset.bytes ?? null]));
+return {
+  configuration: document.body.dataset.configuration,
+  mode: document.body.dataset.mode,
+  actions: all("#step [data-action]").map(({dataset}) => [dataset.action, dataset.outcome, Number(dataset.bytes)]),
+  flags, bytes,
+  fresh: all(".side[data-fresh=true]").map(({dataset}) => dataset.side),
+  refusal: document.querySelector("#step .refusal")?.textContent ?? "",
+  row: document.querySelector("#step [data-row]")?.dataset.row ?? null,
+  live: Number(document.getElementById("balance").dataset.live),
+  ledger: document.getElementById("ledger").textContent,
+  sides: document.getElementById("sides").textContent,
+  unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
+  lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
+};
+"""
+
+
+class Shown(NamedTuple):
+    """What the page shows."""
+
+    configuration: str
+    mode: str
+    actions: list[list[Any]]
+    flags: dict[str, bool]
+    bytes: dict[str, str | None]
+    fresh: list[str]
+    refusal: str
+    row: str | None
+    live: int
+    ledger: str
+    sides: str
+    unchanged: str | None
+    lit: list[str]
+
+
+class Explorer:
+    """The page in a browser.
+
+    Parameters
+    ----------
+    page : Path
+        The file that it is in.
+    """
+
+    def __init__(self, page: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM or ""
+        for option in _OPTIONS:
+            options.add_argument(option)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.address = page.as_uri()
+        self.driver: Any = webdriver.Chrome(options=options, service=Service(DRIVER))
+        self.look(1360, 1000)
+
+    def look(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Take another size of window, or the dark."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.command("Emulation.setDeviceMetricsOverride", **metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.command("Emulation.setEmulatedMedia", features=[scheme, still])
+
+    def command(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """A command of the browser's own protocol."""
+        answer: dict[str, Any] = self.driver.execute_cdp_cmd(name, arguments)
+        return answer
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run JavaScript in the page."""
+        return self.driver.execute_script(script, *arguments)
+
+    def open(self, calls: Iterable[str] = (), **said: object) -> None:
+        """Load the page anew, with an address."""
+        self.driver.get("about:blank")
+        self.driver.get(self.address + address(calls, **said))
+
+    def go(self, calls: Iterable[str] = (), **said: object) -> None:
+        """Change the address of the page that is there."""
+        self.run(
+            "history.replaceState(null, '', arguments[0]); dispatchEvent(new HashChangeEvent('hashchange'))",
+            address(calls, **said),
+        )
+
+    def find(self, selector: str) -> WebElement:
+        """The first element of a selector."""
+        found: WebElement = self.driver.find_element(By.CSS_SELECTOR, selector)
+        return found
+
+    def press(self, selector: str) -> None:
+        """Press a button with the pointer, in the middle of the window, where nothing lies over it."""
+        button = self.find(selector)
+        self.run("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
+
+    def call(self, name: str) -> None:
+        """Make a call, by its button."""
+        self.press(f'[data-do="{name}"]')
+
+    def wait_for_address(self, part: str) -> str:
+        """The address, once something is in it: the page writes it a little later."""
+        WebDriverWait(self.driver, 5).until(lambda driver: part in driver.current_url)
+        return str(self.driver.current_url)
+
+    def steps(self) -> list[str]:
+        """The calls in the list of steps."""
+        names = self.run("return [...document.querySelectorAll('#steps .what .mono')].map((it) => it.textContent)")
+        return [name.removesuffix("()") for name in names]
+
+    def shown(self) -> Shown:
+        """What the page shows now."""
+        return Shown(**self.run(_READ))
+
+    def text(self, identifier: str) -> str:
+        """The text of an element."""
+        return str(self.run("return document.getElementById(arguments[0]).textContent", identifier))
+
+    def complaints(self) -> list[str]:
+        """What the page wrote to the console since the last time."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def picture(self, path: Path) -> None:
+        """Write a picture of what is to be seen, the whole page."""
+        size = self.command("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+
+def address(calls: Iterable[str] = (), **said: object) -> str:
+    """The part of the address that says where the page is."""
+    parts = [f"{name}={value}" for name, value in said.items()]
+    return "#" + "&".join([*parts, "calls=" + ",".join(calls)])

@@ -1,0 +1,147 @@
+"""Anybody can use the page to play with: by keyboard, with a screen reader, on a phone, in the dark, offline."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser import Explorer
+
+DESKTOP, PHONE = (1360, 1000), (390, 844)
+LOOKS = {
+    "desktop": (*DESKTOP, False),
+    "phone": (*PHONE, False),
+    "dark": (*DESKTOP, True),
+    "dark phone": (*PHONE, True),
+}
+BUSY = ["cpu_data", "mutable_gpu_data", "set_cpu_data", "gpu_data!1", "gpu_data", "async_gpu_push"]
+CONTROLS = "button, select, input, textarea"
+
+_AXE = """
+return axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then(({violations}) =>
+  violations.map(({id, nodes}) => ({id, where: nodes.slice(0, 3).map(({html}) => html)})));
+"""
+
+
+def keys(explorer: Explorer, *pressed: str) -> None:
+    from selenium.webdriver import ActionChains
+
+    for key in pressed:
+        ActionChains(explorer.driver).send_keys(key).perform()
+
+
+def focused(explorer: Explorer, what: str = "id") -> str:
+    return str(explorer.run(f"return document.activeElement.{what}"))
+
+
+def test_everything_can_be_done_with_the_keyboard(explorer: Explorer) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    keys(explorer, "1", "4")
+    assert explorer.shown().configuration == "G:oo"
+    keys(explorer, "u")
+    assert explorer.shown().configuration == "C:o-"
+    keys(explorer, "n")
+    assert explorer.shown().configuration == "G:oo"
+    keys(explorer, "x")
+    assert explorer.shown().configuration == "U:--"
+    keys(explorer, "?")
+    assert explorer.find("#help").is_displayed()
+    keys(explorer, Keys.ESCAPE)
+    assert not explorer.find("#help").is_displayed()
+    explorer.run("document.querySelector('[data-do=gpu_data]').focus()")
+    keys(explorer, Keys.ENTER)
+    assert explorer.shown().configuration == "G:-o"
+    assert focused(explorer, "dataset.do") == "gpu_data"
+    keys(explorer, Keys.TAB, Keys.SPACE)
+    assert explorer.shown().configuration == "C:oo"
+    explorer.run("document.querySelector('.cell').focus()")
+    keys(explorer, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
+    assert "cpu_data" in focused(explorer, "dataset.cell")
+    assert explorer.steps() == ["cpu_data", "mutable_cpu_data"]
+
+
+def test_every_control_is_reached_with_the_tab_key(explorer: Explorer) -> None:
+    """The matrix is one stop, with arrows inside it."""
+    from selenium.webdriver.common.keys import Keys
+
+    wanted = explorer.run(
+        f"return [...document.querySelectorAll('{CONTROLS}')].filter((it) => it.checkVisibility()"
+        " && !it.disabled && it.tabIndex >= 0).length"
+    )
+    reached: set[str] = set()
+    explorer.run("document.activeElement.blur()")
+    for _ in range(wanted + 12):
+        keys(explorer, Keys.TAB)
+        reached.add(
+            explorer.run(f"const it = document.activeElement; return it.matches('{CONTROLS}') ? it.outerHTML : ''")
+        )
+    assert len(reached - {""}) == wanted
+
+
+def test_single_keys_can_be_switched_off(explorer: Explorer) -> None:
+    explorer.run("document.getElementById('shortcuts').checked = false")
+    keys(explorer, "1")
+    assert explorer.shown().configuration == "U:--"
+
+
+def test_each_step_is_told_to_a_screen_reader(explorer: Explorer) -> None:
+    explorer.call("cpu_data")
+    assert explorer.text("live") == "cpu_data(): allocate_cpu, zero_cpu. HEAD_AT_CPU. The host side is fresh."
+    explorer.call("set_cpu_data(NULL)")
+    assert "refused" in explorer.text("live")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_nothing_is_found_by_axe(explorer: Explorer, look: str) -> None:
+    """Names, roles, contrast and structure, by the checker that others use."""
+    width, height, dark = LOOKS[look]
+    explorer.look(width, height, dark=dark)
+    explorer.open(BUSY)
+    explorer.press("#failing")
+    explorer.press("#prove")
+    explorer.press("#show-missed")
+
+    assert axe(explorer) == []
+
+
+def test_axe_would_find_a_control_without_a_name(explorer: Explorer) -> None:
+    explorer.run("document.querySelector('#edition').closest('label').replaceWith(document.querySelector('#edition'))")
+    assert "select-name" in [found["id"] for found in axe(explorer)]
+
+
+def axe(explorer: Explorer) -> list[dict[str, Any]]:
+    explorer.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = explorer.run(_AXE)
+    return found
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path) -> None:
+    """Nothing has to be scrolled sideways but tables and the drawing; with --screenshots there are pictures of it."""
+    width, height, dark = LOOKS[look]
+    explorer.look(width, height, dark=dark)
+    explorer.open(BUSY)
+    explorer.picture(pictures / f"explorer-{look.replace(' ', '-')}.png")
+
+    assert explorer.run("return document.documentElement.scrollWidth") == width
+
+
+def test_the_page_loads_nothing_and_is_soon_there(explorer: Explorer) -> None:
+    """The best of several loads, because other work may be going on here."""
+    spent: list[float] = []
+    for _ in range(5):
+        explorer.open(BUSY)
+        assert explorer.run("return performance.getEntriesByType('resource').map(({name}) => name)") == []
+        spent.append(
+            explorer.run(
+                "return performance.getEntriesByName('interactive')[0].startTime"
+                " - performance.getEntriesByType('navigation')[0].responseEnd"
+            )
+        )
+    assert min(spent) < 200

@@ -1,0 +1,195 @@
+"""Traces on the page to play with: suites, Caffe's own tests, and what ``verify`` and ``fuzz`` wrote."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import device_bench
+
+from syncedmem.explorer import explorer_material
+from syncedmem.model import EDITIONS, Input, configurations, matrix, space
+from syncedmem.spec import FAULTS, check_conformance
+from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec.fuzz.finding import Finding, Step
+from syncedmem.spec.fuzz.properties import PROPERTIES
+from syncedmem.spec.fuzz.replay import Replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser import Explorer
+
+# --- suites, tests, cells
+
+
+def test_caffes_seven_tests_take_few_cells(explorer: Explorer) -> None:
+    words = [[Input(call) for call in test.calls] for test in CAFFE_TESTS]
+    taken: set[str] = set()
+    for word in words:
+        configuration = configurations()[0]
+        for entry in word:
+            taken.add(f"{configuration} {entry}")
+            configuration = matrix()[configuration][entry].after
+    marked = "return [...document.querySelectorAll('.cell.marked')].map((cell) => cell.dataset.cell)"
+
+    explorer.press("#run-tests")
+    assert set(explorer.run(marked)) == taken
+    assert len(taken) == 13
+    assert "13 of 153 cells" in explorer.text("cells-note")
+    explorer.press("#show-missed")
+    assert len(explorer.run(marked)) == 140
+    assert taken.isdisjoint(explorer.run(marked))
+
+
+def test_each_of_caffes_tests_can_be_stepped_through(explorer: Explorer) -> None:
+    for test in CAFFE_TESTS:
+        explorer.press(f'[data-test="{test.name}"]')
+        assert explorer.text("totals").startswith(f"0 of {len(test.calls) + 1};")
+    explorer.press("#forward")
+    assert explorer.shown().actions[-1] == ["zero_gpu", "done", 10]
+    assert explorer.shown().mode == "CPU"
+
+
+def test_a_cell_of_the_matrix_takes_one_there(explorer: Explorer) -> None:
+    explorer.press('[data-cell="G:oe set_cpu_data"]')
+
+    assert explorer.shown().configuration == "C:ee"
+    assert [name for name, *_ in explorer.shown().actions] == ["free_cpu", "adopt_cpu"]
+    assert explorer.find("tr.here").get_attribute("data-row") == "C:ee"
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_page_explores_what_the_model_counts(explorer: Explorer, edition: str) -> None:
+    explorer.go(edition=edition)
+    explorer.press("#prove")
+    rows = explorer.run(
+        "return [...document.querySelectorAll('[data-count]')].map((row) => row.innerText.split('\\t'))"
+    )
+
+    counts = {name: int(found.replace(",", "")) for name, found, _, same in rows if same == "✓ the same"}
+    assert counts["configurations"] == len(configurations(edition))
+    assert counts["cells"] == sum(map(len, matrix(edition).values()))
+    assert counts["states"] == len(space(edition).steps)
+    assert counts["transitions"] == space(edition).transitions
+    assert len(rows) == len(counts)
+    holds = explorer.run("return [...document.querySelectorAll('[data-holds]')].map((it) => it.dataset.holds)")
+    assert holds == ["true"] * 8
+
+
+def test_with_two_contents_there_are_as_many_states_as_other_engines_count(explorer: Explorer) -> None:
+    explorer.press("#prove")
+    assert "in all 186 states with 2 different contents" in explorer.text("proof")
+
+
+def test_a_vector_is_replayed_by_its_id(explorer: Explorer) -> None:
+    suite = next(it for it in explorer_material()["suites"] if (it["edition"], it["name"]) == ("caffe", "tour"))
+    explorer.find("#vector-id").send_keys(suite["ids"][3][:8] + "\n")
+
+    assert explorer.text("totals").startswith(f"0 of {len(suite['words'][3])};")
+    assert suite["ids"][3] in explorer.text("banner")
+    explorer.press("#vector-any")
+    assert "Loaded" in explorer.text("vector-answer")
+    explorer.run("document.getElementById('vector-id').value = 'none'")
+    explorer.press("#vector-form button")
+    assert "No vector" in explorer.text("vector-answer")
+
+
+# --- traces from files
+
+
+def load(explorer: Explorer, text: str) -> str:
+    explorer.run("document.getElementById('trace-text').value = arguments[0]", text)
+    explorer.press("#trace-load")
+    return explorer.text("trace-answer")
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [
+        ("WriteOnlyHost", ["cpu_data", "mutable_gpu_data", "mutable_cpu_data"]),
+        ("AdoptsOwnHostBuffer", ["cpu_data", "set_cpu_data"]),
+        ("ReturnsNothing", ["mutable_gpu_data"]),
+    ],
+)
+def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, fault: str, calls: list[str]) -> None:
+    found = check_conformance(device_bench(FAULTS[fault].make), steps=0).violations[0]
+    violation = {"requirement": found.requirement, "message": found.message, "script": found.reproducer}
+    report = {"format": 1, "devices": [{"name": "mine", "edition": "caffe", "violations": [violation]}]}
+    load(explorer, json.dumps(report))
+
+    assert explorer.steps() == calls
+    assert found.requirement in explorer.text("banner")
+    load(explorer, found.reproducer)
+    assert explorer.steps() == calls
+
+
+def test_an_armed_allocator_of_a_program_is_an_action_that_fails(explorer: Explorer) -> None:
+    program = """ledger, host, device = recorded(bench)
+memory = bench.make(5, host=host, device=device)
+set_mode(Mode.CPU)
+memory.cpu_data()
+with ledger.moves.armed(2), suppress(Exception): memory.gpu_data()
+memory.set_gpu_data(None)
+view = memory.mutable_gpu_data()
+memory.close()
+# R32-strong-guarantee: something"""
+    load(explorer, program)
+
+    assert explorer.steps() == [
+        "set_mode(CPU)", "cpu_data", "gpu_data", "set_gpu_data(NULL)", "mutable_gpu_data", "release",
+    ]  # fmt: skip
+    assert "size=5" in explorer.wait_for_address("gpu_data!2")
+
+
+def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
+    steps = [{"call": "gpu_data"}, {"call": "set_cpu_data", "data": False}]
+    lines: list[Any] = [{"id": "one", "edition": "caffe", "steps": ["cpu_data"]}]
+    lines.append({"id": "two", "edition": "early", "steps": steps})
+    answer = load(explorer, "\n".join(map(json.dumps, lines)))
+
+    assert answer.startswith("2 traces")
+    explorer.press("#trace-choices button:last-child")
+    assert explorer.steps() == ["gpu_data", "set_cpu_data(NULL)"]
+    explorer.wait_for_address("edition=early")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "There is no trace in it."),
+        ("fly", "The edition caffe has no call fly."),
+        ('{"a": 1}', "It is neither a report, nor a replay, nor a vector."),
+        ('{"devices": []}', "The report has no violations: everything passed."),
+        ('{"steps": ["fly"]}', "caffe has no call fly"),
+        ("null", "It is neither a report, nor a replay, nor a vector."),
+    ],
+)
+def test_what_is_no_trace_says_so_and_changes_nothing(explorer: Explorer, text: str, said: str) -> None:
+    explorer.call("cpu_data")
+    was = explorer.shown()
+
+    assert load(explorer, text) == said
+    assert explorer.shown() == was
+
+
+def test_a_file_is_read(explorer: Explorer, tmp_path: Path) -> None:
+    path = tmp_path / "calls.txt"
+    path.write_text("cpu_data()\ngpu_data!2\n", encoding="utf-8")
+    explorer.find("#trace-file").send_keys(str(path))
+    explorer.run("return new Promise((resolve) => setTimeout(resolve, 50))")
+
+    assert explorer.steps() == ["cpu_data", "gpu_data"]
+
+
+def test_a_replay_of_an_allocator_shows_its_blocks(explorer: Explorer) -> None:
+    program = (Step("allocate", (0, 8, 0, 0)), Step("allocate", (1, 16, 0, 0)), Step("free", (0, 0)))
+    finding = Finding(next(iter(PROPERTIES)), "they overlap", program)
+    load(explorer, Replay("mine:pool", {}, finding).text())
+
+    assert "live are block 1 (16 bytes)" in explorer.text("allocator")
+    explorer.press("#allocator button:first-child")
+    assert "block 0 (8 bytes), block 1 (16 bytes)" in explorer.text("allocator")
+    explorer.press("#allocator button:last-child")
+    assert "After 3 of 3" in explorer.text("allocator")
