@@ -71,17 +71,21 @@ lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/codespell
 	$(BIN)/lint-imports --no-logo
 
-types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
+types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# There is no site to build yet: this runs the Python blocks of the pages, and those that name a device on all of them.
-docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
-	$(BIN)/pytest README.md docs tests/test_pages.py
+# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
+	@echo 'The site: build/site/index.html'
+	$(BIN)/pytest README.md docs tests/test_pages.py tests/test_site.py
 
+ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
+	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
 
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
