@@ -77,6 +77,7 @@ types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both 
 
 # A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
 docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
+	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
 	$(BIN)/pytest README.md docs tests/test_pages.py tests/test_site.py

@@ -17,6 +17,7 @@ version = release = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_copybutton",
     "extension",
