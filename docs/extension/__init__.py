@@ -17,7 +17,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("command-line", command_line.CommandLine)
     app.add_directive("mermaid", pictures.MachineDiagram)
     app.connect("missing-reference", names.resolve)
-    app.connect("html-collect-pages", names.keep_links_that_lead, priority=100)  # before viewcode uses them
     app.connect("build-finished", explorer.write)
     app.connect("build-finished", links.check, priority=900)  # of what the others have written, too
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never, cast
+from typing import TYPE_CHECKING, cast
 
 from sphinx.util.nodes import make_refnode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from docutils.nodes import Element
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.domains.python import PythonDomain
     from sphinx.environment import BuildEnvironment
 
-__all__ = ["REFERENCE", "keep_links_that_lead", "resolve"]
+__all__ = ["REFERENCE", "resolve"]
 
 REFERENCE = "reference/"
 
@@ -36,19 +34,6 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: El
             entry = documented[name]
             return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
     return contnode if node["refdoc"].startswith(REFERENCE) else None
-
-
-def keep_links_that_lead(app: Sphinx) -> Iterable[Never]:
-    """Take from the pages of source what viewcode would link to a wrong name.
-
-    It knows one public module for each file, and here a file may have names that are public at two doors.
-    """
-    documented = cast("PythonDomain", app.env.get_domain("py")).objects
-    sources: dict[str, Any] = getattr(app.env, "_viewcode_modules", {})
-    for _, _, used, module in filter(None, sources.values()):
-        for name in [name for name in used if f"{module}.{name}" not in documented]:
-            del used[name]
-    return ()
 
 
 def _method(node: pending_xref, wanted: str) -> str:
