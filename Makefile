@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 PARALLEL := -n auto
 
 # Debian packages beyond Python and make, for `make system-deps`: the one list of them.
-SYSTEM_PACKAGES := chromium chromium-driver gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_PACKAGES := chromium chromium-driver g++ gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage lint types docs generated check-generated bench wheel test-wheel system-deps clean
@@ -87,6 +87,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
+	$(BIN)/python docs/generated_pages.py $(CHECK)
 
 check-generated:  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check

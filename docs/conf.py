@@ -21,7 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "extension",
 ]
-exclude_patterns = ["extension"]
+exclude_patterns = ["extension"]  # not pages
 nitpicky = True
 
 # --- pages
