@@ -34,8 +34,8 @@ def errata_page() -> str:
     parts = [
         "# Errata",
         NOTE.format("spec/errata.py"),
-        "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is listed "
-        "with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a blob or an "
+        "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
+        "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a blob or an "
         "allocator with that very mistake, which a kit must refuse. The others are tests.",
     ]
     for source, title in SOURCES.items():
@@ -53,8 +53,8 @@ def requirements_page() -> str:
     parts = [
         "# Requirements",
         NOTE.format("spec/requirements.py"),
-        "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one, and for each there "
-        "is at least one *planted fault*: a memory or a blob that breaks it, and that the kit must refuse, naming it "
+        "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one, and for each "
+        "there is at least one *planted fault*: a memory or a blob that breaks it, and that the kit must refuse, naming it "
         "(`tests/test_faults.py`). R are about memories, B about blobs. Sources are the texts by number and line, and "
         "Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are hazards of Caffe, which "
         "[the errata](errata.md) explain.",
@@ -87,7 +87,8 @@ def _planted(fault: Fault | FuzzFault) -> str:
 
 
 def _shown(name: str) -> str:
-X:
+    file, _, test = name.partition("::")
+    if test:
         return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
     return _planted(_PLANTED[name])
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-DOCS = Path(__file__).parent.parent / "docs"
-sys.path.append(str(DOCS))
-
 from generated_pages import PAGES, errata_page, main, requirements_page, stale, table
 
 from syncedmem.spec import REQUIREMENTS
 from syncedmem.spec.errata import ERRATA
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_they_are_up_to_date() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("sphinx", reason="Sphinx is not installed: make docs")
-sys.path.append(str(Path(__file__).parent.parent / "docs"))
 
 from extension.command_line import helps
 from extension.links import DOORS, broken, undocumented
 from extension.pictures import picture_of
 
 from syncedmem.model.exports.formats import export
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
