@@ -34,9 +34,11 @@ def errata_page() -> str:
     parts = [
         "# Errata",
         NOTE.format("spec/errata.py"),
-        "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
-        "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a blob or an "
-        "allocator with that very mistake, which a kit must refuse. The others are tests.",
+        (
+            "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
+            "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a "
+            "blob or an allocator with that very mistake, which a kit must refuse. The others are tests."
+        ),
     ]
     for source, title in SOURCES.items():
         rows = [
@@ -53,11 +55,13 @@ def requirements_page() -> str:
     parts = [
         "# Requirements",
         NOTE.format("spec/requirements.py"),
-        "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one, and for each "
-        "there is at least one *planted fault*: a memory or a blob that breaks it, and that the kit must refuse, naming it "
-        "(`tests/test_faults.py`). R are about memories, B about blobs. Sources are the texts by number and line, and "
-        "Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are hazards of Caffe, which "
-        "[the errata](errata.md) explain.",
+        (
+            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one, and for each "
+            "there is at least one *planted fault*: a memory or a blob that breaks it, and that the kit must refuse, "
+            "naming it (`tests/test_faults.py`). R are about memories, B about blobs. Sources are the texts by number "
+            "and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are hazards of Caffe, "
+            "which [the errata](errata.md) explain."
+        ),
     ]
     faults = list(chain(FAULTS.values(), BLOB_FAULTS.values()))
     for (profile, title), (kind, things) in ((p, k) for k in KINDS.items() for p in PROFILES.items()):

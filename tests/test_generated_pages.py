@@ -21,7 +21,8 @@ def test_what_is_not_up_to_date_is_said_and_written(tmp_path: Path, capsys: pyte
     (tmp_path / "errata.md").write_text("old", encoding="utf-8")
 
     assert 1 == main(["--check"], tmp_path)
-    assert all(name in capsys.readouterr().err for name in PAGES)
+    said = capsys.readouterr().err
+    assert all(name in said for name in PAGES)
     assert "old" == (tmp_path / "errata.md").read_text(encoding="utf-8")
     assert (0, 0) == (main([], tmp_path), main(["--check"], tmp_path))
     assert errata_page() == (tmp_path / "errata.md").read_text(encoding="utf-8")
