@@ -40,6 +40,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # --- looks
+WIDE = ("index", "play", "errata", "requirements", "peers")  # tables take the room of the list of headings
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"
 html_static_path = ["_static"]
@@ -54,11 +55,11 @@ html_theme_options = {
     "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "play": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in WIDE}},
     "footer_start": ["copyright"],
     "footer_end": [],
     "back_to_top_button": False,
 }
-html_sidebars = {"index": [], "play": [], "start": [], "concepts": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "play": [], "start": [], "concepts": []}
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True
