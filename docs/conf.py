@@ -40,7 +40,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # --- looks
-WIDE = ("index", "play", "errata", "requirements", "peers")  # tables take the room of the list of headings
+WIDE = ("index", "play", "machine", "errata", "requirements", "peers")  # tables take the room of the list of headings
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"
 html_static_path = ["_static"]

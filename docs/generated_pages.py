@@ -60,11 +60,11 @@ def requirements_page() -> str:
         "# Requirements",
         NOTE.format("spec/requirements.py"),
         (
-            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each there "
-            "is at least one *planted fault*: a memory or a blob that breaks it, and that the kit must refuse, naming "
-            "it ([the test](../tests/test_faults.py)). R are about memories, B about blobs. Sources are the texts by "
-            "number and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are hazards of "
-            "Caffe, which [the errata](errata.md) explain."
+            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
+            "there is a *planted fault*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
+            "naming it ([the test](../tests/test_faults.py)). R are about memories, B about blobs. Sources are the "
+            "texts by number and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are "
+            "hazards of Caffe, which [the errata](errata.md) explain."
         ),
     ]
     faults = list(chain(FAULTS.values(), BLOB_FAULTS.values()))
