@@ -72,22 +72,29 @@ lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/codespell
 	$(BIN)/lint-imports --no-logo
 
-types: $(STAMPS)/types $(STAMPS)/test  ## mypy and pyright, both strict
+types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# There is no site to build yet: this runs the Python blocks of the pages, and those that name a device on all of them.
-docs: $(STAMPS)/test  ## run the code blocks of README.md and docs/
-	$(BIN)/pytest README.md docs tests/test_pages.py
+# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
+	rm -rf build/site
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
+	@echo 'The site: build/site/index.html'
+	$(BIN)/pytest README.md docs tests/test_pages.py tests/test_site.py
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
+
+ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
+	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
+	$(BIN)/python docs/generated_pages.py $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 
 kills: $(STAMPS)/package  ## put every planted fault to every test vector, which takes half an hour, and keep the result

@@ -1,0 +1,134 @@
+"""Writes the pages of docs/ that are made from the spec: ``python docs/generated_pages.py [--check]``."""
+
+from __future__ import annotations
+
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
+from syncedmem.spec.errata import ERRATA, SOURCES
+from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from syncedmem.spec import Fault
+    from syncedmem.spec.fuzz.faults import Fault as FuzzFault
+
+__all__ = ["PAGES", "errata_page", "main", "requirements_page", "stale"]
+
+_PLANTED: dict[str, Fault | FuzzFault] = {**FUZZ_FAULTS, **BLOB_FAULTS, **FAULTS}
+HERE = Path(__file__).parent
+NOTE = "Made by `make generated` from `{}`; not written by hand."
+PROFILES = {
+    "caffe": "What Caffe does",
+    "safe": "What is promised beyond Caffe",
+}
+KINDS = {"memory": "memories", "blob": "blobs"}
+
+
+def errata_page() -> str:
+    """All errata, by source."""
+    parts = [
+        "# Errata",
+        NOTE.format("spec/errata.py"),
+        (
+            "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
+            "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a "
+            "blob or an allocator with that very mistake, which a kit must refuse. The others are tests."
+        ),
+    ]
+    for source, title in SOURCES.items():
+        rows = [
+            (it.place, f"{it.says}: {it.wrong}", it.right, "<br>".join(map(_shown, it.shown)))
+            for it in ERRATA
+            if it.source == source
+        ]
+        parts += [
+            f"## {source}",
+            f"{title}.",
+            table(("where", "says or does, and what is wrong with that", "right", "shown by"), rows),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def requirements_page() -> str:
+    """All requirements, with the planted faults that the kit refuses for breaking them."""
+    parts = [
+        "# Requirements",
+        NOTE.format("spec/requirements.py"),
+        (
+            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
+            "there is a *planted fault*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
+            "naming it ([the test](../tests/test_faults.py)). R are about memories, B about blobs. Sources are the "
+            "texts by number and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are "
+            "hazards of Caffe, which [the errata](errata.md) explain."
+        ),
+    ]
+    faults = list(chain(FAULTS.values(), BLOB_FAULTS.values()))
+    for (profile, title), (kind, things) in ((p, k) for k in KINDS.items() for p in PROFILES.items()):
+        rows = [
+            (
+                f"{_place(name)}**{name}**",
+                it.text,
+                it.source,
+                "<br>".join(map(_planted, (fault for fault in faults if fault.requirement == name))),
+            )
+            for name, it in REQUIREMENTS.items()
+            if (it.profile, it.kind) == (profile, kind)
+        ]
+        parts += [f"## {title}: {things}", table(("requirement", "says", "source", "tested with"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _place(name: str) -> str:
+    """Something to link to: ``requirements.md#r10-same-bytes``."""
+    return f'<a id="{name.lower()}"></a>'
+
+
+def _planted(fault: Fault | FuzzFault) -> str:
+    """Its name, leading to where it is written."""
+    room, _, module = fault.make.__module__.removeprefix("syncedmem.").partition(".")
+    return f"[{fault.name}](../{room}/{module.replace('.', '/')}.py)"
+
+
+def _shown(name: str) -> str:
+    file, _, test = name.partition("::")
+    if test:
+        return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
+    return _planted(_PLANTED[name])
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
+
+
+def stale(folder: Path) -> list[str]:
+    """The pages of a folder that are not what would be written."""
+    return [
+        name
+        for name, text in PAGES.items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text()
+    ]
+
+
+def main(arguments: Sequence[str], folder: Path = HERE) -> int:
+    """Write the pages, or with ``--check`` say which would change."""
+    outdated = stale(folder)
+    for name in outdated:
+        if "--check" in arguments:
+            sys.stderr.write(f"{folder / name} is not up to date: make generated\n")
+        else:
+            (folder / name).write_text(PAGES[name](), encoding="utf-8")
+    return int("--check" in arguments and bool(outdated))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
