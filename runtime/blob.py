@@ -138,7 +138,7 @@ class Blob(Stored[ScalarT]):
             self._take(source._shape, fitted)
 
     def update(self) -> None:
-        """Subtract the diff from the data, where the data is (003:52-86; blob.cpp 174).
+        """Subtract the diff from the data, where the data is (003:76-102; blob.cpp 174).
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Blob(Stored[ScalarT]):
         return arithmetic.total("asum_diff", "asum", self._diff)
 
     def sumsq_data(self) -> float:
-        """The sum of the squares of the data: the square of its L2 norm, and not the L1 norm of 003:92."""
+        """The sum of the squares of the data: the square of its L2 norm, and not the L1 norm of 003:110."""
         return arithmetic.total("sumsq_data", "sumsq", self._data)
 
     def sumsq_diff(self) -> float:

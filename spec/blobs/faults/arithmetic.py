@@ -12,7 +12,7 @@ from ..port import BlobPort
 from .registry import planted
 
 
-@planted("B28-update-numbers", "003:52: data - diff")
+@planted("B28-update-numbers", "003:76-102: data - diff")
 class UpdateAdds(BlobPort):
     """update adds the diff."""
 
@@ -47,7 +47,7 @@ class UpdatesNothing(BlobPort):
         pass
 
 
-@planted("B31-asum", "003:90: L1")
+@planted("B31-asum", "003:108: L1")
 class AsumOfSigned(BlobPort):
     """asum forgets the magnitudes."""
 
@@ -55,7 +55,7 @@ class AsumOfSigned(BlobPort):
         return float(sum(self.values(memory)))
 
 
-@planted("B32-sumsq", "003:92 says that sumsq is the L1 norm")
+@planted("B32-sumsq", "003:110 says that sumsq is the L1 norm")
 class SumsqIsL1(BlobPort):
     """sumsq is the sum of the magnitudes."""
 
