@@ -9,9 +9,11 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
 
-# Debian packages beyond Python and make, for `make system-deps`: the one list of them.
-SYSTEM_PACKAGES := chromium chromium-driver gcc g++ graphviz libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 \
-    nodejs npm rustc spin
+# What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
+# programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
+SYSTEM_LIBRARIES := libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
+    rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage lint types docs generated check-generated kills bench wheel test-wheel system-deps clean
@@ -133,7 +135,9 @@ test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	    $(PUT_TO_THE_CHECKOUT:%=--ignore="$$root/tests/test_%.py") "$$root/tests"
 
 system-deps:  ## install the Debian packages (as root)
-	@missing=$$(for name in $(SYSTEM_PACKAGES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done); \
+	@missing=$$( \
+	    for name in $(SYSTEM_LIBRARIES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done; \
+	    for pair in $(SYSTEM_PROGRAMS); do command -v $${pair%:*} >/dev/null || echo $${pair#*:}; done); \
 	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
 
 clean:  ## remove everything that was made here
