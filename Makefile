@@ -121,9 +121,7 @@ wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check
 	$(BIN)/python -m build
 	$(BIN)/check-wheel-contents dist/*.whl
 
-# From an empty directory, in an environment of its own, so that nothing of the checkout can be imported.  Planted faults
-# test the kits and not the package, and take a third of the time: they have been caught in the checkout.
-PUT_TO_THE_CHECKOUT := faults fuzz_faults fuzz_backends reproducers
+# From an empty directory, in an environment of its own, so that nothing of the checkout can be imported.
 test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	rm -rf $(VENV)-wheel
 	$(PYTHON) -m venv $(VENV)-wheel
@@ -131,8 +129,7 @@ test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
 	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
 	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(PARALLEL) \
-	    $(PUT_TO_THE_CHECKOUT:%=--ignore="$$root/tests/test_%.py") "$$root/tests"
+	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(PARALLEL) "$$root/tests"
 
 system-deps:  ## install the Debian packages (as root)
 	@missing=$$( \
