@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import mmap
 import signal
 import threading
 from pathlib import Path
@@ -850,12 +851,13 @@ class Hoards(Pool):
         super().__init__()
         self._when = when
         self._requests = 0
-        self._kept: list[bytes] = []
+        self._kept: list[mmap.mmap] = []
 
     def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
         self._requests += 1
         if self._requests in self._when:
-            self._kept.append(b"x" * (8 << 20))
+            self._kept.append(mmap.mmap(-1, 8 << 20))  # from the system: the heap may have room that was touched before
+            self._kept[-1].write(b"x" * (8 << 20))
         return super().allocate(size, alignment, stream)
 
 

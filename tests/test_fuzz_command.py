@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,6 +113,23 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     assert (tmp_path / "out" / "A05-served.json").is_file()
 
 
+def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "crowded.py"
+    file.write_text(
+        "from syncedmem.spec.fuzz.faults import Pool\n"
+        "class Crowded(Pool):\n"
+        "    def allocate(self, size, alignment=16, stream=None):\n"
+        "        if len(self.sizes) == 90:\n"
+        "            raise RuntimeError('too many')\n"
+        "        return super().allocate(size, alignment, stream)\n",
+        encoding="utf-8",
+    )
+    arguments = ["fuzz", f"{file}:Crowded", "--steps", "20000", "--out", str(tmp_path / "out"), "--first"]
+    shown = " ".join(CliRunner().invoke(app, arguments).output.split())
+
+    assert "It takes 91 steps, which are in the file. These lines make the whole run again:" in shown
+
+
 def test_long_programs_are_printed_as_the_run_that_found_them() -> None:
     """Ten lines at most, whatever was found."""
     steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(5_000))
@@ -186,10 +204,11 @@ def test_a_calloc_that_leaks_is_seen() -> None:
 
         def __init__(self) -> None:
             super().__init__()
-            self._kept: list[bytes] = []
+            self._kept: list[mmap.mmap] = []
 
         def calloc(self, size: int) -> int:
-            self._kept.append(b"x" * size)
+            self._kept.append(mmap.mmap(-1, size))  # from the system: the heap may have room that was touched before
+            self._kept[-1].write(b"x" * size)
             return super().calloc(size)
 
     with trial_of(Leaks()) as trial, pytest.raises(Wrong, match="A16-no-leaks"):

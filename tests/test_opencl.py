@@ -28,6 +28,7 @@ from syncedmem.runtime import (
     vectors_of,
 )
 from syncedmem.runtime.opencl_vectors import OpenCLVectors
+from syncedmem.runtime.pointers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,7 +129,7 @@ def test_blocks_are_counted_and_released_once(device: Any) -> None:
         device.release(block)
 
     assert (0, None) == (device.live_blocks, device.allocate(0))
-    assert (0, (0,)) == (len(device.empty(0)), device.empty(0).shape)
+    assert (0, (0,), 0) == (len(device.empty(0)), device.empty(0).shape, address_of(device.empty(0)))
 
 
 def test_a_view_still_reads_after_the_release(device: Any) -> None:
