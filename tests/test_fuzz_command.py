@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -127,7 +128,7 @@ def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     arguments = ["fuzz", f"{file}:Crowded", "--steps", "20000", "--out", str(tmp_path / "out"), "--first"]
     shown = " ".join(CliRunner().invoke(app, arguments).output.split())
 
-    assert "It takes 91 steps, which are in the file. These lines make the whole run again:" in shown
+    assert re.search(r"It takes \d+ steps, which are in the file\. These lines make the whole run again:", shown)
 
 
 def test_long_programs_are_printed_as_the_run_that_found_them() -> None:
