@@ -9,19 +9,16 @@ driver for that: ``pip install rmm-cu12``.  Without it those rows say so.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import importlib
-import json
-import platform
 import statistics
 import time
 from collections import deque
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from figures import options_of, publish
 
 from syncedmem.runtime import (
     CPUDeviceAllocator,
@@ -179,15 +176,9 @@ def show(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, and write the figures where ``--json`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, help="write the figures there")
-    options = parser.parse_args()
+    options = options_of(__doc__).parse_args()
     rows = [*pool_rows(), *adaptor_rows()]
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
-    print("\n".join(map(show, rows)))
-    if options.json is not None:
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    publish(rows, show, options.json)
 
 
 if __name__ == "__main__":

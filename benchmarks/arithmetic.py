@@ -8,19 +8,16 @@ others who use the machine only ever make it slower.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import random
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from figures import options_of, publish
 
 from syncedmem.runtime import CPUDeviceAllocator, vectors_of
 
@@ -149,16 +146,11 @@ def show(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, and write the figures where ``--json`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser = options_of(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     rows = measured(options.rounds)
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, 2**26 float32")
-    print("\n".join(map(show, rows)))
-    if options.json is not None:
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    publish(rows, show, options.json, ", 2**26 float32")
 
 
 if __name__ == "__main__":

@@ -7,15 +7,12 @@ PyTorch, where it is installed); and what a blob costs to make and to store.
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from arithmetic import SIZE, best_times, extra_memory, machine, torch_jobs
+from figures import options_of, publish
 from hot_path import ROUNDS, compared, seconds
 
 from syncedmem.model import NoDeviceError
@@ -155,16 +152,11 @@ def show(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, and write the figures where ``--json`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser = options_of(__doc__)
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
     rows = [*accessors(), making(), *arithmetic(options.rounds), *on_cuda(options.rounds), *storing()]
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, 2**26 float32")
-    print("\n".join(map(show, rows)))
-    if options.json is not None:
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    publish(rows, show, options.json, ", 2**26 float32")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,6 @@ figure is the median over rounds, and the two sides of a ratio alternate within 
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -19,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from figures import options_of, publish
 
 from syncedmem.model import Call, Mode, NoDeviceError, head_machine, set_mode
 from syncedmem.runtime import MemcpyKind, SimulatedArray, SimulatedDeviceAllocator, SyncedMemory, named_device
@@ -225,19 +222,14 @@ def show(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, and write the figures where ``--json`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser = options_of(__doc__)
     parser.add_argument("--device", action="append", choices=DEVICES, help="copies only on this device (repeatable)")
     options = parser.parse_args()
     set_mode(Mode.GPU)
     rows = [*idle_calls(), making(), footprint(), lazy_zero(), imports()]
     for name in options.device or DEVICES:
         rows += copies(name)
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
-    print("\n".join(map(show, rows)))
-    if options.json is not None:
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    publish(rows, show, options.json)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,12 @@ what stores it and back into an array that is there already, as a blob's memory 
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from figures import options_of, publish
 from hot_path import compared, show
 
 from syncedmem.runtime import load_caffemodel, read_proto, write_proto
@@ -112,15 +110,9 @@ def _row(what: str, first: Callable[[], object], second: Callable[[], object], w
 
 def main() -> None:
     """Measure, print, and write the figures where ``--json`` says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, help="write the figures there")
-    options = parser.parse_args()
+    options = options_of(__doc__).parse_args()
     rows = [*messages(), *files()]
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
-    print("\n".join(map(show, rows)))
-    if options.json is not None:
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    publish(rows, show, options.json)
 
 
 if __name__ == "__main__":

@@ -33,11 +33,6 @@ class Adaptor(DeviceAllocator):
     where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
     `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own.
 
-    Attributes
-    ----------
-    keeps_memory : bool
-        Whether a block may stay with the adaptor after its release, or be larger than was asked for.
-
     Parameters
     ----------
     upstream : DeviceAllocator
@@ -47,6 +42,11 @@ class Adaptor(DeviceAllocator):
     ------
     InvalidArgumentError
         If `upstream` is no allocator.
+
+    Attributes
+    ----------
+    keeps_memory : bool
+        Whether a block may stay with the adaptor after its release, or be larger than was asked for.
     """
 
     keeps_memory: ClassVar[bool] = False

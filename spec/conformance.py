@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from syncedmem.model import InvalidArgumentError
+
 from .subject import Violation
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int], None]
     Runner = Callable[[Bench, "Counter"], Violation | None]
 
-__all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "put_to"]
+__all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "check_steps", "put_to"]
 
 
 class Covering(Protocol):
@@ -152,6 +154,17 @@ class Counter:
             self._coverage.add(trial)
         if self._progress is not None:
             self._progress(self._name, self.cases)
+
+
+def check_steps(steps: object) -> None:
+    """Refuse what is no number of steps.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if type(steps) is not int or steps < 0:
+        raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
 
 
 def put_to(

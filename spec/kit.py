@@ -9,9 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import InvalidArgumentError
-
-from .conformance import put_to
+from .conformance import check_steps, put_to
 from .contracts import CONTRACTS, DEVICE_CONTRACTS
 from .coverage import Coverage
 from .requirements import applicable
@@ -71,8 +69,7 @@ def check_conformance(
     InvalidArgumentError
         If `steps` is no number of steps.
     """
-    if type(steps) is not int or steps < 0:
-        raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
+    check_steps(steps)
     wanted = suite_names(bench) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed) for name in wanted}
     return put_to(bench, runners, Coverage(bench.edition), requirements_for(bench), progress)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import InvalidArgumentError
-
-from ..conformance import put_to
+from ..conformance import check_steps, put_to
 from ..requirements import applicable
 from ..shrinking import shrink
 from ..subject import Violation
@@ -75,8 +73,7 @@ def check_blobs(
     InvalidArgumentError
         If `steps` is no number of steps.
     """
-    if type(steps) is not int or steps < 0:
-        raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
+    check_steps(steps)
     wanted = blob_suite_names(bench) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed) for name in wanted}
     coverage = BlobCoverage(bench.device is not None)
