@@ -12,7 +12,7 @@ from syncedmem.model.exploration import Space, explore
 
 from ..proofs.situation import FRESH, side_of
 from ..verdict import READS, SIDES, WRITES
-from .programs import SET_MODE, WRITE_BUFFER
+from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from ..oracle import Side
@@ -65,7 +65,7 @@ class _Follower:
             return {**operation, **self._release()}
         if "fail" in operation:
             return {**operation, "class": "unspecified", "refusal": None, **self._seen()}
-        if argument == {"own": True}:
+        if argument == OWN:
             return {**operation, "class": REQUIRED, "refusal": OWN_BUFFER, "actions": [], **self._seen()}
         return {**operation, **self._call(call, operation)}
 

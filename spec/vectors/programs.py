@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from ..requirements import Profile
 
-__all__ = ["SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
+__all__ = ["OWN", "SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
 
 SET_MODE, WRITE_BUFFER = "set_mode", "write_buffer"
+OWN = {"own": True}
+"""The argument that is the memory's own pointer."""
 """What is done besides calling the memory."""
 
 Operation = dict[str, Any]
@@ -147,7 +149,7 @@ def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
     owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
     for state, word in access_words(edition).items():
         if owned in space(edition).steps[state][Input(write)].after.facts:
-            own = {"call": call.value, "argument": {"own": True}}
+            own = {"call": call.value, "argument": OWN}
             yield _program(edition, (*word, Input(write), own, *_reads(edition)))
 
 

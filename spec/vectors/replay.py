@@ -14,7 +14,7 @@ from syncedmem.model import Mode, using_mode
 from ..contents import Watched, fetch, put
 from ..ledger import InjectedInterrupt, recorded
 from .expected import REQUIRED
-from .programs import SET_MODE, WRITE_BUFFER
+from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from ..ledger import Entry
@@ -156,7 +156,7 @@ class _Player:
         """What a call is handed: nothing, the memory's own pointer, or a buffer of the caller's."""
         if argument is None:
             return None
-        if "own" in argument:
+        if argument == OWN:
             return self._view[side]
         if argument["buffer"] not in self._buffers:
             device = self._bench.device if side == "gpu" else None

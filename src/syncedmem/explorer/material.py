@@ -12,6 +12,7 @@ from syncedmem.model.exports.document import machine_document
 from syncedmem.spec.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
+from syncedmem.spec.vectors.programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,12 +72,12 @@ def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:
 
 
 def _is_input(operation: Operation) -> bool:
-    return operation["call"] != "write_buffer" and operation.get("argument") != {"own": True}
+    return operation["call"] != WRITE_BUFFER and operation.get("argument") != OWN
 
 
 def _name(operation: Operation) -> str:
     name = operation["call"]
-    if name == "set_mode":
+    if name == SET_MODE:
         return str(Input(None, mode=Mode[operation["argument"]]))
     data = operation.get("argument", ()) is not None
     fails = f"!{operation['fail']}" if "fail" in operation else ""
