@@ -54,7 +54,7 @@ faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
 # The one place that decides about the modules for CUDA: they count where CuPy finds a GPU, and nowhere else.
-NEED_GPU := runtime/cuda.py,runtime/cuda_vectors.py,runtime/interop/foreign_cuda.py
+NEED_GPU := runtime/cuda.py,runtime/vectors/cuda.py,runtime/interop/foreign_cuda.py
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(PARALLEL) --cov --cov-report= --cov-fail-under=0

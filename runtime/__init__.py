@@ -6,18 +6,12 @@ actions do to real memory, ``flight`` the copies that were queued, and ``failure
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
 ``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
+
+Five rooms stand on these.  ``blobs`` has `Blob`.  ``files`` reads and writes Caffe's messages and the files blobs are
+kept in.  ``vectors`` is arithmetic on the memory of any device.  ``adaptors`` do one thing each over an allocator, and
 ``interop`` adapts the allocators of other libraries.
-``vectors`` is arithmetic on any of them, implemented in ``host_vectors`` (with the threads of ``workers``),
-``simulated_vectors``, ``opencl_vectors`` and ``cuda_vectors``.
 
-``blob`` holds `Blob`: ``shape`` has Caffe's rules about axes, counts and offsets and ``shaped`` asks them of an object,
-``elements`` looks at a memory as numbers, ``pair`` has data and diff in one shape, ``arithmetic`` computes with them.
-
-Blobs in messages and files: ``blob_schema`` declares Caffe's `BlobProto` and the rules by which it is read,
-``blob_wire`` reads and writes it over ``wire_format``, ``blob_proto`` has it as protobuf messages.  ``caffemodel``,
-``binaryproto`` and ``array_files`` are kinds of files, read through ``byte_source`` and written by ``replacement``.
-
-CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``blob_proto`` only, all when asked for.
+CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``files.proto`` only, all when asked for.
 """
 
 from .adaptor import Adaptor
@@ -33,13 +27,8 @@ from .adaptors import (
     TrackingAllocator,
 )
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
-from .array_files import load_npy, load_npz, save_npy, save_npz
-from .binaryproto import load_binaryproto, save_binaryproto
-from .blob import Blob
-from .blob_proto import read_proto, shape_equals, write_proto
-from .blob_schema import BlobContents
+from .blobs.blob import Blob
 from .buffer import Buffer
-from .caffemodel import load_caffemodel
 from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
 from .factories import (
     CPUDeviceAllocatorFactory,
@@ -47,6 +36,11 @@ from .factories import (
     OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocatorFactory,
 )
+from .files.array_files import load_npy, load_npz, save_npy, save_npz
+from .files.binaryproto import load_binaryproto, save_binaryproto
+from .files.caffemodel import load_caffemodel
+from .files.proto import read_proto, shape_equals, write_proto
+from .files.schema import BlobContents
 from .host import CPUDeviceAllocator
 from .memory import SyncedMemory
 from .pool import PoolAllocator

@@ -11,9 +11,9 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
-from .cuda_vectors import CUDAVectors
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from .vectors.cuda import CUDAVectors
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -17,8 +17,8 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
-from .host_vectors import host_vectors
 from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
+from .vectors.host import host_vectors
 
 if TYPE_CHECKING:
     from .allocator import Event

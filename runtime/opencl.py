@@ -16,8 +16,8 @@ from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
-from .opencl_vectors import OpenCLVectors
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from .vectors.opencl import OpenCLVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

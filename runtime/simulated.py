@@ -14,8 +14,8 @@ from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
-from .simulated_vectors import SimulatedVectors
 from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
+from .vectors.simulated import SimulatedVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from syncedmem.runtime import blas
+from syncedmem.runtime.vectors import blas
 
 if TYPE_CHECKING:
     from collections.abc import Callable

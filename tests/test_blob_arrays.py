@@ -27,7 +27,7 @@ from syncedmem.model import (
     SyncedHead,
 )
 from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator
-from syncedmem.runtime.live_array import LiveArray
+from syncedmem.runtime.blobs.live_array import LiveArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable

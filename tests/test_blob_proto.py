@@ -14,9 +14,9 @@ import pytest
 from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
 
 from syncedmem.model import FileFormatError, InvalidArgumentError, MissingPackageError
-from syncedmem.runtime import blob_proto, blob_wire
-from syncedmem.runtime.blob_proto import message_types, read_proto, shape_equals, write_proto
-from syncedmem.runtime.blob_wire import encoded
+from syncedmem.runtime.files import blob_wire, proto
+from syncedmem.runtime.files.blob_wire import encoded
+from syncedmem.runtime.files.proto import message_types, read_proto, shape_equals, write_proto
 
 ODD_BITS = [0x7FA00001, 0xFFC12345, 0x80000000, 0x00000001, 0x7F800000]
 """Two NaNs with payloads, one of them signalling, -0.0, the smallest denormal, infinity."""
@@ -308,7 +308,7 @@ def test_a_shape_may_be_any_sequence() -> None:
 
 
 def test_without_the_package_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    blob_proto._made.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as if it had never been asked for
+    proto._made.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as if it had never been asked for
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'syncedmem\[proto\]'"):
         write_proto((), np.ones(()))
@@ -317,7 +317,7 @@ def test_without_the_package_an_error_says_what_to_install(monkeypatch: pytest.M
 def test_bytes_are_read_and_written_without_the_package() -> None:
     program = (
         "import sys; sys.modules['google.protobuf'] = None; import numpy; "
-        "from syncedmem.runtime.blob_proto import read_proto; from syncedmem.runtime.blob_wire import encoded; "
+        "from syncedmem.runtime.files.proto import read_proto; from syncedmem.runtime.files.blob_wire import encoded; "
         "print(read_proto(encoded((2,), numpy.ones(2)).tobytes()).data.tolist())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

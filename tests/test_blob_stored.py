@@ -1,4 +1,4 @@
-"""Blobs in messages and in files: what the pages of ``blob_schema`` say, seen through `Blob`."""
+"""Blobs in messages and in files: what the pages of ``schema`` say, seen through `Blob`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syncedmem.model import (
     SyncedHead,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, load_npz, save_npy
-from syncedmem.runtime.blob_proto import message_types
+from syncedmem.runtime.files.proto import message_types
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,8 @@ from syncedmem.model import (
     SyncedHead,
     using_mode,
 )
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, arithmetic
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError
+from syncedmem.runtime.blobs import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

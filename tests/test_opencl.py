@@ -27,8 +27,8 @@ from syncedmem.runtime import (
     SyncedMemory,
     vectors_of,
 )
-from syncedmem.runtime.opencl_vectors import OpenCLVectors
 from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.vectors.opencl import OpenCLVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
-from syncedmem.runtime.shape import (
+from syncedmem.runtime.blobs.shape import (
     MAX_AXES,
     canonical_axis_index,
     check_shape,

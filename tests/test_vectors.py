@@ -26,7 +26,7 @@ from syncedmem.runtime import (
     Vectors,
     vectors_of,
 )
-from syncedmem.runtime.host_vectors import HostVectors
+from syncedmem.runtime.vectors.host import HostVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

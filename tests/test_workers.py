@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from syncedmem.runtime.host_vectors import HostVectors
-from syncedmem.runtime.workers import Crew, crew
+from syncedmem.runtime.vectors.host import HostVectors
+from syncedmem.runtime.vectors.workers import Crew, crew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def test_one_processor_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_small_vectors_never_hire() -> None:
     program = (
-        "import threading, numpy as np; from syncedmem.runtime.host_vectors import HostVectors as V\n"
+        "import threading, numpy as np; from syncedmem.runtime.vectors.host import HostVectors as V\n"
         "V().axpy(0.5, x := np.ones(10_000), x); V().asum(x); print(threading.active_count())"
     )
     assert said_by(program) == "1\n"
@@ -141,8 +141,8 @@ def test_small_vectors_never_hire() -> None:
 FORKS = """
 import os, threading, warnings, numpy as np
 warnings.simplefilter("ignore")  # Python warns of forks beside threads, which is what is tried here
-from syncedmem.runtime.host_vectors import HostVectors
-from syncedmem.runtime.workers import crew
+from syncedmem.runtime.vectors.host import HostVectors
+from syncedmem.runtime.vectors.workers import crew
 x, vectors = np.ones(1 << 22, np.float32), HostVectors()
 assert vectors.sumsq(x) == x.size
 def work():
@@ -159,7 +159,7 @@ print("well")
 
 EXITS = """
 import atexit, numpy as np
-from syncedmem.runtime.host_vectors import HostVectors
+from syncedmem.runtime.vectors.host import HostVectors
 x, vectors = np.ones(1 << 22, np.float32), HostVectors()
 atexit.register(lambda: print(vectors.sumsq(x) == x.size, flush=True))
 vectors.sumsq(x)

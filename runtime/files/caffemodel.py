@@ -29,7 +29,7 @@ from .wire_format import Field, Wire, fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .blob_schema import BlobContents
+    from .schema import BlobContents
 
 __all__ = ["LayerBlobs", "load_caffemodel"]
 

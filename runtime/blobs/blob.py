@@ -16,16 +16,16 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidShapeError, SyncedHead
 
+from ..devices import resolve_device
 from . import arithmetic
-from .devices import resolve_device
 from .elements import Elements
 from .foreign_arrays import ForeignArray
 from .pair import ScalarT
 from .stored import Stored
 
 if TYPE_CHECKING:
-    from .allocator import DeviceAllocator
-    from .memory import SyncedMemory
+    from ..allocator import DeviceAllocator
+    from ..memory import SyncedMemory
     from .shape import Shape
 
 __all__ = ["Blob"]

@@ -13,11 +13,11 @@ import numpy as np
 from syncedmem.model import BufferMismatchError, SyncedMemoryError
 from syncedmem.model.errors import said
 
-from .allocator import DeviceType, MemcpyKind
-from .simulated_array import SimulatedArray
+from ..allocator import DeviceType, MemcpyKind
+from ..simulated_array import SimulatedArray
 
 if TYPE_CHECKING:
-    from .allocator import DeviceAllocator
+    from ..allocator import DeviceAllocator
 
 __all__ = ["ForeignArray"]
 
@@ -67,7 +67,7 @@ class ForeignArray:
         if self._device is None:
             raise BufferMismatchError(_CALL, array, "it is on a device, and this blob has none")
         if self._device.device_type == DeviceType.CUDA:
-            from .cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
+            from ..cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
 
             return imported(array)
         return array

@@ -15,7 +15,8 @@ import numpy as np
 
 from syncedmem.model import FileFormatError
 
-from .blob_schema import (
+from .byte_source import empty
+from .schema import (
     BLOB_PROTO,
     BLOB_SHAPE,
     DTYPES,
@@ -26,7 +27,6 @@ from .blob_schema import (
     checked_array,
     checked_shape,
 )
-from .byte_source import empty
 from .wire_format import FIXED_WIDTHS, Field, Wire, fields, records, tag, varint, varints
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 from syncedmem.model import FileFormatError
 from syncedmem.model.errors import shown, words
 
-from .blob_schema import BlobContents, checked_array, checked_shape
 from .byte_source import FileSource, StoredPath, checked_path, empty
 from .replacement import replacing
+from .schema import BlobContents, checked_array, checked_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

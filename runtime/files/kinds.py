@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .blob_schema import BlobContents
+    from .schema import BlobContents
 
 __all__ = ["FileKind", "file_kind"]
 

@@ -1,4 +1,4 @@
-"""`Stored`: blobs in Caffe's messages and in files, by the rules of ``blob_schema`` (blob.cpp 410-555).
+"""`Stored`: blobs in Caffe's messages and in files, by the rules of ``schema`` (blob.cpp 410-555).
 
 All that is read is checked, and all memory that is needed allocated, before any element is overwritten.
 """
@@ -11,17 +11,17 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
 
-from .blob_files import file_kind
-from .blob_proto import read_proto, shape_equals, write_proto
-from .blob_schema import DTYPES
+from ..files.kinds import file_kind
+from ..files.proto import read_proto, shape_equals, write_proto
+from ..files.schema import DTYPES
 from .pair import ScalarT
 from .viewed import Viewed
 
 if TYPE_CHECKING:
-    from .allocator import DeviceAllocator
+    from ..allocator import DeviceAllocator
+    from ..files.byte_source import StoredPath
+    from ..files.schema import BlobContents
     from .blob import Blob
-    from .blob_schema import BlobContents
-    from .byte_source import StoredPath
 
 __all__ = ["Stored"]
 

@@ -11,7 +11,7 @@ from .replacement import replacing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .blob_schema import BlobContents
+    from .schema import BlobContents
 
 __all__ = ["load_binaryproto", "save_binaryproto"]
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidArgumentError
 
-from .performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
-from .pointers import address_of
+from ..performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
+from ..pointers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .memory import SyncedMemory
+    from ..memory import SyncedMemory
     from .shape import Shape
 
 __all__ = ["TYPES", "Elements", "check_dtype"]

@@ -1,6 +1,6 @@
 """`BlobProto` and `BlobShape` as messages of the protobuf package, and arrays in and out of them.
 
-The messages are made from the declaration in ``blob_schema`` when they are first asked for, in a descriptor pool of
+The messages are made from the declaration in ``schema`` when they are first asked for, in a descriptor pool of
 their own, so that they do not get in the way of a ``caffe_pb2`` that was compiled from Caffe's own file.  Messages of
 such a module are taken too: what counts is that the fields have Caffe's names and numbers.
 
@@ -17,9 +17,9 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MissingPackageError
 
-from .blob_schema import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
 from .blob_wire import MESSAGE, encoded, scanned, stored_blob
 from .byte_source import MemorySource
+from .schema import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,13 +23,13 @@ from syncedmem.model import (
     current_mode,
 )
 
-from .allocator import MemcpyKind
-from .failures import reporting
-from .pointers import address_of
-from .vectors import Vectors, check_factor, vectors_of
+from ..allocator import MemcpyKind
+from ..failures import reporting
+from ..pointers import address_of
+from ..vectors.operations import Vectors, check_factor, vectors_of
 
 if TYPE_CHECKING:
-    from .allocator import DeviceAllocator
+    from ..allocator import DeviceAllocator
     from .elements import Elements
 
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]

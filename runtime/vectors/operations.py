@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
 
 if TYPE_CHECKING:
-    from .pointers import Pointer
+    from ..pointers import Pointer
 
 __all__ = ["Vectors", "check_factor", "vectors_of"]
 
@@ -172,7 +172,7 @@ def vectors_of(allocator: object) -> Vectors:
         return cast("Vectors", make())
     if getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with vectors()")
-    from .host_vectors import host_vectors  # noqa: PLC0415 -- it implements what stands here
+    from .host import host_vectors  # noqa: PLC0415 -- it implements what stands here
 
     return host_vectors()
 

@@ -15,8 +15,8 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError
 
 if TYPE_CHECKING:
+    from ..memory import SyncedMemory
     from .elements import Elements
-    from .memory import SyncedMemory
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

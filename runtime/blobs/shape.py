@@ -13,7 +13,7 @@ from typing import cast
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
 
-from .pointers import as_integer
+from ..pointers import as_integer
 
 __all__ = [
     "INT_MAX",

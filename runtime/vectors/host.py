@@ -23,14 +23,14 @@ import numpy as np
 from syncedmem.model import InvalidPointerError
 
 from .blas import BLOCK, magnitudes
-from .vectors import Vectors
+from .operations import Vectors
 from .workers import crew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..pointers import Pointer
     from .blas import Magnitudes
-    from .pointers import Pointer
 
     Row = np.ndarray[tuple[int], np.dtype[Any]]
     Step = Callable[[Row, slice], float]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidPointerError
 
-from .host_vectors import host_vectors
-from .simulated_array import SimulatedArray
-from .vectors import Vectors
+from ..simulated_array import SimulatedArray
+from .host import host_vectors
+from .operations import Vectors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .simulation import Space
+    from ..simulation import Space
 
 __all__ = ["SimulatedVectors"]
 

@@ -16,15 +16,15 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
 
+from ..devices import resolve_device, resolve_host
+from ..memory import SyncedMemory
 from . import shape as shapes
 from .arithmetic import copy_on_fresh_side
-from .devices import resolve_device, resolve_host
 from .elements import Elements, check_dtype
-from .memory import SyncedMemory
 from .shaped import Shaped
 
 if TYPE_CHECKING:
-    from .allocator import DeviceAllocator
+    from ..allocator import DeviceAllocator
     from .shape import Shape
 
 __all__ = ["Pair", "ScalarT"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from syncedmem.model import InvalidPointerError
 
-from .vectors import Vectors
+from .operations import Vectors
 
 __all__ = ["CUDAVectors"]
 
