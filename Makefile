@@ -8,6 +8,8 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
+# For logs: without the tables of planted faults, which `make test` prints, so that what failed is near the end.
+LOGGED := $(PARALLEL) --quiet
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
@@ -57,7 +59,7 @@ faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the
 NEED_GPU := runtime/cuda.py,runtime/vectors/cuda.py,runtime/interop/foreign_cuda.py
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
-	$(BIN)/pytest $(PARALLEL) --cov --cov-report= --cov-fail-under=0
+	$(BIN)/pytest $(LOGGED) --cov --cov-report= --cov-fail-under=0
 	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
 	    $(BIN)/coverage report; \
 	else \
@@ -129,7 +131,7 @@ test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
 	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
 	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(PARALLEL) "$$root/tests"
+	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) "$$root/tests"
 
 system-deps:  ## install the Debian packages (as root)
 	@missing=$$( \

@@ -1,4 +1,4 @@
-"""The table of which suite caught which planted fault, at the end of every run that planted them."""
+"""The table of which suite caught which planted fault, at the end of every run that planted them and is not quiet."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the table."""
-    if found := config.stash.get(KILLS, None):
+    if (found := config.stash.get(KILLS, None)) and config.get_verbosity() >= 0:
         terminalreporter.section("planted faults, and what caught them", sep="-")
         for faults in (FAULTS, BLOB_FAULTS):
             if some := {name: kill for name, kill in found.items() if name in faults}:

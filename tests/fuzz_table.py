@@ -1,6 +1,7 @@
 """The tables of what the fuzzer was put to: allocators that passed, and planted faults that it caught.
 
-They are printed at the end of every run that has them; ``--write-proof`` also writes docs/fuzzing-proof.md.
+They are printed at the end of every run that has them and is not quiet; ``--write-proof`` also writes
+docs/fuzzing-proof.md.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the tables."""
     rows: Rows = config.stash[ROWS]
     for title, heads, found in (("fuzzed", _BACKENDS, rows[BACKEND]), ("caught", _FAULTS, rows[FAULT])):
-        if found:
+        if found and config.get_verbosity() >= 0:
             terminalreporter.section(f"allocators that were {title}", sep="-")
             for line in aligned(heads, list(found.values())):
                 terminalreporter.write_line(line)
