@@ -109,8 +109,8 @@ Operations a second are those of the fast engine, the oracle's work included.
 
 ## Planted faults
 
-Each is caught in every run within ten seconds, as its first finding. The operations are those of all engines until
-then; what replays it is at most ten lines.
+Each is caught in every run within ten seconds of processor time, as its first finding. The operations are those of all
+engines until then; what replays it is at most ten lines.
 
 {_table(_FAULTS, sorted(faults, key=lambda row: (str(row[1]), str(row[0]))))}
 """
