@@ -91,7 +91,7 @@ def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     return [
         path
         for path, text in chosen.items()
-        if not (folder / path).is_file() or (folder / path).read_text(encoding="utf-8") != text
+        if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
 
