@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -430,42 +428,6 @@ def test_the_page_says_how_large_the_suites_are() -> None:
     manifest = json.loads((ROOT / "vectors" / "manifest.json").read_text(encoding="utf-8"))
     for it in manifest["suites"]:
         assert f"{it['vectors']:,} / {it['steps']:,}" in page, it["file"]
-
-
-# --- the examples
-
-
-LANGUAGES = {
-    "c": ("cc", ["-Wall", "-Wextra", "-Werror", "-std=c99"], "-DWRONG"),
-    "rs": ("rustc", ["--deny", "warnings", "--allow", "unexpected_cfgs"], "--cfg=wrong"),
-}
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_an_example_replays_the_tour(language: str, tmp_path: Path) -> None:
-    """A right port passes, a wrong one does not."""
-    compiler, options, wrong = LANGUAGES[language]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"there is no {compiler} here to compile examples/replay.{language}")
-    lines = "".join(f"{it.line()}\n" for it in vectors("tour", "caffe"))
-    for extra, status in (([], 0), ([wrong], 1)):
-        program = tmp_path / f"replay{status}"
-        source = ROOT / "examples" / f"replay.{language}"
-        subprocess.run([compiler, *options, *extra, "-o", program, source], check=True)
-        done = subprocess.run([program], input=lines, text=True, capture_output=True, check=False)
-        assert (status, bool(status)) == (done.returncode, "leads to" in done.stdout)
-
-
-@pytest.mark.parametrize("wrong", [False, True])
-def test_the_example_in_python_replays_the_tour(wrong: bool, tmp_path: Path) -> None:
-    source = (ROOT / "examples" / "port.py").read_text(encoding="utf-8")
-    shutil.copy(ROOT / "examples" / "replay.py", tmp_path)
-    (tmp_path / "port.py").write_text(source.replace("self.fresh | {side}", "{side}") if wrong else source, "utf-8")
-    lines = "".join(f"{it.line()}\n" for it in vectors("tour", "caffe"))
-    command = [sys.executable, str(tmp_path / "replay.py")]
-    done = subprocess.run(command, input=lines, text=True, capture_output=True, check=False)
-
-    assert int(wrong) == done.returncode, done.stderr
 
 
 def test_a_pattern_is_written_by_every_step() -> None:
