@@ -20,7 +20,7 @@ from syncedmem.model.suites import counter_words, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import FAULTS, Bench, Fault, Oracle, Port
 from syncedmem.spec.contents import pattern
-from syncedmem.spec.vectors import SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
+from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
 from syncedmem.spec.vectors.kills import StaleKillsError, refused
 from syncedmem.spec.vectors.replay import Difference
 from syncedmem.spec.verdict import ADOPTIONS, READS, SIDES, WRITES
@@ -94,6 +94,21 @@ def test_what_is_no_vector_is_not_valid() -> None:
     wrong["steps"][0]["head"] = "HEAD_AT_TPU"
 
     assert [it.json_path for it in validator.iter_errors(wrong)] == ["$.steps[0].head"]
+
+
+def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
+    """In the schema, from the list of them."""
+    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
+    said = schema["$defs"]["step"]["properties"]["refusal"]["oneOf"]
+    used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
+    used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
+    wrong = find("cells", refusal="null_data")
+    wrong["steps"][-2]["refusal"] = "because"
+
+    assert REFUSALS == {it["const"]: it["description"] for it in said}
+    assert used == set(REFUSALS)
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in validator.iter_errors(wrong)]
 
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
@@ -420,14 +435,6 @@ def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
     assert 2 == left.value.code
     assert "caffe/detour" in capsys.readouterr().err
-
-
-def test_the_page_says_how_large_the_suites_are() -> None:
-    """Its table is compared with the manifest."""
-    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
-    manifest = json.loads((ROOT / "vectors" / "manifest.json").read_text(encoding="utf-8"))
-    for it in manifest["suites"]:
-        assert f"{it['vectors']:,} / {it['steps']:,}" in page, it["file"]
 
 
 def test_a_pattern_is_written_by_every_step() -> None:
