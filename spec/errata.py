@@ -173,7 +173,7 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "calls are serialised", "tests/test_memory.py::test_calls_of_two_threads_are_serialised"),
     ("Caffe", "H14", "memory of size 0 is a null pointer", "a failed CHECK in the next copy",
      "legal everywhere", "AllocatesNothing RefusesSizeZero"),
-    ("Caffe", "H15", "a size wraps where it is computed", "less memory than was asked for (#2474)",
+    ("Caffe", "H15", "a size wraps where it is computed", "it cannot be allocated, or is too small (#2474)",
      "what is too large is refused", "AnySize"),
     ("Caffe", "H17", "a destructor that CHECKs", "aborts at exit, when the driver is gone (#4230)",
      "finalisers warn, and never raise", "tests/test_memory.py::test_nothing_is_leaked_at_interpreter_exit"),

@@ -45,7 +45,7 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("H15; blob.cpp 34-36", "a count is an `int`", "what is larger is fatal",
      "counts are as wide as the address space; only `gpu_shape()` is for 32 bits, and refuses more", "B47-wide-count",
      f"ExtentsCut SizeWraps {_BLOB}counts_are_wider_than_an_int {_BLOB}kernels_are_handed_no_shape_that_there_is_not"),
-    ("H15; blob.cpp 51", "the extents of a message are cut to 32 bits", "another shape than was asked for (#2474)",
+    ("H15; blob.cpp 51", "the extents of a message are cut to 32 bits", "another shape than was asked for",
      "they are taken as they are", "B47-wide-count", f"ExtentsCut {_BLOB}counts_are_wider_than_an_int"),
     ("H15; blob.hpp 93-98", "the volume of a range of axes behind a zero overflows", "a count that means nothing",
      "integers do not overflow", "B11-count-axes", "CountsFromTheBack"),

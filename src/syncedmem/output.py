@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .model.errors import FileAccessError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["named", "place", "write"]
 
@@ -47,7 +47,7 @@ def write(path: Path | None, content: str | bytes) -> None:
 
 
 @contextmanager
-def named(source: str) -> Iterator[None]:
+def named(source: str) -> Generator[None]:
     """Say of a system's error what it is about: of a full disk, for one, the system does not say it itself.
 
     Raises
