@@ -80,7 +80,7 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
 
 
 class InvalidExportError(SyncedMemoryError, ValueError):
-    """A drawing or an export that cannot be made: what its format or its edition does not have, a trace that is none."""
+    """A drawing or an export that cannot be made: what its format or its edition has not, a trace that is none."""
 
     @classmethod
     def unknown(cls, what: str, name: str, known: Iterable[str]) -> Self:
