@@ -118,15 +118,17 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def blob_table() -> str:
     """What Caffe's blob does, what is done here, and what shows it."""
     rows = [
-        (it.place, f"{it.says}: {it.wrong}", it.right, _required(it.requirement), "<br>".join(map(_shown, it.shown)))
+        (
+            it.place,
+            f"{it.says}: {it.wrong}",
+            it.right,
+            f"[{it.requirement}](requirements.md)",
+            "<br>".join(map(_shown, it.shown)),
+        )
         for it in ERRATA
         if it.requirement
     ]
     return table(("where", "Caffe", "here", "requirement", "shown by"), rows)
-
-
-def _required(name: str) -> str:
-    return f"[{name.partition('-')[0]}](requirements.md#{name.lower()})"
 
 
 def suite_table() -> str:
