@@ -68,9 +68,8 @@ class Books:
         self._give = target.give
         self._mask = capabilities.alignment - 1
         self._note = self.journal.note
-        self._bytes = self._peak_bytes = self._peak_count = self._largest = self._served = self._given = (
-            self._placed
-        ) = 0
+        self._bytes: int = 0
+        self._peak_bytes = self._peak_count = self._largest = self._served = self._given = self._placed = 0
         self._streams: dict[int, Stream] = {}
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
