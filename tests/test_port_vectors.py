@@ -389,7 +389,7 @@ def run(*arguments: str) -> Any:
 
 def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
-    few = ("--suite", "cpu_only/tour,counters")
+    few = ("--suite", "cpu_only/tour, counters")
     assert "6 files" in run("--out", str(tmp_path), *few).output
     files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
     counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}

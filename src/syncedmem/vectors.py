@@ -58,7 +58,7 @@ def vectors(
     folder = place("--out", out, "folder")
     if measure and check:
         raise InvalidExportError("--measure compares nothing: leave --check out, or --measure")
-    wanted = tuple(name for text in suite or () for name in text.split(","))
+    wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
     if measure:
         _measure(folder, wanted)
