@@ -98,8 +98,8 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
-	$(BIN)/python docs/generated_pages.py $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
+	$(BIN)/python docs/generated_pages.py $(CHECK)
 
 kills: $(STAMPS)/package  ## put every planted fault to every test vector, which takes half an hour, and keep the result
 	$(BIN)/syncedmem vectors --out spec/vectors --measure

@@ -1,26 +1,34 @@
-"""Writes the pages of docs/ that are made from the spec: ``python docs/generated_pages.py [--check]``."""
+"""Writes what is made from the spec in docs/, pages and parts of pages: ``python docs/generated_pages.py [--check]``.
+
+A part stands between ``<!-- made: NAME -->`` and ``<!-- end -->`` in a page that is written by hand otherwise.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from syncedmem.model import EDITIONS
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+from syncedmem.spec.vectors import REFUSALS, SUITES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from syncedmem.spec import Fault
     from syncedmem.spec.fuzz.faults import Fault as FuzzFault
 
-__all__ = ["PAGES", "errata_page", "main", "requirements_page", "stale"]
+__all__ = ["PAGES", "PARTS", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
 _PLANTED: dict[str, Fault | FuzzFault] = {**FUZZ_FAULTS, **BLOB_FAULTS, **FAULTS}
 HERE = Path(__file__).parent
+VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
 PROFILES = {
     "caffe": "What Caffe does",
@@ -107,26 +115,97 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
+def blob_table() -> str:
+    """What Caffe's blob does, what is done here, and what shows it."""
+    rows = [
+        (
+            it.place,
+            f"{it.says}: {it.wrong}",
+            it.right,
+            f"[{it.requirement}](requirements.md)",
+            "<br>".join(map(_shown, it.shown)),
+        )
+        for it in ERRATA
+        if it.requirement
+    ]
+    return table(("where", "Caffe", "here", "requirement", "shown by"), rows)
+
+
+def suite_table() -> str:
+    """The suites of test vectors, with their sizes."""
+    sizes = {it["file"]: f"{it['vectors']:,} / {it['steps']:,}" for it in _manifest()["suites"]}
+    rows = [
+        (f"`{name}`", suite.text, suite.profile, *(sizes[f"{edition}/{name}.jsonl"] for edition in EDITIONS))
+        for name, suite in SUITES.items()
+    ]
+    return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
+
+
+def refusal_table() -> str:
+    """What a step can be refused for."""
+    rows = [(f"`{name}`" if name else "`null`", why) for name, why in REFUSALS.items()]
+    return table(("`refusal`", "meaning"), rows)
+
+
+def committed_sentence() -> str:
+    """Which vectors are kept in the repository."""
+    kept = sorted(path.relative_to(VECTORS).with_suffix("").as_posix() for path in VECTORS.rglob("*.jsonl"))
+    names = [f"`{name}`" for name in kept]
+    return (
+        "`vectors/` in the repository holds the manifest, the schema, and for reading "
+        f"{len(names)} small suites: {', '.join(names[:-1])} and {names[-1]}."
+    )
+
+
+def _manifest() -> Any:  # noqa: ANN401 -- JSON
+    return json.loads((VECTORS / "manifest.json").read_text(encoding="utf-8"))
+
+
 PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "blobs.md": {"caffe": blob_table},
+    "vectors.md": {"suites": suite_table, "refusals": refusal_table, "committed": committed_sentence},
+}
+
+
+def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
+    """A page with its parts as they must be.
+
+    Raises
+    ------
+    ValueError
+        If the page has not just these parts.
+    """
+    found = re.split(r"(<!-- made: (\w+) -->\n\n).*?(\n\n<!-- end -->)", text, flags=re.DOTALL)
+    if sorted(found[2::4]) != sorted(parts):
+        raise ValueError(f"parts {', '.join(parts)} are wanted, and there are {', '.join(found[2::4]) or 'none'}")
+    pieces = zip(found[::4], [*found[1::4], ""], [*found[2::4], ""], [*found[3::4], ""], strict=True)
+    return "".join(f"{before}{start}{parts[name]() if name else ''}{end}" for before, start, name, end in pieces)
+
+
+def wanted(folder: Path) -> dict[str, str]:
+    """Every page that is made, in whole or in part, as it must be."""
+    parts = {name: filled((folder / name).read_text(encoding="utf-8"), made) for name, made in PARTS.items()}
+    return {**{name: text() for name, text in PAGES.items()}, **parts}
 
 
 def stale(folder: Path) -> list[str]:
     """The pages of a folder that are not what would be written."""
     return [
         name
-        for name, text in PAGES.items()
-        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text()
+        for name, text in wanted(folder).items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text
     ]
 
 
 def main(arguments: Sequence[str], folder: Path = HERE) -> int:
     """Write the pages, or with ``--check`` say which would change."""
-    outdated = stale(folder)
+    outdated, made = stale(folder), wanted(folder)
     for name in outdated:
         if "--check" in arguments:
             sys.stderr.write(f"{folder / name} is not up to date: make generated\n")
         else:
-            (folder / name).write_text(PAGES[name](), encoding="utf-8")
+            (folder / name).write_text(made[name], encoding="utf-8")
     return int("--check" in arguments and bool(outdated))
 
 

@@ -1,10 +1,15 @@
 """A port that keeps a head and nothing else, for examples/replay.py."""
 
+SETS = ("set_cpu_data", "set_gpu_data")
+WRITES = ("mutable_cpu_data", "mutable_gpu_data")
+READS = ("cpu_data", "gpu_data", "async_gpu_push")
+
 
 class Port:
-    """A head, and which sides are fresh."""
+    """Which sides are fresh, and whether there is a device."""
 
-    def __init__(self) -> None:
+    def __init__(self, edition: str) -> None:
+        self.has_gpu = edition != "cpu_only"
         self.fresh = set[str]()
 
     @property
@@ -14,10 +19,21 @@ class Port:
             return f"HEAD_AT_{next(iter(self.fresh)).upper()}"
         return "SYNCED" if self.fresh else "UNINITIALIZED"
 
-    def perform(self, call: str) -> None:
-        """Do one call."""
+    def perform(self, call: str, argument: object, *, fails: bool) -> str | None:
+        """Do one call, or say why not; an action that fails must leave everything as it was."""
         side = "gpu" if "gpu" in call else "cpu"
-        if call in ("set_cpu_data", "set_gpu_data", "mutable_cpu_data", "mutable_gpu_data"):
+        if side == "gpu" and not self.has_gpu:
+            return "no_gpu"
+        if call in SETS and argument is None:
+            return "null_data"
+        if call in SETS and argument == {"own": True}:
+            return "own_buffer"
+        if call == "async_gpu_push" and self.fresh != {"cpu"}:
+            return "not_head_at_cpu"
+        if fails:
+            return "failed"
+        if call in (*SETS, *WRITES):
             self.fresh = {side}
-        elif call in ("cpu_data", "gpu_data") or (call == "async_gpu_push" and self.fresh == {"cpu"}):
+        elif call in READS:
             self.fresh = self.fresh | {side}
+        return None

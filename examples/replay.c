@@ -1,9 +1,10 @@
-/* Replay test vectors on a port: ten lines, and a port to try them on.
+/* Replay test vectors on a port: a few lines, and a port to try them on.
 
-       syncedmem vectors --out build/vectors --suite caffe/tour
+       syncedmem vectors --out build/vectors
        cc -o build/replay examples/replay.c && build/replay < build/vectors/caffe/tour.jsonl
 
-   Lines have no spaces and their keys have an order, so they can be read without a JSON library. */
+   Every suite can be replayed. Looked at are heads, and what is refused or failed; docs/vectors.md says what else
+   there is. Lines have no spaces and their keys have an order, so they can be read without a JSON library. */
 
 #include <stdio.h>
 #include <string.h>
@@ -11,34 +12,62 @@
 static const char *const HEADS[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED"};
 
 /* Yours: a head as two bits, for the host and for the device. */
-static unsigned perform(unsigned head, const char *call) {
+typedef struct {
+    unsigned head;
+    int has_gpu;
+} port;
+
+/* Do one call, or say why not; an action that fails must leave everything as it was. */
+static const char *perform(port *m, const char *call, const char *argument, int fails) {
     unsigned side = strstr(call, "gpu") ? 2 : 1;
-    if (strncmp(call, "set_", 4) == 0 && strstr(call, "data"))
-        return side;
-    if (strncmp(call, "mutable_", 8) == 0)
-        return side;
-#ifdef WRONG
-    if (strcmp(call, "gpu_data") == 0)
-        return 2;
-#endif
-    if (strcmp(call, "cpu_data") == 0 || strcmp(call, "gpu_data") == 0)
-        return head | side;
-    return strcmp(call, "async_gpu_push") == 0 && head == 1 ? 3 : head;
+    int set = strncmp(call, "set_", 4) == 0 && strstr(call, "data");
+    int push = strcmp(call, "async_gpu_push") == 0;
+    if (side == 2 && !m->has_gpu)
+        return "no_gpu";
+    if (set && strncmp(argument, "null", 4) == 0)
+        return "null_data";
+    if (set && strncmp(argument, "{\"own\"", 6) == 0)
+        return "own_buffer";
+    if (push && m->head != 1)
+        return "not_head_at_cpu";
+    if (fails)
+        return "failed";
+    if (set || strncmp(call, "mutable_", 8) == 0)
+        m->head = side;
+    else if (push || strcmp(call, "cpu_data") == 0 || strcmp(call, "gpu_data") == 0)
+        m->head |= side;
+    return "done";
+}
+
+/* What follows a key of a step, or nothing. */
+static const char *field(const char *step, const char *key) {
+    const char *found = strstr(step, key);
+    return found ? found + strlen(key) : "";
 }
 
 static char line[1 << 20];
 
 int main(void) {
-    int wrong = 0;
-    while (fgets(line, sizeof line, stdin)) {
-        unsigned head = 0;
-        for (char *step = line, *next; (step = strstr(step, "{\"call\":\"")); step = next) {
-            char call[32], want[32] = "", *found = strstr(step, "\"head\":\"");
-            next = strstr(step + 1, "{\"call\":\"") ? strstr(step + 1, "{\"call\":\"") : step + strlen(step);
-            head = perform(head, sscanf(step, "{\"call\":\"%31[a-z_]", call) == 1 ? call : "");
-            if (found && found < next && sscanf(found, "\"head\":\"%31[A-Z_]", want) == 1)
-                wrong += strcmp(want, HEADS[head]) != 0 && printf("%s leads to %s, not %s\n", call, HEADS[head], want);
+    int count = 0, wrong = 0;
+    for (; fgets(line, sizeof line, stdin); ++count) {
+        port m = {0, strstr(line, "\"edition\":\"cpu_only\"") == NULL};
+        for (char *step = strstr(line, "{\"call\":\""), *next; step; step = next) {
+            char call[32] = "", head[32], wanted[32] = "done";
+            if ((next = strstr(step, ",{\"call\":\"")) != NULL)
+                *next++ = '\0';
+            sscanf(field(step, "\"call\":\""), "%31[a-z_]", call);
+            int fails = *field(step, "\"fail\":") != '\0';
+            const char *outcome = perform(&m, call, field(step, "\"argument\":"), fails);
+            sscanf(fails ? "failed" : field(step, "\"refusal\":\""), "%31[a-z_]", wanted);
+            if (sscanf(field(step, "\"head\":\""), "%31[A-Z_]", head) != 1)
+                strcpy(head, HEADS[m.head]);
+            if (strcmp(outcome, wanted) != 0 || strcmp(head, HEADS[m.head]) != 0) {
+                printf("%s leads to %s, %s\n", step, HEADS[m.head], outcome);
+                ++wrong;
+                break;
+            }
         }
     }
-    return wrong > 0;
+    printf("%d vectors, %d failed\n", count, wrong);
+    return wrong > 0 || count == 0;
 }

@@ -1,21 +1,27 @@
 """Replay test vectors on a port: ten lines, and a port to try them on.
 
-syncedmem vectors --out build/vectors --suite caffe/tour
+syncedmem vectors --out build/vectors
 python examples/replay.py < build/vectors/caffe/tour.jsonl
+
+Every suite can be replayed. Looked at are heads, and what is refused or failed; docs/vectors.md says what else there
+is.
 """
 
 import json
 import sys
 
-from port import Port  # yours: this example compares heads; docs/vectors.md says what else there is
+from port import Port  # yours
 
-wrong = 0
+count = wrong = 0
 for line in sys.stdin:
-    vector, port = json.loads(line), Port()
+    vector = json.loads(line)
+    port, count = Port(vector["edition"]), count + 1
     for step in vector["steps"]:
-        port.perform(step["call"])
-        if step.get("head", port.head) != port.head:
-            print(vector["id"], step["call"], "leads to", port.head, "and not to", step["head"])
+        outcome = port.perform(step["call"], step.get("argument"), fails="fail" in step)
+        wanted = "failed" if "fail" in step else step.get("refusal")
+        if (outcome, port.head) != (wanted, step.get("head", port.head)):
+            print(f"{vector['id']}: {step} leads to {port.head}, {outcome or 'done'}")
             wrong += 1
             break
-sys.exit(wrong > 0)
+print(f"{count} vectors, {wrong} failed")
+sys.exit(wrong > 0 or count == 0)

@@ -9,9 +9,13 @@ next call works (`ReleaseError` alone says otherwise, because what is freed cann
 from __future__ import annotations
 
 from array import array
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
     from .head import SyncedHead
 
 __all__ = [
@@ -76,7 +80,16 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
 
 
 class InvalidExportError(SyncedMemoryError, ValueError):
-    """A drawing or an export that cannot be made: an option that its format does not have, a trace that is none."""
+    """A drawing or an export that cannot be made: what its format or its edition has not, a trace that is none."""
+
+    @classmethod
+    def unknown(cls, what: str, name: str, known: Iterable[str]) -> Self:
+        """There is nothing of this name; one that looks like it is pointed at."""
+        names = [*known]
+        near = get_close_matches(name.lower(), names, 1)
+        return cls(
+            f"unknown {what} {name!r}{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(names)}"
+        )
 
 
 class InvalidShapeError(SyncedMemoryError, ValueError):

@@ -2,12 +2,18 @@
 
 Each erratum says where it is, what it says or does, what is wrong with that, what is right, and what shows it: planted
 faults by name (a memory, a blob or an allocator with that very mistake, which a kit must refuse), or tests.
-docs/errata.md is made from this list.
+docs/errata.md is made from this list, and so is what docs/blobs.md says of Caffe.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .blobs.errata import BLOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["ERRATA", "SOURCES", "Erratum"]
 
@@ -41,6 +47,8 @@ class Erratum:
         What is right, or what is done here instead.
     shown : tuple of str
         Planted faults by name, and tests as ``file::name``.
+    requirement : str
+        Of blobs, where it is about one: the requirement that says what is right.
     """
 
     source: str
@@ -49,6 +57,7 @@ class Erratum:
     wrong: str
     right: str
     shown: tuple[str, ...]
+    requirement: str = ""
 
 
 _MISPRINT = "tests/test_errata.py::test_a_misprint_does_not_compile"
@@ -141,15 +150,11 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "every transfer copies", "CopiesDownOnlyOnce CopiesUpOnlyOnce"),
     ("Caffe", "#3053", "host memory is freed by the mode of the moment", "`free` of page-locked memory",
      "the way is remembered", "FreesByMode"),
-    ("Caffe", "H1", "sharing leaves the capacity as it was", "growing again writes past the end (#5439)",
-     "the capacity is what fits", "CapacityRemembered"),
-    ("Caffe", "H2", "so does setting data", "the same, in the diff too", "the capacity is what fits",
-     "CapacityRemembered"),
     ("Caffe", "H3", "a push counts as done when it is queued",
      "its source can be written or freed, its target read, too early", "such calls wait, or are ordered after it",
      "WritesInFlight FreesInFlight ReadsInFlight"),
     ("Caffe", "H4", "state is changed before the CHECK that fails", "half a change is left, if one goes on",
-     "a call that raises has changed nothing", "ShapeBeforeCheck RenewsBeforeCheck FailureLeaks"),
+     "a call that raises has changed nothing", "FailureLeaks"),
     ("Caffe", "H5", "one's own pointer can be set", "freed, and then used", "refused",
      "AdoptsOwnHostBuffer AdoptsOwnDeviceBuffer"),
     ("Caffe", "H6", "external memory has no size and no owner", "overrun, or gone while in use",
@@ -161,28 +166,18 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("Caffe", "H9", "writing copies first", "a copy too many if everything is overwritten",
      "kept as it is", "WriteOnlyHost"),
     ("Caffe", "H10", "pointers outlive the call; reading in Python is a write", "stale bytes, needless copies",
-     "reads are read-only, every call hands out a view of its own", "WriteableReadView CachedView ReadsAsWrites"),
-    ("Caffe", "H11", "arithmetic goes by the head, copying by the mode", "pointers of the wrong side",
-     "the same rules, with views that know their side", "UpdateByMode CopiesByHead"),
+     "reads are read-only, every call hands out a view of its own", "WriteableReadView CachedView"),
     ("Caffe", "H12", "one device, checked in DEBUG only", "work and frees on the wrong device",
      "work is done on the memory's own device", "LeavesDeviceChanged IgnoresDeviceCheck"),
     ("Caffe", "H13", "reading changes the object, and nothing is locked", "two readers race",
      "calls are serialised", "tests/test_memory.py::test_calls_of_two_threads_are_serialised"),
-    ("Caffe", "H14", "size 0 and empty blobs are null pointers", "a crash, or a failed CHECK (#5571)",
-     "legal everywhere", "AllocatesNothing RefusesSizeZero EmptyIsNull"),
-    ("Caffe", "H15", "extents are cut to 32 bits, sizes wrap", "another shape than was asked for (#2474)",
-     "64 bits, and what is too large is refused", "ExtentsCut SizeWraps AnySize"),
-    ("Caffe", "H16", "memory only grows", "a large shape is kept for life (#4102)", "`shrink_to_fit`",
-     "NeverShrinks Hoards"),
+    ("Caffe", "H14", "memory of size 0 is a null pointer", "a failed CHECK in the next copy",
+     "legal everywhere", "AllocatesNothing RefusesSizeZero"),
+    ("Caffe", "H15", "a size wraps where it is computed", "it cannot be allocated, or is too small (#2474)",
+     "what is too large is refused", "AnySize"),
     ("Caffe", "H17", "a destructor that CHECKs", "aborts at exit, when the driver is gone (#4230)",
      "finalisers warn, and never raise", "tests/test_memory.py::test_nothing_is_leaked_at_interpreter_exit"),
     ("Caffe", "H18", "one pointer given to two objects", "dangling", "freed once, by its owner", "FreedTwice"),
-    ("Caffe", "H19", "`offset` compares the extent where it means the index", "negative indices read out of bounds",
-     "refused", "NegativeChannel ElementBehindTheEnd"),
-    ("Caffe", "H20", "sharing is by object, and ends in silence", "weights stop being shared (#4883)",
-     "kept, and documented", "GrowthTellsSharers AdoptsAlone"),
-    ("Caffe", "blob.cpp 30", "every reshape makes the host side of the shape newer", "copied up again unchanged",
-     "only if it changed", "ShapeSentAgain"),
     ("KuiperLLama", "alloc.cpp 4-42", "null is refused before the size is looked at", "no copy of zero bytes",
      "zero bytes need no memory", "NullBeforeSize"),
     ("KuiperLLama", "alloc.cpp 4-60", "CUDA's results are dropped", "failures go unnoticed",
@@ -221,8 +216,15 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "tests/test_buffer.py::test_external_memory_is_used_and_never_released"),
 )  # fmt: skip
 
-ERRATA: tuple[Erratum, ...] = tuple(
-    Erratum(source, place, says, wrong, right, tuple(shown.split()))
-    for source, place, says, wrong, right, shown in _SEEDS + _ORIGINALS
-)
+
+def _errata() -> Iterator[Erratum]:
+    for source in SOURCES:
+        for named, place, says, wrong, right, shown in _SEEDS + _ORIGINALS:
+            if named == source:
+                yield Erratum(source, place, says, wrong, right, tuple(shown.split()))
+        for place, says, wrong, right, requirement, shown in BLOBS if source == "Caffe" else ():
+            yield Erratum(source, place, says, wrong, right, tuple(shown.split()), requirement)
+
+
+ERRATA: tuple[Erratum, ...] = tuple(_errata())
 """All of them, by source."""

@@ -21,7 +21,6 @@ from syncedmem.spec import (
     check_blobs,
 )
 from syncedmem.spec.blobs.elements import TYPES, decoded, encoded, itemsize, numbers, pour, shown
-from syncedmem.spec.blobs.errata import ERRATA
 from syncedmem.spec.blobs.messages import offers_messages
 from syncedmem.spec.blobs.oracle import World
 from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
@@ -238,17 +237,6 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
                 raise
 
     assert {"B57-failure-keeps-numbers"} == {caught(make, "failures").requirement for make in (Quiet, Once)}
-
-
-# --- what is not as in Caffe
-
-
-def test_every_hazard_of_blobs_is_decided() -> None:
-    """And each decision is a requirement, in sentences."""
-    assert all(it.requirement in REQUIREMENTS for it in ERRATA)
-    assert all(text.endswith(".") for it in ERRATA for text in (it.caffe, it.here))
-    for hazard in ("H1", "H2", "H4", "H8", "H10", "H14", "H15", "H16", "H19", "H20"):
-        assert any(hazard == it.source.partition("; ")[2] for it in ERRATA)
 
 
 # --- the tables, and the oracle that does not read them

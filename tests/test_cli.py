@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import runpy
 import subprocess
@@ -9,17 +10,20 @@ import sys
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from benches import device_bench, host_bench
 from typer.testing import CliRunner
 
-from syncedmem import __version__, diagram, verification
+from syncedmem import __version__, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.drawing import Detail
+from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import FORMATS
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
@@ -31,7 +35,6 @@ from syncedmem.verification import DeviceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from typer.testing import Result
 
@@ -345,8 +348,44 @@ def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
     assert "not up to date" in stale.output
 
 
-def test_checking_needs_a_file() -> None:
-    assert "-o FILE" in run("diagram", "--check", code=2).output
+def test_calls_are_separated_by_commas_too() -> None:
+    few = run("diagram", "--calls", "cpu_data,gpu_data", "--calls", "mutable_cpu_data").output
+    drawn = run("diagram", "--format", "dot", "--trace", "gpu_data, cpu_data").output
+
+    assert mermaid(calls=(Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA)) == few
+    assert dot(trace=trace_of("gpu_data cpu_data")) == drawn
+
+
+@pytest.mark.parametrize("name", ["a file", "standard output"])
+def test_a_full_disk_is_said_with_the_name_of_what_is_full(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system itself does not say it."""
+
+    class Full:
+        @staticmethod
+        def write(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = None if name == "standard output" else Path(name)
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Full))
+    monkeypatch.setattr(Path, "write_bytes", Full.write)
+
+    with pytest.raises(FileAccessError) as caught:
+        output.write(path, "text")
+
+    assert f"{name}: No space left on device" == str(caught.value)
+    assert errno.ENOSPC == caught.value.errno
+
+
+def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typer leaves in silence then."""
+
+    def gone(_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=SimpleNamespace(write=gone)))
+
+    with pytest.raises(BrokenPipeError):
+        output.write(None, b"text")
 
 
 # --- all of it
@@ -385,10 +424,30 @@ def test_version_and_help() -> None:
         ),
         (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
-        (["diagram", "--format", "gif"], "unknown format 'gif'; there are mermaid, dot"),
+        (["diagram", "-o", "/proc"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
+        (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),
+        (["diagram", "--format", "tex"], "unknown format 'tex'; there are mermaid, dot"),
+        (["diagram", "--format", "SVG"], "unknown format 'SVG' (did you mean svg?); there are mermaid, dot"),
         (["diagram", "--calls", "copy"], "unknown call 'copy'; there are cpu_data"),
         (["diagram", "--detail", "all"], "unknown detail 'all'; there are heads, guards, configurations"),
+        (["diagram", "--detail", "head"], "unknown detail 'head' (did you mean heads?)"),
+        (["diagram", "--calls", ""], "unknown call ''; there are cpu_data"),
+        (["diagram", "--calls", ","], "unknown call ','; there are cpu_data"),
+        (["diagram", "--calls", "gpu_dta"], "unknown call 'gpu_dta' (did you mean gpu_data?)"),
+        (
+            ["diagram", "--edition", "early", "--calls", "set_gpu_data"],
+            "edition early has no call 'set_gpu_data'; it has",
+        ),
         (["diagram", "--format", "dot", "--trace", "copy"], "'copy' is no call of edition caffe"),
+        (["diagram", "--format", "dot", "--trace", ""], "a trace has at least one call, got none"),
+        (["diagram", "--size", "4096"], "--size is of the memory that a trace is about, and there is no --trace"),
+        (["diagram", "--trace", "cpu_data", "--size", "4k"], "--size must be a whole number of bytes, got '4k'"),
+        (["diagram", "--trace", "cpu_data", "--size", "-4"], "a memory has at least 0 bytes, got -4"),
+        (["vectors", "--out", ""], "--out must be the path of a folder, got ''"),
+        (["vectors", "--out", "x", "--measure", "--check"], "--measure compares nothing"),
+        (["vectors", "--out", "/proc/nowhere"], "syncedmem: /proc/nowhere: No such file or directory"),
     ],
 )
 def test_errors_are_one_line_and_exit_with_2(

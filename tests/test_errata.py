@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncedmem import Blob, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.spec import BLOB_FAULTS, FAULTS
+from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
 from syncedmem.spec.errata import ERRATA, SOURCES, Erratum
 from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
 
@@ -90,6 +90,23 @@ def test_an_erratum_is_shown_by_something_that_is_there(erratum: Erratum) -> Non
     assert erratum.source in SOURCES
     assert erratum.shown
     assert [] == [name for name in erratum.shown if not shows(name)]
+
+
+def test_every_hazard_of_blobs_is_decided() -> None:
+    """And each decision is a requirement of blobs, which one of the faults that show it breaks."""
+    about_blobs = [it for it in ERRATA if it.requirement]
+    hazards = {it.place.partition(";")[0] for it in about_blobs if it.place.startswith("H")}
+
+    assert {"H1", "H2", "H4", "H8", "H10", "H11", "H14", "H15", "H16", "H19", "H20"} == hazards
+    assert all(REQUIREMENTS[it.requirement].kind == "blob" for it in about_blobs)
+    broken = {
+        it.place: {BLOB_FAULTS[name].requirement for name in it.shown if name in BLOB_FAULTS} for it in about_blobs
+    }
+    assert [] == [it.place for it in about_blobs if it.requirement not in broken[it.place]]
+
+
+def test_nothing_is_said_twice() -> None:
+    assert len(ERRATA) == len({(it.source, it.place, it.says) for it in ERRATA})
 
 
 def test_what_is_not_there_shows_nothing() -> None:

@@ -79,6 +79,13 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has none"),
         ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; there are guards, configurations"),
         ("mermaid", {"trace": trace_of("cpu_data")}, "mermaid has no trace"),
+        ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
+        ("svg", {"calls": (Call.RELEASE,)}, "svg has no arrow for release, only a note"),
+        (
+            "dot",
+            {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
+            "the trace has cpu_data, which is not among the calls to show",
+        ),
     ],
 )
 def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object], message: str) -> None:
@@ -283,6 +290,7 @@ def test_a_change_of_mode_is_a_step() -> None:
         ("cpu_data gpu_dat", 0, "'gpu_dat' is no call of edition caffe; there are cpu_data"),
         ("release cpu_data", 0, "release is the end, and cpu_data follows it"),
         ("cpu_data", -1, "a memory has at least 0 bytes, got -1"),
+        (" , ", 0, "a trace has at least one call, got none"),
     ],
 )
 def test_what_is_no_trace_is_refused(calls: str, size: int, message: str) -> None:

@@ -26,11 +26,12 @@ from syncedmem.spec.fuzz import (
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.limits import RESIZED, ZEROED
 from syncedmem.spec.fuzz.machine import search
 from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.fuzz.trial import RESIZED, ZEROED, Trial
+from syncedmem.spec.fuzz.trial import Trial
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..diamond import diamond_svg
 from ..drawing import Detail
+from ..editions import dispatch
 from ..errors import InvalidExportError
+from ..head import Call
 from ..mermaid import mermaid
 from ..page import markdown_page
 from ..tables import markdown_matrix, markdown_table
@@ -26,7 +28,6 @@ from .xstate import xstate_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ..head import Call
     from .trace import Trace
 
 __all__ = ["FORMATS", "Format", "export"]
@@ -115,7 +116,7 @@ def export(
     edition : str, optional
         A name from ``EDITIONS``; by itself ``caffe``, and for ``json`` all of them.
     calls : collection of Call
-        These only; without any, all of them.
+        These only; without any, all of them.  Those of a trace must be among them.
     detail : Detail, optional
         How much to tell apart; each format has one by itself.
     trace : Trace, optional
@@ -129,18 +130,19 @@ def export(
     Raises
     ------
     InvalidExportError
-        If there is no such format, or it cannot be asked for that.
+        If there is no such format, or it cannot be asked for that, or the edition has no such call.
     DeclarationError
         If there is no such edition.
     MissingProgramError
         If Graphviz is needed and not here.
     """
     if format_ not in FORMATS:
-        raise InvalidExportError(f"unknown format {format_!r}; there are {', '.join(FORMATS)}")
+        raise InvalidExportError.unknown("format", format_, FORMATS)
     found = FORMATS[format_]
     options: dict[str, Any] = {}
     if calls:
         options["calls"] = _had(found.calls, format_, "choice of calls", calls)
+        _check_calls(format_, edition or "caffe", calls, trace)
     if trace is not None:
         options["trace"] = _had(found.trace, format_, "trace", trace)
     if detail is not None and detail not in found.details:
@@ -151,6 +153,20 @@ def export(
     if edition is None and format_ == "json":
         return found.write()
     return found.write(edition or "caffe", **options)
+
+
+def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Trace | None) -> None:
+    """Whether what is chosen is there to be shown, and nothing that must be shown is left out."""
+    there = dispatch(edition).columns
+    for call in calls:
+        if call not in there:
+            names = ", ".join(it.value for it in there)
+            raise InvalidExportError(f"edition {edition} has no call {call.value!r}; it has {names}")
+    if FORMATS[format_].trace and set(calls) == {Call.RELEASE}:
+        raise InvalidExportError(f"{format_} has no arrow for release, only a note: choose another call with it")
+    for step in () if trace is None else trace.steps:
+        if step.asked.call is not None and step.asked.call not in calls:
+            raise InvalidExportError(f"the trace has {step.asked.call.value}, which is not among the calls to show")
 
 
 def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is

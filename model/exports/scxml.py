@@ -8,7 +8,6 @@ same in any data model.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
 from ..drawing import Detail
 from ..editions import head_machine
@@ -77,7 +76,7 @@ def _assign(location: str, value: str) -> str:
 
 
 def _log(label: str, text: str) -> str:
-    return f'<log label="{label}" expr={quoteattr(repr(text))}/>'
+    return f"""<log label="{label}" expr="'{text}'"/>"""
 
 
 def _row(row: Transition, tracked: Fact) -> str:

@@ -101,8 +101,8 @@ def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 
     Parameters
     ----------
     calls : str or iterable of str
-        Names of calls, separated by blanks; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are calls too.
-        ``release``, if at all, is the last one.
+        Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
+        calls too.  ``release``, if at all, is the last one.
     edition : str
         A name from ``EDITIONS``.
     size : int
@@ -113,12 +113,14 @@ def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 
     Raises
     ------
     InvalidExportError
-        If one of them is no call of the edition, or follows ``release``; or if the size is negative.
+        If there is none, or one of them is no call of the edition, or follows ``release``; or if the size is negative.
     DeclarationError
         If there is no such edition.
     """
-    names = calls.split() if isinstance(calls, str) else list(calls)
+    names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
     known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
+    if not names:
+        raise InvalidExportError("a trace has at least one call, got none")
     if size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
     state, steps = State(state_of(SyncedHead.UNINITIALIZED), mode), list[Step]()

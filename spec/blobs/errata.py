@@ -1,70 +1,75 @@
-"""What Caffe's blob does that a blob is not asked to do here, and which requirement says what it does instead."""
+"""What Caffe's blob does wrong, or does and surprises: the rows of `syncedmem.spec.errata` that are about blobs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+__all__ = ["BLOBS"]
 
-__all__ = ["ERRATA", "Erratum"]
+_BLOB = "tests/test_blob.py::test_"
+_ARRAYS = "tests/test_blob_arrays.py::test_"
+_STORED = "tests/test_blob_stored.py::test_"
+_TABLES = "tests/test_blob_tables.py::test_"
 
-
-class Erratum(NamedTuple):
-    """One thing that is decided otherwise than in Caffe, or that is kept although it surprises.
-
-    Attributes
-    ----------
-    source : str
-        Where Caffe does it, with the number of the hazard if it has one.
-    caffe : str
-        What Caffe does.
-    here : str
-        What holds here.
-    requirement : str
-        That says so.
-    """
-
-    source: str
-    caffe: str
-    here: str
-    requirement: str
-
-
-ERRATA: tuple[Erratum, ...] = (
-    Erratum("blob.cpp 156-166; H1", "Sharing leaves the capacity as it was, and growing then writes behind the buffer.",
-            "The capacity is what the memories hold.", "B46-capacity"),
-    Erratum("blob.cpp 93-99, 111-117; H2", "So does adopting a buffer of another size.",
-            "The capacity is what the memories hold.", "B46-capacity"),
-    Erratum("blob.cpp 33-36; H4", "A shape that is refused half-way stays half-way.",
-            "A shape is checked as a whole before anything is done.", "B56-unchanged"),
-    Erratum("blob.cpp 111-127; H4", "In a CPU build set_gpu_data replaces both memories, and then fails.",
-            "What is refused has changed nothing.", "B56-unchanged"),
-    Erratum("blob.cpp 484-516; H4", "A message of wrong counts is found out after the reshape.",
-            "What is refused has changed nothing.", "B52-message-count"),
-    Erratum("blob.cpp 90-128; H8", "Adopting drops what is newer on the other side.",
-            "Kept: whoever adopts says what the numbers are.", "B23-adopt-redirects"),
-    Erratum("_caffe.cpp 475; H10", "Reading through pycaffe counts as writing, so everything is sent again.",
-            "Reads are reads.", "B21-accessors"),
-    Erratum("_caffe.cpp 236; H10", "A view that outlives a growing reshape dangles.",
-            "A view is of its memory, which lives as long; the blob has another by then.", "B06-growth-renews"),
-    Erratum("blob.hpp 26; H14", "The memories of an empty blob are null, and half of the calls crash.",
-            "An empty blob has memories of no bytes.", "B64-no-elements"),
-    Erratum("blob.cpp 34-36; H15", "A count is an int; before da004d7c4 an extent of zero divided by zero.",
-            "A count is limited by the address space; INT_MAX is asked of the profile caffe alone.", "B47-wide-count"),
-    Erratum("blob.cpp 51; H15", "The extents of a BlobShape are cut to 32 bits.",
-            "They are taken as they are.", "B47-wide-count"),
-    Erratum("blob.hpp 93-98; H15", "The volume of a range of axes behind a zero overflows.",
-            "Integers do not overflow.", "B11-count-axes"),
-    Erratum("blob.cpp 42; H16", "A blob never gets smaller.",
-            "Kept, and there is shrink_to_fit.", "B45-shrink"),
-    Erratum("blob.hpp 155-162; H19", "offset looks at the extent where it means the index, and takes negative ones.",
-            "Negative indices are refused.", "B62-negative-index"),
-    Erratum("blob.hpp 183-199; H19", "An element one past the end is read.",
-            "What is no element is refused.", "B63-element-in-range"),
-    Erratum("blob.cpp 338; H19", "The message of sumsq_diff shows the head of the data.",
-            "There is no such message: every head has a norm.", "B34-norm-side"),
-    Erratum("blob.cpp 42-45, 90-106; H20", "Growing, and adopting in another size, end sharing without a word.",
-            "Kept: sharing is of the memory, and whoever has it sees what happens to it.", "B07-growth-unshares"),
-    Erratum("blob.cpp 28-41", "Every reshape allocates the shape's memory, and makes its host side newer.",
-            "The extents are written when they are asked for, if they have changed.", "B61-shape-once"),
-    Erratum("blob.cpp 443-452", "Without a device, copying in GPU mode is fatal.",
-            "The host is what there is.", "B40-copy-by-mode"),
+BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
+    ("H1; blob.cpp 156-166", "sharing leaves the capacity as it was", "growing again writes past the end (#5439)",
+     "the capacity is what the memories hold, and is stored nowhere", "B46-capacity",
+     f"CapacityRemembered {_BLOB}the_capacity_follows_sharing"),
+    ("H2; blob.cpp 93-99, 111-117", "so does adopting a buffer of another size", "the same, in the diff too",
+     "the capacity is what the memories hold", "B46-capacity",
+     f"CapacityRemembered {_BLOB}adoption_of_another_size_brings_new_memory_and_its_capacity"),
+    ("H4; blob.cpp 33-36", "extents are checked one after the other", "a shape that is refused half-way stays half-way",
+     "a shape is checked as a whole before anything is done", "B56-unchanged",
+     f"ShapeBeforeCheck RenewsBeforeCheck {_BLOB}a_shape_that_is_refused_changes_nothing"),
+    ("H4; blob.cpp 111-127", "in a CPU build `set_gpu_data` replaces both memories, and then fails",
+     "both have lost their bytes", "what is refused has changed nothing", "B56-unchanged",
+     f"RenewsBeforeCheck {_TABLES}a_copy_that_fails_leaves_shape_and_memory"),
+    ("H4; blob.cpp 484-516", "a message of wrong counts is found out after the reshape", "the blob has the new shape",
+     "what is refused has changed nothing", "B52-message-count",
+     f"ShortMessages {_STORED}a_message_that_is_refused_changes_nothing"),
+    ("H8; blob.cpp 90-128", "adopting drops what is newer on the other side", "an update is lost in silence",
+     "kept, because the call says so: what is set is the newest; read first what you need", "B23-adopt-redirects",
+     f"AdoptsAlone {_BLOB}adoption_drops_what_only_the_other_side_held"),
+    ("H10; _caffe.cpp 475", "reading through pycaffe counts as writing", "everything is sent to the device again",
+     "reads are reads", "B21-accessors",
+     f"ReadsAsWrites {_ARRAYS}reading_the_attribute_leaves_the_device_side_fresh"),
+    ("H10; _caffe.cpp 236", "a view outlives the memory that it shows", "after a reshape that grows it dangles",
+     "a view keeps its memory, and refuses to write when the blob has another", "B06-growth-renews",
+     f"GrowsByHalf {_ARRAYS}an_array_outlives_a_reshape {_ARRAYS}views_keep_the_memory_and_not_the_blob"),
+    ("H11; blob.cpp 176-196, 443-462", "arithmetic goes by the head, copying by the mode", "pointers of the wrong side",
+     "the same rules, with views that know their side", "B40-copy-by-mode",
+     f"UpdateByMode CopiesByHead {_TABLES}copies_are_made_where_the_mode_says"),
+    ("H14; blob.hpp 26", "the memories of an empty blob are null pointers", "half of the calls crash (#5571)",
+     "it has memories of no bytes, to be read, copied and adopted into; what has no meaning is refused",
+     "B64-no-elements",
+     (f"EmptyIsNull {_BLOB}a_blob_without_a_shape_is_not_one_without_axes {_TABLES}blobs_without_a_shape_are_copied"
+      f" {_STORED}what_a_message_cannot_say_is_refused {_BLOB}kernels_are_handed_no_shape_that_there_is_not")),
+    ("H15; blob.cpp 34-36", "a count is an `int`", "what is larger is fatal",
+     "counts are as wide as the address space; only `gpu_shape()` is for 32 bits, and refuses more", "B47-wide-count",
+     f"ExtentsCut SizeWraps {_BLOB}counts_are_wider_than_an_int {_BLOB}kernels_are_handed_no_shape_that_there_is_not"),
+    ("H15; blob.cpp 51", "the extents of a message are cut to 32 bits", "another shape than was asked for",
+     "they are taken as they are", "B47-wide-count", f"ExtentsCut {_BLOB}counts_are_wider_than_an_int"),
+    ("H15; blob.hpp 93-98", "the volume of a range of axes behind a zero overflows", "a count that means nothing",
+     "integers do not overflow", "B11-count-axes", "CountsFromTheBack"),
+    ("H16; blob.cpp 42", "memory only grows", "a large shape is kept for life (#4102)",
+     "kept, until `shrink_to_fit()`", "B45-shrink",
+     f"NeverShrinks Hoards {_BLOB}shrinking_gives_back_what_is_behind_the_shape"),
+    ("H19; blob.hpp 155-162", "`offset` compares the extent where it means the index",
+     "negative indices read out of bounds", "they are refused; one past the end is not, because pooling needs it",
+     "B62-negative-index", f"NegativeChannel {_BLOB}an_offset_is_given_by_numbers_or_by_a_sequence"),
+    ("H19; blob.hpp 183-199", "`data_at` goes by `offset`", "an element one past the end is read",
+     "what is no element is refused", "B63-element-in-range",
+     f"ElementBehindTheEnd {_BLOB}elements_are_read_strictly_inside"),
+    ("H19; blob.cpp 338", "`sumsq_diff` reports the head of the data", "the message is about another memory",
+     "each call looks at its own memory, and every head has a norm", "B34-norm-side",
+     f"NormOnHost {_TABLES}sums_are_taken_where_the_numbers_are"),
+    ("H20; blob.cpp 42-45, 90-106", "growing, and adopting in another size, end sharing in silence",
+     "weights stop being shared (#4883)", "kept, and documented: sharing is of the memory", "B07-growth-unshares",
+     (f"GrowthTellsSharers {_BLOB}adoption_of_the_right_size_is_seen_by_all_sharers "
+      f"{_BLOB}what_grows_gets_new_memory_and_forgets_the_old {_BLOB}what_cannot_be_shared_is_refused")),
+    ("blob.cpp 28-41", "every reshape makes the host side of the shape newer", "it is copied up again unchanged",
+     "only if it changed", "B61-shape-once", f"ShapeSentAgain {_BLOB}the_shape_is_copied_again_only_if_it_has_changed"),
+    ("blob.cpp 443-452", "copying in GPU mode without a device is fatal", "the host side is there",
+     "it copies on the host in any mode", "B40-copy-by-mode",
+     f"CopiesByHead {_TABLES}without_a_device_copies_are_made_on_the_host"),
 )  # fmt: skip
+"""Each has its place in Caffe with the hazard if it is one, what is done there, what is wrong with that, what is right,
+the requirement that says so, and what shows it: planted faults and tests by name."""

@@ -1,10 +1,11 @@
 """Finds what is wrong with an allocator: anybody's, without glue.
 
 ``recognition`` decides by what a target has which convention it follows, ``targets`` and ``native`` make a `Target` of
-it, and ``capabilities`` says what it promises.  ``trial`` is the oracle: it takes steps and knows what must be true,
-from a ``ledger`` of its own.  Two engines drive it: ``campaign``, fast and seeded, and ``machine``, which is Hypothesis
-and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where it may crash, and makes a ``report``.
-``faults`` are wrong allocators that all of this must catch.  Nothing here imports the runtime.
+it, and ``capabilities`` says what it promises.  ``trial`` takes steps, with those that go to the ``limits``; ``oracle``
+knows what must be true, from ``books`` and a ``ledger`` of its own.  Two engines drive it: ``campaign``, fast and
+seeded, and ``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
+it may crash, and makes a ``report``.  ``faults`` are wrong allocators that all of this must catch.  Nothing here
+imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests

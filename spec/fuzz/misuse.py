@@ -13,9 +13,9 @@ from .journal import code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .books import Books
     from .capabilities import Misuse
     from .ledger import Block
-    from .oracle import Oracle
 
 __all__ = ["Misuses"]
 
@@ -27,10 +27,10 @@ class Misuses:
 
     Parameters
     ----------
-    trial : Oracle
+    trial : Books
     """
 
-    def __init__(self, trial: Oracle) -> None:
+    def __init__(self, trial: Books) -> None:
         self._trial = trial
         self._freed: OrderedDict[int, Block] = OrderedDict()
         self._kept = bytearray(4096)

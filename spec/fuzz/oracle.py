@@ -1,135 +1,34 @@
 """What must be true after every step, from a ledger of our own and from the capability record alone.
 
-`Oracle` takes memory from a target and gives it back, and looks at all that can be seen of it; ``trial`` says in
-which steps.
+`Oracle` judges what a target answers to requests, and ``books`` keeps what is known of it; ``trial`` and ``limits``
+say in which steps.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.errors import said
 
-from .access import HandleAccess, HostAccess, NoAccess, host_can_write, through_handle
+from .books import Books
 from .finding import Wrong
-from .journal import Journal
-from .ledger import Block, Intervals, Pattern
-from .misuse import Misuses
-from .statistics import Gauge, device_of, gauges, limit_of
-from .streams import Stream
+from .ledger import Block
 from .targets import address_of, is_null, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .access import Access
-    from .capabilities import Capabilities
-    from .targets import Target
 
 __all__ = ["Oracle"]
 
 _KEYS = 40503
 """Odd, so that as many blocks as a tile has bytes get as many different keys."""
 
-PATTERN = Pattern()
 _NO_HANDLES = (str, float, bool)
 _ATTEMPTS = 16
 
 
-class Oracle:
-    """What is known of one target in one run.
-
-    Parameters
-    ----------
-    target : Target
-    capabilities : Capabilities
-        What it promises.
-    journal : Journal or None
-        Where each step is written down before it is taken.
-    intervals : Intervals or None
-        Shared ones, where several trials have one target.
-
-    Attributes
-    ----------
-    blocks : dict of int to Block
-        What is in use, by number.
-    checked : Counter
-        How often each property was looked at.
-    """
-
-    def __init__(
-        self,
-        target: Target,
-        capabilities: Capabilities,
-        journal: Journal | None = None,
-        intervals: Intervals | None = None,
-    ) -> None:
-        self.target = target
-        self.capabilities = capabilities
-        self.journal = journal if journal is not None else Journal(capacity=1 << 16)
-        self.blocks: dict[int, Block] = {}
-        self.checked: Counter[str] = Counter()
-        self.misuses = Misuses(self)
-        self._remember_freed = self.misuses.freed if capabilities.double_free != "undefined" else None
-        self.limit = capabilities.limit or limit_of(target.subject)
-        self._alone = intervals is None
-        self._intervals = Intervals() if intervals is None else intervals
-        self._access: Access | None = None
-        self._take = target.take
-        self._give = target.give
-        self._mask = capabilities.alignment - 1
-        self._note = self.journal.note
-        self._bytes = self._peak_bytes = self._peak_count = self._largest = self._served = self._given = (
-            self._placed
-        ) = 0
-        self._streams: dict[int, Stream] = {}
-        self._pending: list[tuple[int, int, Stream, int]] = []
-        self._device = device_of(target.subject)
-        self.baseline = gauges(target.subject)
-        self._resized = False
-        self._nothings = 0
-
-    def close(self) -> None:
-        """With everything given back, compare, and close what was made for this run.
-
-        Raises
-        ------
-        Wrong
-            If something is not as it should be.
-        """
-        self._compare(at_end=True)
-        close = getattr(self.target.subject, "close", None)
-        if self.target.owned and callable(close):
-            self.checked["A24-closes"] += 1
-            try:
-                close()
-            except Exception as error:
-                raise Wrong("A24-closes", f"closing with nothing in use: {said(error)}") from error
-
-    def looked_at(self) -> Counter[str]:
-        """How often each property was looked at."""
-        found = Counter(self.checked)
-        found["A01-distinct-pointers"] = found["A02-no-overlap"] = self._placed
-        found["A05-served"], found["A07-free-accepts"] = self._served, self._given
-        if self._access is not None and not self._access.reason:
-            found["A04-contents-kept"] += self._given
-            if self.capabilities.zeroed:
-                found["A13-zeroed"] += self._served
-        if self._mask:
-            found["A03-aligned"] += self._served
-        return +found
-
-    @property
-    def contents_reason(self) -> str | None:
-        """Why contents are not checked; empty where they are, None where there were none."""
-        return None if self._access is None else self._access.reason
-
-    def in_use(self, block: Block) -> bool:
-        """Whether the memory of a block that was given back belongs to somebody again."""
-        return block.number in self.blocks or self._intervals.overlapped(block)
-
-    # --- what is behind it
+class Oracle(Books):
+    """The judge of one target in one run; it takes what `Books` takes."""
 
     def _taking(self, alignment: int, stream: int) -> Callable[[int], Any]:
         target = self.target
@@ -140,9 +39,6 @@ class Oracle:
             aligned = target.take_aligned
             return lambda size: aligned(size, alignment)
         return target.take
-
-    def _stream(self, number: int) -> Stream:
-        return self._streams.setdefault(number, Stream(number))
 
     def _obtain(  # noqa: PLR0913 -- what there is to know of a request
         self, take: Callable[[int], Any], number: int, size: int, alignment: int, stream: int, *, zeroed: bool = False
@@ -272,123 +168,28 @@ class Oracle:
         if size > self._largest:  # noqa: PLR1730 -- as in _remember
             self._largest = size
 
-    def _remember(self, block: Block) -> None:
-        if block.address:
-            self._intervals.add(block)
-            self._placed += 1
-        self.blocks[block.number] = block
-        self._bytes = total = self._bytes + block.size
-        if total > self._peak_bytes:  # noqa: PLR1730 -- max() would take longer than all the rest here
-            self._peak_bytes = total
-        if len(self.blocks) > self._peak_count:  # noqa: PLR1730 -- as above
-            self._peak_count = len(self.blocks)
-
-    def forget(self, block: Block) -> None:
-        """Take a block out of the ledger."""
-        self.blocks.pop(block.number, None)
-        self._leave(block)
-
-    def _leave(self, block: Block) -> None:
-        self._bytes -= block.size
-        if block.address:
-            self._intervals.remove(block)
-
-    def _give_back(self, block: Block, stream: int) -> None:
-        """Give back a block that is no longer in the ledger's list."""
-        size = block.size
-        if size:
-            self._look(block)
-            self._leave(block)  # before the call: another thread may get the address at once
-        if self._remember_freed is not None:
-            self._remember_freed(block)
+    def _resize(self, old: Block, size: int) -> bool:
+        """Ask for a block to have another size; False where it is refused."""
+        resize: Any = self.target.resize
+        self._look(old)
+        self._resized = True
+        if old.address:
+            self._intervals.remove(old)  # before the call: another thread may get the address at once
         try:
-            if stream and self.target.give_on is not None:
-                on = self._stream(stream)
-                if not on.done:
-                    self._pending.append((block.address, block.address + size, on, on.queued))
-                self.target.give_on(block.handle, size, on)
-            else:
-                self._give(block.handle, size)
-        except Exception as error:
-            raise Wrong("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
-        self._given += 1
-
-    def _check_streams(self, block: Block) -> None:
-        self.checked["A19-stream-order"] += 1
-        waiting: list[tuple[int, int, Stream, int]] = []
-        for start, end, stream, point in self._pending:
-            if stream.finished >= point:
-                continue
-            waiting.append((start, end, stream, point))
-            if start < block.address + block.size and block.address < end and stream.number != block.stream:
-                raise Wrong(
-                    "A19-stream-order",
-                    f"{block} for stream {block.stream} is memory that {stream} still writes to",
-                )
-        self._pending = waiting
-
-    def _look(self, block: Block) -> None:
-        access = self._access
-        if access is None or not block.size:
-            return
-        try:
-            difference = access.differs(block, block.size)
-        except Exception as error:
-            raise Wrong("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
-        if difference:
-            raise Wrong("A04-contents-kept", f"{block}: {difference}")
-
-    def _rest_differs(self, block: Block, size: int) -> str:
-        """Whether bytes beyond a copy were changed."""
-        found = self._reach(block).read(block, block.size)
-        expected = PATTERN.of(block.key, block.size)
-        return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
-
-    def _reach(self, block: Block) -> Access:
-        """How contents are reached; decided at the first block."""
-        if self._access is None:
-            self._access = self._choose_access(block)
-        return self._access
-
-    def _choose_access(self, block: Block) -> Access:
-        readable, target = self.capabilities.host_readable, self.target
-        if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
-            return HostAccess(PATTERN)
-        if target.read is not None and target.write is not None:
-            return HandleAccess(PATTERN, target.read, target.write)
-        functions = through_handle(block.handle)
-        if functions is not None:
-            return HandleAccess(PATTERN, *functions)
-        return NoAccess("the host cannot read the memory, and the target has no read and write")
-
-    def _compare(self, at_end: bool) -> None:
-        """Compare gauges with the ledger; what is left at the end is a leak."""
-        for gauge, value in gauges(self.target.subject).items() if self._alone or at_end else ():
-            self.checked["A17-statistics"] += 1
-            if at_end:
-                self.checked["A16-no-leaks"] += 1
-            self._compare_gauge(gauge, value, at_end)
-        if self._device is not None:
-            self.checked["A21-device-kept"] += 1
-            if (device := device_of(self.target.subject)) != self._device:
-                raise Wrong("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
-
-    def _compare_gauge(self, gauge: Gauge, value: int, at_end: bool) -> None:
-        before = self.baseline.get(gauge, 0)
-        if gauge.meaning.startswith("peak"):
-            expected = self._peak_count if gauge.meaning == "peak count" else self._peak_bytes
-            # A peak of somebody else hides ours, and a resize may have both blocks for a while.
-            exactly = not (before or self._resized or self._nothings) and self._alone
-            wrong = value != expected if exactly else value < expected
-        elif gauge.meaning == "count":
-            # Some count blocks of zero bytes, and RMM those that are null too; and some do not.
-            expected = before + sum(bool(it.size) for it in self.blocks.values())
-            wrong = not expected <= value <= expected + self._nothings
-        else:
-            expected = before + self._bytes
-            wrong = value != expected if gauge.exact or not self._bytes else value < expected
-        if wrong:
-            leaked = at_end and value > expected and not gauge.meaning.startswith("peak")
-            raise Wrong(
-                "A16-no-leaks" if leaked else "A17-statistics", f"{gauge.name} is {value}, the ledger has {expected}"
-            )
+            handle = resize(old.handle, size, old.size)
+        except Exception as error:  # noqa: BLE001 -- anything may come from a target
+            self._refusal(size, error)
+            handle = None
+        if is_null(handle):
+            if old.address:
+                self._intervals.add(old)
+            self._look(old)  # a resize that fails leaves the block alone
+            return False
+        del self.blocks[old.number]
+        self._bytes -= old.size
+        new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
+        self.checked["A14-resize-keeps"] += 1
+        if difference := self._reach(new).differs(new, min(size, old.size)):
+            raise Wrong("A14-resize-keeps", f"{old} resized to {size} bytes: {difference}")
+        self._admit(new, 0)
+        return True

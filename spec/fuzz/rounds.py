@@ -11,7 +11,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from .finding import Step
-from .trial import PLAIN, RESIZED, ZEROED
+from .limits import PLAIN, RESIZED, ZEROED
 
 if TYPE_CHECKING:
     import random

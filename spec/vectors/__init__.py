@@ -6,6 +6,7 @@ both under a name that is the hash of what is done.  ``files`` writes them down 
 The format is defined in docs/vectors.md.
 """
 
+from .expected import REFUSALS
 from .files import compare, suite_files, write
 from .kills import Kills, measure
 from .programs import SUITES, programs
@@ -14,6 +15,7 @@ from .vector import FORMAT, Vector, model_digest, vectors
 
 __all__ = [
     "FORMAT",
+    "REFUSALS",
     "SUITES",
     "Difference",
     "Kills",

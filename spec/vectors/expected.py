@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncedmem.model import EDITIONS, Action, Call, Fact, Input, Mode, inputs
+from syncedmem.model import EDITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
@@ -18,12 +18,24 @@ if TYPE_CHECKING:
     from ..oracle import Side
     from .programs import Operation, Program
 
-__all__ = ["OWN_BUFFER", "REQUIRED", "Class", "expected_steps"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "REQUIRED", "Class", "expected_steps"]
 
 Class = Literal["required", "acceptable", "unspecified"]
 REQUIRED: Class = "required"
 OWN_BUFFER = "own_buffer"
-"""The refusal of a memory's own pointer, which Caffe frees and then keeps."""
+"""The refusal of a memory's own pointer, which Caffe frees and then keeps; the model does not know of pointers."""
+
+_WHY = {
+    Refusal.NULL_DATA: "`set_*_data` was handed NULL",
+    Refusal.NOT_HEAD_AT_CPU: "`async_gpu_push` in any head but HEAD_AT_CPU",
+    Refusal.NO_GPU: "a call for the device, in a build without one; whatever its argument is",
+}
+REFUSALS: dict[str | None, str] = {
+    None: "the call is answered; or, where `fail` is, it reports that failure",
+    **{refusal.value: _WHY[refusal] for refusal in Refusal},
+    OWN_BUFFER: "`set_*_data` was handed the memory's own pointer, which is not the caller's to give",
+}
+"""What `refusal` of a step can be, and what it means: the one list, which the page and the schema are made from."""
 
 
 @cache

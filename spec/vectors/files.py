@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 
+from .expected import REFUSALS
 from .kills import Kills
 from .programs import SUITES
 from .vector import FORMAT, model_digest, vectors
@@ -53,9 +54,16 @@ def suite_files() -> dict[str, str]:
             )
     models = {edition: model_digest(edition) for edition in EDITIONS}
     manifest = {"format": FORMAT, "models": models, "faults": len(kills.faults), "suites": described}
-    found[SCHEMA] = files("syncedmem.spec.vectors").joinpath("schema.json").read_text(encoding="utf-8")
+    found[SCHEMA] = _schema()
     found[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
     return found
+
+
+def _schema() -> str:
+    """The schema of a line; what it says of refusals is put in from the one list of them."""
+    text = files("syncedmem.spec.vectors").joinpath("schema.json").read_text(encoding="utf-8")
+    said = (json.dumps({"const": name, "description": why}) for name, why in REFUSALS.items())
+    return text.replace('"REFUSALS"', "[\n            " + ",\n            ".join(said) + "\n          ]")
 
 
 def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
@@ -91,7 +99,7 @@ def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     return [
         path
         for path, text in chosen.items()
-        if not (folder / path).is_file() or (folder / path).read_text(encoding="utf-8") != text
+        if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from . import __version__, diagram, explore, fuzzing, vectors
 from .model import SyncedMemoryError
+from .output import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,15 +110,13 @@ def verify(
     data = json.dumps(result.as_json(), indent=2) + "\n"
     # The report of some devices does not pass for that of all, nor take its place.
     folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
-    _write(folder / "index.html", page(result))
-    _write(folder / "report.json", data)
+    write(folder / "index.html", page(result))
+    write(folder / "report.json", data)
     _widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
-    if json_path == "-":
-        sys.stdout.write(data)
-    elif json_path is not None:
-        _write(Path(json_path), data)
+    if json_path is not None:
+        write(None if json_path == "-" else Path(json_path), data)
     if not result.passed:
         raise typer.Exit(1)
 
@@ -143,11 +142,6 @@ def devices(
     console = Console()
     _widen(console)
     console.print(table)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def _widen(console: Console) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path  # noqa: TC003 -- typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .model import EDITIONS, Call, InvalidExportError
+from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
 from .model.drawing import Detail
 from .model.exports.formats import FORMATS, export
 from .model.exports.trace import trace_of
+from .output import named, place, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 __all__ = ["diagram", "register"]
 
@@ -38,7 +41,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     calls: Annotated[
-        list[str] | None, typer.Option(metavar="CALL", help="Show this call; repeat it for more. By itself, all.")
+        list[str] | None,
+        typer.Option(
+            metavar="CALL",
+            help="Show this call; repeat it for more, or separate them by commas. By itself, all.",
+        ),
     ] = None,
     detail: Annotated[
         str | None,
@@ -46,11 +53,18 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option(metavar="CALLS", help="Calls to draw as a way through the diagram: 'cpu_data gpu_data'."),
+        typer.Option(
+            metavar="CALLS",
+            help="Calls to draw as a way through the diagram: 'cpu_data gpu_data'. With --calls, those must be among "
+            "the calls that are shown.",
+        ),
     ] = None,
-    size: Annotated[int, typer.Option(metavar="BYTES", help="The size of the memory that --trace is about.")] = 0,
+    size: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="The size of the memory that --trace is about; by itself 0."),
+    ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
     ] = None,
     check: Annotated[
@@ -61,33 +75,45 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = False,
 ) -> None:
     """Draw the head machine, tabulate it or translate it, from its one declaration."""
-    if check and out is None:
-        raise typer.BadParameter("--check needs a file to compare with: -o FILE")
-    walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=size)
+    path = None if out is None else place("--out", out, "file")
+    if check and path is None:
+        raise InvalidExportError("--check needs a file to compare with: -o FILE")
+    if size is not None and trace is None:
+        raise InvalidExportError("--size is of the memory that a trace is about, and there is no --trace")
+    walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=_bytes(size or "0"))
     found = export(format_, edition=edition, calls=_calls(calls or []), detail=_detail(detail), trace=walk)
-    data = found.encode() if isinstance(found, str) else found
-    if out is None:
-        sys.stdout.buffer.write(data)
-    elif not check:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(data)
-    elif not out.is_file() or out.read_bytes() != data:
-        typer.echo(f"{out} is not up to date: write it again without --check", err=True)
+    if path is None or not check:
+        write(path, found)
+    elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
+        typer.echo(f"{path} is not up to date: write it again without --check", err=True)
         raise typer.Exit(1)
 
 
 diagram.__doc__ = f"{diagram.__doc__}\n\n{_ABOUT}"
 
 
-def _calls(names: list[str]) -> tuple[Call, ...]:
+def _calls(given: Sequence[str]) -> tuple[Call, ...]:
+    names = [name for text in given for name in text.replace(",", " ").split() or [text]]
     known = {call.value: call for call in Call}
     for name in names:
         if name not in known:
-            raise InvalidExportError(f"unknown call {name!r}; there are {', '.join(known)}")
+            raise InvalidExportError.unknown("call", name, known)
     return tuple(known[name] for name in names)
 
 
 def _detail(name: str | None) -> Detail | None:
     if name is not None and name not in list(Detail):
-        raise InvalidExportError(f"unknown detail {name!r}; there are {', '.join(Detail)}")
+        raise InvalidExportError.unknown("detail", name, list(Detail))
     return None if name is None else Detail(name)
+
+
+def _bytes(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError("--size", text, "a whole number of bytes") from None
+
+
+def _read(path: Path) -> bytes:
+    with named(str(path)):
+        return path.read_bytes()

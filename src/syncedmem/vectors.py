@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 -- typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .model import EDITIONS, InvalidArgumentError, InvalidExportError
+from .output import named, place
+from .output import write as write_file
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 __all__ = ["register", "vectors"]
 
@@ -20,12 +24,13 @@ def register(app: typer.Typer) -> None:
 
 def vectors(
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go, over what is there.")],
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the files go, over what is there.")],
     suite: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this suite, as tour or caffe/tour; repeat it for more. The manifest tells of all in any case.",
+            help="Only this suite, as tour or caffe/tour; repeat it for more, or separate them by commas. The manifest "
+            "tells of all in any case.",
         ),
     ] = None,
     check: Annotated[
@@ -46,26 +51,36 @@ def vectors(
 
     Exit status 1: with --check, a file is missing or different.
 
-    Exit status 2: there is no such suite, or a file cannot be written.
+    Exit status 2: there is no such suite, the options contradict each other, or a file cannot be written.
     """
-    from .spec.vectors import compare, write  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from .spec.vectors import write  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
 
-    wanted = tuple(suite or ())
+    folder = place("--out", out, "folder")
+    if measure and check:
+        raise InvalidExportError("--measure compares nothing: leave --check out, or --measure")
+    wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
     if measure:
-        _measure(out, wanted)
+        _measure(folder, wanted)
     elif check:
-        different = compare(out, wanted)
-        for path in different:
-            typer.echo(f"{out / path} is not up to date: write it again without --check", err=True)
-        if different:
-            raise typer.Exit(1)
+        _compare(folder, wanted)
     else:
-        typer.echo(f"{len(write(out, wanted))} files in {out}")
+        with named(out):
+            typer.echo(f"{len(write(folder, wanted))} files in {folder}")
+
+
+def _compare(folder: Path, wanted: Sequence[str]) -> None:
+    from .spec.vectors import compare  # noqa: PLC0415 -- as above
+
+    with named(str(folder)):
+        different = compare(folder, wanted)
+    for path in different:
+        typer.echo(f"{folder / path} is not up to date: write it again without --check", err=True)
+    if different:
+        raise typer.Exit(1)
 
 
 def _check_names(wanted: Sequence[str]) -> None:
-    from .model import EDITIONS, InvalidArgumentError  # noqa: PLC0415 -- as above
     from .spec.vectors import SUITES  # noqa: PLC0415 -- as above
 
     known = {*SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in SUITES)}
@@ -85,5 +100,4 @@ def _measure(out: Path, wanted: Sequence[str]) -> None:
         only=wanted or SUITES,
         progress=lambda name: typer.echo(name, err=True),
     )
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "kills.json").write_text(found.as_text(), encoding="utf-8")
+    write_file(out / "kills.json", found.as_text())

@@ -1,0 +1,167 @@
+"""The fuzzer's worker: a process that may crash and hang, and what is known of it afterwards."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from syncedmem.spec.fuzz import (
+    TargetError,
+    fuzz,
+    kit,
+    worker,
+)
+from syncedmem.spec.fuzz.faults import FAULTS, Pool
+from syncedmem.spec.fuzz.isolation import Inline, Isolated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL = "syncedmem.spec.fuzz.faults:Pool"
+
+
+def asked(tmp_path: Path, **job: Any) -> dict[str, Any]:
+    """What a worker answers."""
+    whole: dict[str, Any] = {"promises": {}, "journal": str(tmp_path / "journal"), "hang": 30, **job}
+    replies = io.StringIO()
+    worker.serve(io.StringIO(json.dumps(whole) + "\n"), replies)
+    answer: dict[str, Any] = json.loads(replies.getvalue())
+    return answer
+
+
+def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(
+        "import os, time\n"
+        "class Base:\n    def deallocate(self, pointer): pass\n"
+        "class Dies(Base):\n    def allocate(self, size): os.write(2, b'last words'); os.abort()\n"
+        "class Leaves(Base):\n    def allocate(self, size): os._exit(3)\n"
+        "class Hangs(Base):\n    def allocate(self, size): time.sleep(60)\n",
+        encoding="utf-8",
+    )
+    program = {"job": "program", "program": [["allocate", 0, 8]]}
+
+    assert asked(tmp_path, job="describe", target=POOL)["fresh"]
+    assert "names no target" in asked(tmp_path, job="describe", target="x")["error"]
+    assert {"crash": "SIGABRT", "said": "last words"} == asked(tmp_path, target=f"{file}:Dies", **program)
+    assert {"crash": "exit status 3", "said": ""} == asked(tmp_path, target=f"{file}:Leaves", **program)
+    assert {"hang": 0.3} == asked(tmp_path, target=f"{file}:Hangs", hang=0.3, **program)
+
+
+def test_the_child_of_a_worker_answers_on_its_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, with what would end it left out."""
+    done: list[Any] = []
+
+    def pair(*values: object) -> None:
+        done.append(values)
+
+    def write(end: int, data: bytes) -> int:
+        assert end == 4
+        done.append(data)
+        return len(data)
+
+    monkeypatch.setattr("os.dup2", pair)
+    monkeypatch.setattr("os.close", done.append)
+    monkeypatch.setattr("signal.signal", pair)
+    monkeypatch.setattr("os._exit", done.append)
+    monkeypatch.setattr("os.write", write)
+    job: dict[str, Any] = {"job": "describe", "promises": {}, "target": POOL, "journal": str(tmp_path / "journal")}
+    child: Any = worker.be_the_child  # which returns here, and nowhere else
+    child(job, 3, 4, 5)
+
+    assert [3, (5, 1), (5, 2), (signal.SIGINT, signal.SIG_DFL)] == done[:4]
+    assert json.loads(done[4])["kind"] == "allocate and deallocate"
+    assert 0 == done[5]
+    assert {"error": "cannot import nothing: ModuleNotFoundError: No module named 'nothing'"} == worker.answer_to(
+        {**job, "target": "nothing:x"}
+    )
+
+
+def test_a_worker_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    worker.main()
+
+
+def test_a_worker_that_is_gone_is_said() -> None:
+    with Isolated(POOL, 1.0) as place:
+        place.process.kill()
+        place.process.wait()
+        with pytest.raises(TargetError, match="the worker process ended"):
+            place.perform({"job": "describe", "promises": {}})
+
+
+def test_a_worker_without_pipes_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deaf:
+        stdin = stdout = None
+
+        def wait(self) -> None:
+            """It is over."""
+
+    def popen(*_: object, **__: object) -> Deaf:
+        return Deaf()
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    with Isolated(POOL, 1.0) as place, pytest.raises(TargetError, match="it has no pipes"):
+        place.perform({"job": "describe", "promises": {}})
+
+
+def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "dies.py"
+    file.write_text("import os\nos.abort()\n", encoding="utf-8")
+
+    with pytest.raises(TargetError, match="cannot be opened: the process ended with SIGABRT before the first step"):
+        fuzz(f"{file}:x")
+
+
+@pytest.mark.parametrize(("name", "property_id"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
+def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id: str) -> None:
+    """The campaign goes on after them."""
+    report = fuzz(FAULTS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
+    finding = next(it for it in report.findings if it.property_id.startswith(property_id))
+
+    assert finding.program
+    assert finding.shrunk
+    assert report.operations > finding.operations
+
+
+def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
+    class Moody(Pool):
+        """Is wrong once."""
+
+        wrong: ClassVar[int] = 0
+
+        def place(self, room: int, alignment: int) -> int:
+            Moody.wrong += 1
+            return super().place(room, alignment) + (Moody.wrong == 100)
+
+    report = fuzz(Moody, promises={"alignment": "64"}, steps=2_000)
+
+    assert ["A03-aligned"] == [it.property_id for it in report.findings]
+    assert (False, False) == (report.findings[0].shrunk, report.findings[0].repeats)
+    assert "fuzz(" in report.replay(report.findings[0]).python()
+
+
+def test_places_say_whether_they_protect() -> None:
+    with Inline(Pool) as place:
+        assert not place.protects
+        assert () == place.steps()
+    assert kit.STEPS == 100_000
+
+
+def test_faults_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, waits = FAULTS["EndsTheProcess"].make(), FAULTS["WaitsForItself"].make()
+    aborted: list[bool] = []
+    monkeypatch.setattr("os.abort", lambda: aborted.append(True))
+    with pytest.raises(MemoryError):
+        ends.allocate(ends.limit + 1)
+    with pytest.raises(MemoryError):
+        ends.allocate(1 << 50)
+    assert [True] == aborted
+    assert not hasattr(waits.lock, "_is_owned")
+    waits.lock = threading.RLock()
+    assert waits.realloc(waits.allocate(8), 16)

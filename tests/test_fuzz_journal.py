@@ -1,0 +1,75 @@
+"""The fuzzer's journal, its steps as data, and how programs are made short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.spec.fuzz import (
+    Source,
+    Step,
+    TargetError,
+)
+from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.faults import Pool
+from syncedmem.spec.fuzz.journal import Journal, code
+from syncedmem.spec.fuzz.minimise import minimise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_journal_keeps_the_first_steps_of_a_long_program(tmp_path: Path) -> None:
+    journal, reader = Journal(tmp_path / "journal", capacity=3), Journal(tmp_path / "journal", capacity=3)
+    for number in range(5):
+        journal.note(code("check"), number)
+    journal_marks = {reader.mark()}
+
+    assert journal.full
+    assert [Step("check", (it,)) for it in range(3)] == list(reader.steps())
+    journal.begin()
+    journal_marks.add(reader.mark())
+    assert () == reader.steps()
+    journal.note(code("free"), 7, 1)
+    journal_marks.add(reader.mark())
+    assert (Step("free", (7, 1)),) == reader.steps()
+    assert 3 == len(journal_marks)
+    journal.close()
+    reader.close()
+
+
+def test_a_full_journal_begins_anew() -> None:
+    source = Source(Pool())
+    outcome = campaign(source, source.open().capabilities, Journal(capacity=300), seed=0, steps=2_000, seconds=60)
+
+    assert outcome.wrong is None
+    assert outcome.rounds > 5
+
+
+def test_programs_are_made_short() -> None:
+    program = tuple(Step("allocate", (number, 1000, 0, 0)) for number in range(40))
+
+    def question(steps: tuple[Step, ...]) -> bool:
+        return any(step.numbers[0] in (17, 0) and step.numbers[1] >= 3 for step in steps)
+
+    assert (Step("allocate", (0, 3, 0, 0)),) == minimise(program[10:], question, 10)
+    assert program == minimise(program, lambda _: False, 10)
+    # A request for too much is not made a request for nothing, which anybody may serve.
+    too_much = (Step("request_too_much", (1 << 50,)), Step("compare", ()))
+    assert too_much[:1] == minimise(too_much, lambda steps: too_much[0].operation in {it.operation for it in steps}, 10)
+    assert program == minimise(program, question, 0)
+
+
+@pytest.mark.parametrize(
+    "data", [3, [], ["fly"], ["allocate", -1], ["allocate", "0"], ["compare", 1], ["free", 1, 2, 3]]
+)
+def test_what_is_no_step_is_refused(data: Any) -> None:
+    with pytest.raises(TargetError, match="not a step"):
+        Step.from_json(data)
+
+
+def test_steps_are_data_and_back() -> None:
+    step = Step("allocate", (0, 16, 0, 0))
+
+    assert (["allocate", 0, 16], "allocate(0, 16)", step) == (step.as_json(), str(step), Step.from_json(step.as_json()))

@@ -1,0 +1,343 @@
+"""The fuzzer's oracle: what it sees of a target's answers, and what it makes of them."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
+from syncedmem.spec.fuzz import (
+    Source,
+    Step,
+    Trial,
+    Wrong,
+    fuzz,
+    trial_of,
+)
+from syncedmem.spec.fuzz.faults import CachingPool, Pool
+from syncedmem.spec.fuzz.streams import Stream
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_steps_with_nothing_to_act_on_do_nothing() -> None:
+    class Bare:
+        """Has no more than it must."""
+
+        def allocate(self, size: int) -> int:
+            raise MemoryError(size)
+
+        def deallocate(self, pointer: int) -> None:
+            raise AssertionError(pointer)
+
+    with trial_of(Bare()) as trial:
+        done = [
+            trial.free(0),
+            trial.check(0),
+            trial.calloc(0, 8),
+            trial.resize(0, 8),
+            trial.copy(0, 1),
+            trial.copy_nothing(),
+            trial.free_again(0),
+            trial.free_foreign(),
+            trial.free_wrong_size(0, 8),
+            trial.fill(8),
+            trial.cycle(8, 4),
+            trial.work(0, 1),
+            trial.allocate(0, 8, 64),
+        ]
+    assert {False} == set(done)
+    with trial_of(Pool(), double_free="detect") as trial:
+        assert trial.allocate(0, 8)
+        assert not trial.allocate(0, 8)
+        assert trial.free(0)
+        assert trial.free_again(0)
+        assert trial.allocate(1, 8)
+        assert not trial.free_again(0)  # its address belongs to block 1
+        assert trial.finish(1)
+
+
+@pytest.mark.parametrize(
+    ("zero_size", "gives", "wrong"),
+    [
+        ("null", 0, False),
+        ("null", 64, True),
+        ("null", ValueError(), True),
+        ("unique", 0, True),
+        ("unique", 64, False),
+        ("error", 0, True),
+        ("error", 64, True),
+        ("error", ValueError(), False),
+        ("error", MemoryError(), False),
+        ("any", ValueError(), False),
+        ("any", KeyError(), True),
+        ("any", None, False),
+    ],
+)
+def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool) -> None:
+    class Zero:
+        def allocate(self, size: int) -> Any:
+            assert not size
+            if isinstance(gives, Exception):
+                raise gives
+            return gives
+
+        def deallocate(self, pointer: int) -> None:
+            assert pointer == 64
+
+    opened = Source(Zero()).open()
+    trial = Trial(opened, opened.capabilities.with_promises({"zero_size": zero_size}))
+    if wrong:
+        with pytest.raises(Wrong, match="A09-zero-size"):
+            trial.allocate(0, 0)
+    else:
+        trial.allocate(0, 0)
+        trial.end()
+
+
+def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
+    class Zero:
+        def allocate(self, size: int) -> int:
+            return 64 + size
+
+        def deallocate(self, pointer: int) -> None:
+            raise AssertionError(pointer)
+
+    opened = Source(Zero()).open()
+    trial = Trial(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
+    trial.allocate(0, 0)
+    with pytest.raises(Wrong, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
+        trial.allocate(1, 0)
+
+
+class Scripted:
+    """Does what a test says."""
+
+    def __init__(self, **methods: Any) -> None:
+        vars(self).update(methods)
+
+    def allocate(self, size: int) -> Any:
+        return bytearray(size)
+
+    def deallocate(self, pointer: Any) -> None:
+        """Nothing to do."""
+
+
+def null(*_: object) -> int:
+    """Fail as C does."""
+    return 0
+
+
+def nowhere(_: int) -> int:
+    """An address that is nowhere."""
+    return 1 << 60
+
+
+def nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def fails(*_: object, **__: object) -> Any:
+    """Raise what nobody promised."""
+    raise KeyError("what?")
+
+
+FIRST, SECOND = Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("subject", "program", "property_id"),
+    [
+        (Scripted(memcpy=fails), [FIRST, SECOND, Step("copy", (0, 1))], "A15-copies"),
+        (Scripted(realloc=fails), [FIRST, Step("resize", (0, 8))], "A05-served"),
+        (Scripted(allocate=null), [FIRST], "A05-served"),
+        (Scripted(allocate=null), [Step("request_too_much", (1 << 50,))], "A06-out-of-memory"),
+        (Scripted(allocate=nowhere), [Step("request_too_much", (1 << 50,))], "A06-out-of-memory"),
+        (Scripted(read=fails, write=nothing, allocate=nowhere), [FIRST, Step("check", (0,))], "A04-contents-kept"),
+        (Scripted(read=fails, write=fails, allocate=nowhere), [FIRST], "A04-contents-kept"),
+        (Scripted(deallocate=fails), [FIRST, Step("free", (0, 0))], "A07-free-accepts"),
+    ],
+)
+def test_errors_of_the_target_are_findings(subject: Any, program: list[Step], property_id: str) -> None:
+    opened = Source(subject).open()
+    with pytest.raises(Wrong, match=property_id):
+        Trial(opened, opened.capabilities).run(program)
+
+
+def test_a_resize_that_fails_leaves_the_block() -> None:
+    def full(*_: object) -> int:
+        raise MemoryError
+
+    for refuse in (full, null):
+        with trial_of(Scripted(realloc=refuse)) as trial:
+            trial.allocate(0, 16)
+            assert not trial.resize(0, 32)
+            assert 16 == trial.blocks[0].size
+
+
+def test_ignored_frees_do_nothing_and_others_are_seen() -> None:
+    promises = {"double_free": "ignore", "foreign_free": "ignore"}
+    with trial_of(Scripted(), **promises) as trial:
+        trial.allocate(0, 16)
+        trial.allocate(1, 16)
+        assert trial.free_foreign()
+        trial.free(0)
+        assert trial.free_again(0)
+    opened = Source(CachingPool()).open()
+    trial = Trial(opened, opened.capabilities.with_promises(promises))
+    trial.allocate(0, 16)
+    with pytest.raises(Wrong, match=r"A11-foreign-free: .* to be ignored was promised"):
+        trial.free_foreign()
+
+
+def test_a_wrong_size_that_is_ignored_frees_the_block() -> None:
+    class Careless(Pool):
+        def verify(self, pointer: int, size: int) -> None:
+            super().verify(pointer, self.sizes.get(pointer, size))
+
+    with trial_of(Careless(), wrong_size="ignore") as trial:
+        trial.allocate(0, 16)
+        assert trial.free_wrong_size(0, 8)
+        assert not trial.blocks
+    assert fuzz(Careless, promises={"wrong_size": "ignore"}, steps=4_000).passed
+
+
+def test_many_freed_blocks_are_not_all_remembered() -> None:
+    with trial_of(Pool(), double_free="detect") as trial:
+        for number in range(100):
+            trial.allocate(number, 8)
+        for number in range(100):
+            trial.free(number)
+        assert not trial.free_again(0)
+        assert trial.free_again(99)
+
+
+def test_who_reports_a_rough_number_may_report_more() -> None:
+    class Rough(Pool):
+        @property
+        def used_bytes(self) -> int:
+            return self.live_bytes and self.live_bytes + 64
+
+    class TooFew(Pool):
+        @property
+        def used_bytes(self) -> int:
+            return self.live_bytes // 2
+
+    assert fuzz(Rough, steps=2_000).passed
+    assert ["A17-statistics"] == [it.property_id for it in fuzz(TooFew, steps=2_000, first=True).findings]
+
+
+def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> None:
+    class Mapped(Pool):
+        live_blocks = live_bytes = peak_bytes = 0
+
+        def used_bytes(self, unit: str) -> int:
+            raise AssertionError(unit)
+
+        @property
+        def statistics(self) -> dict[str, int]:
+            return {"current_count": 77}
+
+    del Mapped.live_blocks, Mapped.live_bytes, Mapped.peak_bytes
+    with pytest.raises(Wrong, match="A17-statistics: current_count is 77"), trial_of(Mapped) as trial:
+        trial.baseline.clear()
+
+
+def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.spec.fuzz.limits._STATM", Path("/nothing/here"))
+    with trial_of(Pool()) as trial:
+        assert trial.cycle(64, 4)
+        assert not trial.checked["A16-no-leaks"]
+
+
+def test_streams_speak_every_dialect() -> None:
+    stream = Stream(2)
+    stream.queued = 1
+    event = stream.record()
+
+    assert [False, False, False, False] == [stream.done, stream.query(), event.is_done, event.query()]
+    event.synchronize()
+    assert [True, True, 2, 2, 2] == [event.done, stream.done, stream.ptr, stream.handle, int(stream)]
+    assert "<stream 2>" == repr(stream)
+
+
+def test_a_large_block_is_compared_piece_by_piece() -> None:
+    with trial_of(Pool()) as trial:
+        trial.allocate(0, 200_000)
+        address = trial.blocks[0].address
+        kept = ctypes.string_at(address, 1)
+        ctypes.memset(address, kept[0] ^ 1, 1)
+        with pytest.raises(Wrong, match=r"A04-contents-kept: .*byte 0 is"):
+            trial.check(0)
+        ctypes.memmove(address, kept, 1)
+        assert trial.check(0)
+
+
+def test_memory_that_does_not_come_back_is_a_leak() -> None:
+    class Once:
+        """Serves one request."""
+
+        served = False
+
+        def allocate(self, size: int) -> int:
+            if self.served or size > 1 << 40:
+                return 0
+            self.served = True
+            return 1 << 60
+
+        def deallocate(self, pointer: int) -> None:
+            assert pointer
+
+    opened = Source(Once()).open()
+    trial = Trial(opened, opened.capabilities.with_promises({"out_of_memory": "null"}))
+    assert trial.request_too_much(1 << 62)
+    trial.allocate(0, 16)
+    assert not trial.allocate(1, 16)  # somebody has it
+    trial.free(0)
+    with pytest.raises(Wrong, match="A16-no-leaks: 16 bytes are refused"):
+        trial.allocate(2, 16)
+
+
+class Hoards(Pool):
+    """Keeps 8 MiB of its own from its n-th requests on."""
+
+    def __init__(self, *when: int) -> None:
+        super().__init__()
+        self._when = when
+        self._requests = 0
+        self._kept: list[mmap.mmap] = []
+
+    def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
+        self._requests += 1
+        if self._requests in self._when:
+            self._kept.append(mmap.mmap(-1, 8 << 20))  # from the system: the heap may have room that was touched before
+            self._kept[-1].write(b"x" * (8 << 20))
+        return super().allocate(size, alignment, stream)
+
+
+def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
+    """In a process of many threads something else may grow while a cycle is measured."""
+    with trial_of(Hoards(200, 500)) as trial:
+        assert trial.cycle(1 << 16, 512)
+    with trial_of(Hoards(200, 600, 1000)) as trial, pytest.raises(Wrong, match="A16-no-leaks: 384 times 65536 bytes"):
+        trial.cycle(1 << 16, 512)
+
+
+def test_a_cycle_ends_where_memory_is_refused() -> None:
+    with trial_of(Pool(32)) as trial:
+        assert not trial.cycle(64, 8)
+        assert not trial.cycle(64, 2)
