@@ -90,8 +90,8 @@ class Pair(Shaped, Generic[ScalarT]):
         Parameters
         ----------
         *shape
-            Up to 32 integers, as in pycaffe (Caffe takes four); a sequence of them; or an object with ``dim``, such as a
-            ``BlobShape``.
+            Up to 32 integers, as in pycaffe (Caffe takes four); a sequence of them; or an object with ``dim``, such as
+            a ``BlobShape``.
 
         Returns
         -------
@@ -280,10 +280,10 @@ class Pair(Shaped, Generic[ScalarT]):
             taken = mine.reshaped(mine.shape)  # which remembers no view of what was there
             taken.adopt(name, call, buffer)
         else:
-            taken, given_up = self._fresh(mine.shape, self.dtype), (mine,)
+            taken = self._fresh(mine.shape, self.dtype)
             taken.adopt(name, call, buffer)  # by memory that nobody has yet, so this can still be refused
-            if not of_diff:
-                given_up, other = (mine, other), self._fresh(other.shape, self.dtype)
+            given_up = (mine,) if of_diff else (mine, other)
+            other = other if of_diff else self._fresh(other.shape, self.dtype)
             _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
         self._data, self._diff = (other, taken) if of_diff else (taken, other)
 
@@ -313,7 +313,8 @@ class Pair(Shaped, Generic[ScalarT]):
             raise InvalidShapeError(other.shape, f"{other.count} elements cannot be shared by {self.count}")
         if other.device is not self._device:
             here, there = (where_of(it.device) if it.device else "the host alone" for it in (self, other))
-            raise InvalidArgumentError("other", other, f"a blob on {here}, as this one is, and not on {there}")
+            another = "another " if here == there else ""
+            raise InvalidArgumentError("other", other, f"a blob on {here}, as this one is, and not on {another}{there}")
         theirs: Elements = getattr(other, part)
         if theirs.memory is not mine.memory:
             _check_kept(name, other, (mine,), {"its memory": theirs, "the other part": kept})
@@ -329,10 +330,10 @@ class Pair(Shaped, Generic[ScalarT]):
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
     """The shape in the arguments of a call, one sequence or numbers, of elements of a type."""
-    if not arguments or (len(arguments) > 1 and not all(map(shapes.is_integer, arguments))):
+    given: object = arguments[0] if len(arguments) == 1 else arguments
+    if not arguments or (given is arguments and not all(map(shapes.is_integer, arguments))):
         raise InvalidArgumentError("shape", arguments, shapes.FORMS)
-    one = len(arguments) == 1 and not shapes.is_integer(arguments[0])
-    return shapes.check_shape(arguments[0] if one else arguments, dtype.itemsize)
+    return shapes.check_shape(arguments if shapes.is_integer(given) else given, dtype.itemsize)
 
 
 def _check_kept(

@@ -6,10 +6,11 @@ Nothing here touches memory, so that a shape is checked as a whole before anythi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
-from operator import index as integer_of
 from math import prod
+from operator import index as integer_of
 from typing import Any, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
@@ -43,7 +44,7 @@ INT_MAX = (1 << 31) - 1
 FORMS = "given as integers, or as one sequence of them"
 """What an error says that a shape must be."""
 
-_UNORDERED = (str, bytes, bytearray, Set, Mapping)  # or text, which is a sequence of integers by accident
+_UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)  # or text, which is a sequence of integers by accident
 
 LEGACY_AXES = 4
 """As many as blobs had once: num, channels, height and width."""
@@ -74,8 +75,9 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     InvalidShapeError
         If it has more than 32 axes or a negative extent, or is too large altogether.
     """
-    extents = getattr(shape, "dim", shape)
-    if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or getattr(extents, "ndim", 1) != 1:
+    extents: object = getattr(shape, "dim", shape)
+    row = getattr(extents, "ndim", 1) == 1  # an array of no axes claims to be iterable
+    if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or not row:
         raise InvalidArgumentError("shape", shape, FORMS)
     first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # an endless one too is found to be too long
     checked = tuple(as_integer(extent, "shape", FORMS) for extent in first)
@@ -183,7 +185,7 @@ def offset(shape: Shape, indices: Iterable[object]) -> int:
     """
     given = tuple(indices)
     if len(given) > len(shape):
-        raise InvalidIndexError("indices", given, f"more than the {len(shape)} axes of {shape_string(shape)}")
+        raise InvalidIndexError("indices", given, f"more than {shape_string(shape)} has axes")
     position = 0
     for axis, extent in enumerate(shape):
         index = as_integer(given[axis], "index", "an integer") if axis < len(given) else 0
@@ -196,4 +198,6 @@ def offset(shape: Shape, indices: Iterable[object]) -> int:
 def _outside(shape: Shape, axis: int, index: int, last: int) -> InvalidIndexError:
     """The error of an index that is not from 0 to `last`."""
     found = f"axis {axis} of {shape_string(shape)}"
-    return InvalidIndexError("index", index, f"{found} has no elements" if last < 0 else f"{found} goes from 0 to {last}")
+    return InvalidIndexError(
+        "index", index, f"{found} has no elements" if last < 0 else f"{found} goes from 0 to {last}"
+    )

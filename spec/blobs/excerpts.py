@@ -7,7 +7,7 @@ the rule would be what is wrong with it, since it goes on expecting what was lef
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from ..shrinking import shrink
 from .port import BlobPort, IntPort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from ..subject import Bench, Violation
     from .trial import BlobTrial
@@ -26,12 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Actions", "Enough", "now", "shortened", "watched"]
 
 
-class Enough(Exception):  # noqa: N818 -- nothing is wrong
+class Enough(Exception):
     """The last action of an excerpt was taken, and nothing was found."""
 
 
 class Actions:
     """The actions of a rule, counted from 0 on over all its trials, and which of them are taken.
+
+    Parameters
+    ----------
+    left_out : frozenset of int
+    last : int, optional
+        After which one the rule is at its end.
 
     Attributes
     ----------
@@ -41,7 +47,7 @@ class Actions:
         The first of the present trial.
     """
 
-    def __init__(self, left_out: frozenset[int], last: int | None) -> None:
+    def __init__(self, left_out: frozenset[int] = frozenset(), last: int | None = None) -> None:
         self.count = self.first = 0
         self._left_out, self._last = left_out, last
 
@@ -67,15 +73,15 @@ _NOW: ContextVar[Actions | None] = ContextVar("_NOW", default=None)
 
 def now() -> Actions:
     """The actions of the rule that is run; those of nothing in particular are all taken."""
-    return _NOW.get() or Actions(frozenset(), None)
+    return _NOW.get() or Actions()
 
 
 @contextmanager
-def watched(left_out: frozenset[int] = frozenset(), last: int | None = None) -> Iterator[Actions]:
-    """While a rule is run: count its actions, leave some out, and stop after the last."""
-    token = _NOW.set(Actions(left_out, last))
+def watched(actions: Actions) -> Generator[None]:
+    """While a rule is run: its actions are these."""
+    token = _NOW.set(actions)
     try:
-        yield now()
+        yield
     finally:
         _NOW.reset(token)
 
@@ -119,11 +125,8 @@ def _run(bench: Bench, excerpt: _Excerpt) -> None:
 
 
 def _take(bench: Bench, excerpt: _Excerpt) -> None:
-    with watched(excerpt.left_out, excerpt.actions[-1]):
-        try:
-            for _ in excerpt.rule(bench):
-                pass
-        except Enough:
+    with watched(Actions(excerpt.left_out, excerpt.actions[-1])), suppress(Enough):
+        for _ in excerpt.rule(bench):
             pass
 
 

@@ -10,7 +10,7 @@ from ..requirements import applicable
 from ..shrinking import shrink
 from ..subject import Violation
 from .coverage import BlobCoverage
-from .excerpts import shortened, watched
+from .excerpts import Actions, shortened, watched
 from .messages import MESSAGES, offers_messages
 from .rules import RULES
 from .stories import run_story, shorter_story
@@ -98,8 +98,9 @@ def _run_enumerated(bench: Bench, counter: Counter, name: str) -> Violation | No
 
 def _run_rules(bench: Bench, counter: Counter) -> Violation | None:
     for rule in (*RULES, *MESSAGES) if offers_messages(bench) else RULES:
+        actions = Actions()
         try:
-            with watched() as actions:
+            with watched(actions):
                 for trial in rule(bench):
                     counter.add(trial)
         except Violation as violation:

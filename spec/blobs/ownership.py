@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,8 @@ from .steps import Step
 from .trial import BlobTrial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from ..oracle import Side
     from ..subject import Bench
     from .oracle import Part

@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from .elements import TYPES, USUAL, itemsize, numbers, shown
+from .elements import TYPES, numbers, shown
 from .ownership import ADOPTION_RULES
 from .steps import ACCESSORS, NORMS, SCALES, Other, Step
 from .suites import way

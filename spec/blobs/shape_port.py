@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from math import prod
 from typing import Any, NoReturn
 
@@ -50,13 +51,13 @@ class ShapePort:
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
         found: Any = shape if self.are_numbers(shape) else shape[0]
-        if isinstance(found, Set | Mapping):
+        if isinstance(found, AbstractSet | Mapping):
             self.refuse("no order")
         return list(getattr(found, "dim", found))
 
     def are_numbers(self, shape: tuple[Any, ...]) -> bool:
         """Whether the extents are given one by one, as many as there are."""
-        return len(shape) > 1 or isinstance(shape[0], int)
+        return len(shape) != 1 or isinstance(shape[0], int)
 
     def checked(self, extents: list[Any]) -> tuple[int, ...]:
         self.check_axes(extents)

@@ -268,7 +268,7 @@ class BlobTrial(BlobInspection):
         self._compare_live()
 
     def ended(self) -> BlobTrial:
-        """This one, at its end; see `finish`."""
+        """The trial itself, at its end; see `finish`."""
         self.finish()
         return self
 
