@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
+from syncedmem.spec.blobs.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from syncedmem.spec import Fault
     from syncedmem.spec.fuzz.faults import Fault as FuzzFault
 
-__all__ = ["PAGES", "errata_page", "main", "requirements_page", "stale"]
+__all__ = ["PAGES", "blob_calls", "errata_page", "main", "requirements_page", "stale"]
 
 _PLANTED: dict[str, Fault | FuzzFault] = {**FUZZ_FAULTS, **BLOB_FAULTS, **FAULTS}
 HERE = Path(__file__).parent
@@ -26,6 +27,7 @@ PROFILES = {
     "caffe": "What Caffe does",
     "safe": "What is promised beyond Caffe",
 }
+BEGIN, END = "<!-- Made by `make generated` from spec/blobs/calls.py -->", "<!-- and from here on by hand -->"
 KINDS = {"memory": "memories", "blob": "blobs"}
 
 
@@ -83,6 +85,25 @@ def requirements_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def blob_calls() -> str:
+    """What a blob must have to be put to its kit; the table of docs/conformance.md."""
+    asked = {
+        "always": "always",
+        "safe": "with the profile `safe`",
+        "device": "with a device",
+        "messages": "if there is `to_proto`",
+    }
+    rows = [(it.spelt(), it.result, asked[it.asked]) for it in CALLS]
+    return table(("of a blob", "is, or does", "asked for"), rows)
+
+
+def conformance_page() -> str:
+    """The page about the kits, which is written by hand, with its one table that is not."""
+    page = (HERE / "conformance.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{blob_calls()}\n\n{END}{rest.partition(END)[2]}"
+
+
 def _place(name: str) -> str:
     """Something to link to: ``requirements.md#r10-same-bytes``."""
     return f'<a id="{name.lower()}"></a>'
@@ -107,7 +128,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
+PAGES = {"errata.md": errata_page, "requirements.md": requirements_page, "conformance.md": conformance_page}
 
 
 def stale(folder: Path) -> list[str]:

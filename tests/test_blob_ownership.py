@@ -74,15 +74,15 @@ def test_a_view_from_before_the_reshape_is_refused_too(device: SimulatedDeviceAl
 def test_a_pool_does_not_hand_out_what_a_blob_uses() -> None:
     """Where memory is used again, the next blob would write into this one."""
     with PoolAllocator(CPUDeviceAllocator()) as pool:
-        blob = Blob((8,), host=pool, device=None)
+        blob, other = (Blob((8,), host=pool, device=None) for _ in range(2))
         view = blob.mutable_cpu_data()
         blob.reshape((6,))
         with pytest.raises(BufferMismatchError, match=OURS):
             blob.set_cpu_data(view)
-        other = Blob((8,), host=pool, device=None)
-        other.data, blob.data = -1, 5
+        blob.mutable_cpu_data()[...] = 5
+        other.mutable_cpu_data()[...] = -1
 
-        assert ([5] * 6, [-1] * 8) == (blob.data.tolist(), other.data.tolist())
+        assert ([5] * 6, [-1] * 8) == (blob.cpu_data().tolist(), other.cpu_data().tolist())
         blob.data_memory.close()
         other.data_memory.close()
 
