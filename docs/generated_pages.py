@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
+from syncedmem.spec.blobs.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
 from syncedmem.spec.vectors import REFUSALS, SUITES
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from syncedmem.spec import Fault
     from syncedmem.spec.fuzz.faults import Fault as FuzzFault
 
-__all__ = ["PAGES", "PARTS", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
+__all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
 _PLANTED: dict[str, Fault | FuzzFault] = {**FUZZ_FAULTS, **BLOB_FAULTS, **FAULTS}
 HERE = Path(__file__).parent
@@ -89,6 +90,18 @@ def requirements_page() -> str:
         ]
         parts += [f"## {title}: {things}", table(("requirement", "says", "source", "tested with"), rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def blob_calls() -> str:
+    """What a blob must have to be put to its kit; the table of docs/conformance.md."""
+    asked = {
+        "always": "always",
+        "safe": "with the profile `safe`",
+        "device": "with a device",
+        "messages": "if there is `to_proto`",
+    }
+    rows = [(it.spelt(), it.result, asked[it.asked]) for it in CALLS]
+    return table(("of a blob", "is, or does", "asked for"), rows)
 
 
 def _place(name: str) -> str:
@@ -164,6 +177,7 @@ def _manifest() -> Any:  # noqa: ANN401 -- JSON
 PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "blobs.md": {"caffe": blob_table},
+    "conformance.md": {"calls": blob_calls},
     "vectors.md": {"suites": suite_table, "refusals": refusal_table, "committed": committed_sentence},
 }
 

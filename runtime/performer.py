@@ -192,20 +192,21 @@ class Performer:
         self._state = after
         return view
 
-    def _call(self, call: str, argument: Any) -> None:
-        """Perform a call with an argument: an adoption or a push."""
-        self._admit(call)
+    def _call(self, call: str, argument: Any, name: str = "") -> None:
+        """Perform a call with an argument: an adoption or a push; errors may have another name for it."""
+        name = name or call
+        self._admit(name)
         if call not in self._table.columns:
-            self._refuse(Refusal.NO_GPU, call, argument)
+            self._refuse(Refusal.NO_GPU, name, argument)
         cell = self._table.columns[call][argument is not None][self._state]
         if cell.refusal is not None:
-            self._refuse(cell.refusal, call, argument)
+            self._refuse(cell.refusal, name, argument)
         if call == Call.ASYNC_GPU_PUSH.value:
             with reporting(call, self._sides.device):
                 self._sides.device.check_stream(argument)
             makers = None
         else:
-            argument, makers = self._adopted(call, argument)
+            argument, makers = self._adopted(call, argument, name)
         self._land()
         self._perform(cell, argument, None, makers)
 
@@ -290,13 +291,13 @@ class Performer:
     def _refuse(self, refusal: Refusal, call: str, argument: Any) -> None:
         raise refusal_error(refusal, call, head_of(self._state), argument)
 
-    def _adopted(self, call: str, buffer: Any) -> tuple[Pointer, Makers]:
+    def _adopted(self, call: str, buffer: Any, name: str) -> tuple[Pointer, Makers]:
         """Somebody's buffer as a pointer, with the views there will be."""
         if call == Call.SET_CPU_DATA.value:
-            ptr = self._adoptable(call, buffer, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
+            ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
             with reporting(_VIEWING, self._sides.pageable):
                 return ptr, self._view_makers(ptr, self._gpu)
-        ptr = self._adoptable(call, buffer, self._sides.device, self._gpu, Fact.OWN_GPU_DATA)
+        ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, Fact.OWN_GPU_DATA)
         with reporting(_VIEWING, self._sides.device):
             return ptr, self._view_makers(self._cpu, ptr)
 
@@ -313,6 +314,18 @@ class Performer:
         if ours:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
+
+    def _lends(self, borrower: Performer, own: Fact) -> bool:
+        """Whether another memory uses bytes that are this one's to free, on the sides that `own` names."""
+        facts = facts_of(self._state) & own
+        sides = (
+            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, borrower._cpu),
+            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, borrower._gpu),
+        )
+        return any(
+            facts & fact and mine is not None and theirs is not None and _overlapping(where, theirs, mine)
+            for fact, where, mine, theirs in sides
+        )
 
     @property
     def _where(self) -> DeviceAllocator:
@@ -375,6 +388,11 @@ class Performer:
             self._read_gpu = makers[2]
         if write_gpu and landed:
             self._write_gpu = makers[3]
+
+
+def _overlapping(where: DeviceAllocator, first: Pointer, second: Pointer) -> bool:
+    with reporting("comparing two buffers", where):
+        return where.overlaps(first, second)
 
 
 def _frozen(array: HostArray) -> HostArray:

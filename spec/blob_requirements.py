@@ -15,8 +15,9 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
      "002:36; blob.cpp 34-41, where only the shape's own memory is allocated"),
     ("B03-shape", "shape and num_axes are what was given last, and count is the product; that of no axes is one.",
      "003:49-70; blob.cpp 23-45"),
-    ("B04-reshape-forms", "Four numbers, a sequence, an object with dim and another blob's shape are all shapes.",
-     "002:55-66; blob.cpp 12-21, 48-61"),
+    ("B04-reshape-forms",
+     "Numbers (in Caffe four of them), a sequence, an object with dim and another blob's shape are all shapes.",
+     "002:55-66; blob.cpp 12-21, 48-61; _caffe.cpp, Blob_Reshape, takes any number of numbers"),
     ("B05-reshape-keeps", "A reshape that fits keeps both memories, their heads and every byte, also those behind.",
      "003:65-69; blob.cpp 42; #4102"),
     ("B06-growth-renews", "A reshape beyond the capacity replaces both memories by new ones of exactly the new size.",
@@ -113,8 +114,11 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B62-negative-index", "A negative index is refused.", "blob.hpp 155-162 looks at the extent instead; H19"),
     ("B63-element-in-range", "An element that does not exist is refused, also one past the end.", "H19; #6021"),
     ("B64-no-elements", "A blob without elements does what any other does, and asks no allocator.", "H14; #5571"),
-    ("B65-too-large", "A shape that the address space cannot hold is refused, and so is one that is no integers.",
+    ("B65-too-large",
+     "A shape that the address space cannot hold is refused, and so is one that is no integers, or has no order.",
      "H15; #2474"),
+    ("B66-own-memory", "A call that would free memory in which the blob's data or diff then lies is refused.",
+     "H5, H18; blob.cpp 90-128 as R35 has it of one memory"),
 )  # fmt: skip
 
 BLOB_NEEDS: dict[str, str] = {

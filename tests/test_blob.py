@@ -66,11 +66,32 @@ def got(array: Any) -> Any:
 
 def test_a_blob_has_a_shape_in_each_of_four_forms(place: Any) -> None:
     message = SimpleNamespace(dim=[2, 3, 4, 5])
-    for arguments in ((2, 3, 4, 5), ((2, 3, 4, 5),), ([2, 3, 4, 5],), (message,)):
+    for arguments in ((2, 3, 4, 5), ((2, 3, 4, 5),), ([2, 3, 4, 5],), (message,), (np.array([2, 3, 4, 5]),)):
         blob = Blob(*arguments, device=place)
         assert ((2, 3, 4, 5), 120, 120, 4) == (blob.shape, blob.count, blob.capacity, blob.num_axes)
         assert (UNINITIALIZED, UNINITIALIZED) == heads(blob)
         assert (480, 480) == (blob.data_memory.size, blob.diff_memory.size)
+
+
+@pytest.mark.parametrize("extents", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 1, 3), (np.int64(6),), (np.array(6),)])
+def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
+    """As in pycaffe; what follows a shape and is no integer is the type."""
+    expected = tuple(map(int, extents))
+
+    assert (expected, np.float32) == ((blob := Blob(*extents, device=None)).shape, blob.dtype)
+    assert expected == Blob(device=None).reshape(*extents).shape
+    for first in (extents[0], np.array(extents[:1])):
+        blob = Blob(first, np.float64, device=None)
+        assert (expected[:1], np.float64) == (blob.shape, blob.dtype)
+    with pytest.raises(InvalidArgumentError, match=r"as one sequence of them, got \(2, 3, <class 'numpy.float64'>\)"):
+        Blob(2, 3, np.float64)
+
+
+def test_what_python_says_of_a_call_names_the_class() -> None:
+    """Not the layer of it that a method is written in."""
+    for call in ("reshape", "share_data", "data_at", "from_proto", "offset", "count_axes"):
+        with pytest.raises(TypeError, match=rf"Blob\.{call}\(\) got an unexpected keyword argument"):
+            getattr(Blob((2,), device=None), call)(nothing=1)
 
 
 def test_a_blob_without_a_shape_is_not_one_without_axes(place: Any) -> None:
@@ -114,7 +135,9 @@ def test_other_types_are_refused(dtype: Any) -> None:
 
 
 def test_allocators_are_checked_as_a_memory_checks_them() -> None:
-    with pytest.raises(InvalidArgumentError, match="shape must be a sequence of integers, got None"):
+    with pytest.raises(
+        InvalidArgumentError, match="shape must be given as integers, or as one sequence of them, got None"
+    ):
         Blob(None)
     with pytest.raises(NoDeviceError, match="unknown device 'abacus'"):
         Blob((2,), device="abacus")
@@ -229,13 +252,21 @@ def test_reshaping_returns_the_blob_and_takes_the_shape_of_another(blob: Any) ->
         (((1,) * 33,), InvalidShapeError, "at most 32 axes"),
         (((7, 8, -1, 9),), InvalidShapeError, "an extent cannot be negative, as -1 is"),
         ((7, 8, -1, 9), InvalidShapeError, "cannot be negative"),
-        (((2**40, 2**40),), InvalidShapeError, "are more than"),
-        (((2, 2.0),), InvalidArgumentError, "shape must be a sequence of integers"),
-        (("23",), InvalidArgumentError, "shape must be a sequence of integers"),
-        ((7,), InvalidArgumentError, "shape must be a sequence of integers"),
-        ((1, 2, 3), InvalidArgumentError, "a sequence of integers, or four integers"),
-        ((), InvalidArgumentError, "a sequence of integers, or four integers"),
-        ((None,), InvalidArgumentError, "shape must be a sequence of integers, got None"),
+        (((2**40, 2**40),), InvalidShapeError, "more than"),
+        (((2, 2.0),), InvalidArgumentError, "shape must be given as integers, or as one sequence of them"),
+        (("23",), InvalidArgumentError, "shape must be given as integers, or as one sequence of them"),
+        (
+            (2.5, 3),
+            InvalidArgumentError,
+            r"shape must be given as integers, or as one sequence of them, got \(2.5, 3\)",
+        ),
+        (((2, 3), 4), InvalidArgumentError, "shape must be given as integers, or as one sequence of them"),
+        ((True, 3), InvalidArgumentError, "shape must be given as integers, or as one sequence of them, got True"),
+        ((), InvalidArgumentError, r"shape must be given as integers, or as one sequence of them, got \(\)"),
+        (({2, 3},), InvalidArgumentError, "shape must be given as integers, or as one sequence of them, got {2, 3}"),
+        (({2: 3},), InvalidArgumentError, "shape must be given as integers, or as one sequence of them"),
+        ((np.array(2.0),), InvalidArgumentError, "shape must be given as integers, or as one sequence of them"),
+        ((None,), InvalidArgumentError, "shape must be given as integers, or as one sequence of them, got None"),
     ],
 )
 def test_a_shape_that_is_refused_changes_nothing(
@@ -472,7 +503,7 @@ def test_device_memory_is_adopted(device: SimulatedDeviceAllocator) -> None:
         (memoryview(bytearray(32))[1:], "it does not start at a multiple of 4 bytes, as float32 must"),
         (np.zeros(12, np.float32)[::2], "it is not contiguous"),
         (b"0123456789" * 3, "it is read-only"),
-        (None, "no buffer"),
+        (None, "a buffer is needed"),
         (7, "it is not host memory"),
     ],
 )
@@ -482,7 +513,7 @@ def test_a_buffer_that_is_refused_changes_nothing(blob: Any, call: str, buffer: 
         blob.reshape((capacity,)).shrink_to_fit().reshape((6,))
         at_head(blob.data_memory, SYNCED, np.arange(6, dtype=np.float32))
         before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=f"cannot adopt .*{reason}" if reason != "no buffer" else "None"):
+        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
             getattr(blob, call)(buffer)
 
         assert before == snapshot(blob)
@@ -501,9 +532,11 @@ def test_a_device_buffer_that_is_refused_changes_nothing(blob: Any, call: str) -
         (np.zeros(6, np.float32), "it is not memory of simulated:0"),
     ):
         before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=reason):
+        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
             getattr(blob, call)(buffer)
         assert before == snapshot(blob)
+    with pytest.raises(NoDeviceError, match=f"{call}: cannot use a GPU"):
+        getattr(Blob((2,), device=None), call)(ours)
 
 
 def test_bytes_are_adopted_as_elements(place: Any) -> None:
@@ -557,8 +590,8 @@ def test_what_cannot_be_shared_is_refused(blob: Any) -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (Blob((119,), device=device), InvalidShapeError, "119 elements cannot be shared by 120"),
         (Blob((120,), np.float64, device=device), InvalidArgumentError, "a blob of float32"),
-        (Blob((120,), device=None), InvalidArgumentError, "a blob on the same device"),
-        (Blob((120,), device=SimulatedDeviceAllocator()), InvalidArgumentError, "a blob on the same device"),
+        (Blob((120,), device=None), InvalidArgumentError, "a blob on simulated:0, as this one is, and not on the host"),
+        (Blob((120,), device=SimulatedDeviceAllocator()), InvalidArgumentError, "and not on another simulated:0"),
         (7, InvalidArgumentError, "other must be a Blob, got 7"),
     ]
     before = snapshot(blob)

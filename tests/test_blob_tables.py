@@ -247,7 +247,7 @@ def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
         if on_device:
             blob.cpu_data()
         before = heads(blob)
-        with pytest.raises(InvalidPointerError, match="overlap, and are not the same"):
+        with pytest.raises(InvalidPointerError, match="update needs data and diff that are apart, or the same"):
             blob.update()
         assert before == heads(blob)
 

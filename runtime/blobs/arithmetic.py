@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 
 from ..allocator import MemcpyKind
-from ..failures import reporting
+from ..failures import reporting, where_of
 from ..pointers import address_of
 from ..vectors.operations import Vectors, check_factor, vectors_of
 
@@ -56,8 +56,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
     x = diff.flat(place.read(diff))
-    if place.on_device:
-        _check_apart(place.where, x, data.flat(place.read(data)))
+    _check_apart(call, place.where, x, data.flat(place.read(data)))
     with reporting(call, place.where):
         place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
 
@@ -185,7 +184,7 @@ def _check_type(call: str, elements: Elements) -> None:
         raise NoArithmeticError(call, elements.dtype, Vectors.types)
 
 
-def _check_apart(where: Any, x: Any, y: Any) -> None:
+def _check_apart(call: str, where: Any, x: Any, y: Any) -> None:
     """Refuse two adopted buffers that overlap in part, before any head moves."""
     if where.overlaps(x, y) and address_of(x) != address_of(y):
-        raise InvalidPointerError(where.name, y, "data and diff overlap, and are not the same")
+        raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")

@@ -10,6 +10,7 @@ difference.
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat, overload
 
 import numpy as np
@@ -20,8 +21,11 @@ from ..devices import resolve_device
 from . import arithmetic
 from .elements import Elements
 from .foreign_arrays import ForeignArray
-from .pair import ScalarT
+from .pair import Pair, ScalarT
+from .shape import is_integer
+from .shaped import Shaped
 from .stored import Stored
+from .viewed import Viewed
 
 if TYPE_CHECKING:
     from ..allocator import DeviceAllocator
@@ -44,11 +48,11 @@ class Blob(Stored[ScalarT]):
     Parameters
     ----------
     *shape : int, or one sequence of int
-        A sequence of up to 32 extents, or an object with ``dim`` such as a ``BlobShape``; or four numbers: num,
-        channels, height, width; nothing for an empty blob.
+        Up to 32 extents, as numbers (four of them are num, channels, height, width) or in a sequence; or an object with
+        ``dim`` such as a ``BlobShape``; nothing for an empty blob.
     dtype : numpy.dtype or type
         ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
-        It may also follow the sequence, without its name.
+        It may also follow one number or the sequence, without its name.
     host, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
 
@@ -93,7 +97,7 @@ class Blob(Stored[ScalarT]):
         device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     def __init__(self, *shape: Any, dtype: Any = None, host: Any = None, device: Any = "auto") -> None:
-        if len(shape) == 2 and not hasattr(shape[0], "__index__") and dtype is None:  # noqa: PLR2004 -- Blob(shape, dtype)
+        if len(shape) == 2 and dtype is None and not is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         super().__init__(shape, np.float32 if dtype is None else dtype, host, device)
@@ -261,6 +265,12 @@ class Blob(Stored[ScalarT]):
     def __repr__(self) -> str:
         sides = f"data {_said(self.data_memory)}, diff {_said(self.diff_memory)}"
         return f"<Blob {self.shape_string} {self.dtype}, {sides}>"
+
+
+for _layer in (Shaped, Pair, Viewed, Stored):
+    for _name, _function in vars(_layer).items():
+        if isinstance(_function, FunctionType):
+            _function.__qualname__ = f"{Blob.__name__}.{_name}"  # users know no layers, and Python's errors show it
 
 
 def _unpickled(  # noqa: PLR0913 -- what there is to a blob

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import BufferMismatchError, InvalidArgumentError
+from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError
 
 from ..performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 from ..pointers import address_of
@@ -22,13 +22,18 @@ from ..pointers import address_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from syncedmem.model import Call
+
     from ..memory import SyncedMemory
     from .shape import Shape
 
-__all__ = ["TYPES", "Elements", "check_dtype"]
+__all__ = ["OWNED", "TYPES", "Elements", "check_dtype"]
 
 TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
 """The element types of blobs: Caffe's (blob.cpp 556-558), and two small ones."""
+
+OWNED = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
+"""Both sides that a memory may have to free."""
 
 _READY = ("_read_cpu", "_write_cpu", "_read_gpu", "_write_gpu")
 
@@ -131,15 +136,26 @@ class Elements:
 
     # --- adoption
 
-    def check_adoptable(self, call: str, buffer: Any) -> None:
-        """Refuse elements of another type, and such as do not start where one can; what has no type is bytes.
+    def adopt(self, name: str, call: Call, buffer: Any) -> None:
+        """Make a buffer a side of the memory; errors call it `name`.
 
-        Size, kind and the rest are the memory's to check.
+        Elements of another type are refused, and such as do not start where one can; what has no type is bytes.  Size,
+        kind and the rest are the memory's to check.
 
         Raises
         ------
-        BufferMismatchError
+        BufferMismatchError, NoDeviceError, ReleaseError
+            Nothing has changed.
         """
+        self._check_elements(name, buffer)
+        memory = self._inside
+        memory._alone(name, memory._call, call.value, buffer, name)  # noqa: SLF001 -- its calls have names of their own
+
+    def lends(self, borrower: Elements, own: Fact = OWNED) -> bool:
+        """Whether other elements lie in what this memory would free, on the sides that `own` names."""
+        return bool(self._inside._lends(borrower.memory, own))  # noqa: SLF001 -- users have no use for it
+
+    def _check_elements(self, call: str, buffer: Any) -> None:
         dtype = _dtype_of(buffer)
         if dtype is None:
             return

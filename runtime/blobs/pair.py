@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, InvalidShapeError
+from syncedmem.model import EFFECTS, Action, BufferMismatchError, Call, InvalidArgumentError, InvalidShapeError
 
 from ..devices import resolve_device, resolve_host
+from ..failures import where_of
 from ..memory import SyncedMemory
 from . import shape as shapes
 from .arithmetic import copy_on_fresh_side
-from .elements import Elements, check_dtype
+from .elements import OWNED, Elements, check_dtype
 from .shaped import Shaped
 
 if TYPE_CHECKING:
+    from syncedmem.model import Fact
+
     from ..allocator import DeviceAllocator
     from .shape import Shape
 
@@ -33,6 +36,11 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as NumPy has it."""
 
 _EXTENT = np.dtype(np.int32)  # of what kernels read of a shape (blob.cpp 28)
+_FREED = {
+    Call.SET_CPU_DATA: EFFECTS[Action.ADOPT_CPU].clears,
+    Call.SET_GPU_DATA: EFFECTS[Action.ADOPT_GPU].clears,
+}  # the side that an adoption frees, if it is the memory's own
+
 _NOTHING = (0,)  # the shape of views of no elements
 
 
@@ -82,7 +90,8 @@ class Pair(Shaped, Generic[ScalarT]):
         Parameters
         ----------
         *shape
-            Four integers; a sequence of up to 32; or an object with ``dim``, such as a ``BlobShape``.
+            Up to 32 integers, as in pycaffe (Caffe takes four); a sequence of them; or an object with ``dim``, such as
+            a ``BlobShape``.
 
         Returns
         -------
@@ -126,7 +135,7 @@ class Pair(Shaped, Generic[ScalarT]):
         """Give back what lies behind the present shape; Caffe has no such call, and its blobs only grow.
 
         The elements stay, on the side where they were fresh.  Memory that was shared or adopted is left to its others,
-        unless it has exactly this size.
+        unless it has exactly this size.  If one part was adopted from the other's memory, that memory stays.
 
         Returns
         -------
@@ -138,11 +147,12 @@ class Pair(Shaped, Generic[ScalarT]):
         AllocationError, DeviceError
             The blob is as it was.
         """
-        self._data, self._diff = self._shrunk(self._data), self._shrunk(self._diff)
+        data = self._shrunk(self._data, self._diff)
+        self._data, self._diff = data, self._shrunk(self._diff, data)
         return self
 
-    def _shrunk(self, elements: Elements) -> Elements:
-        if elements.memory.size == elements.nbytes:
+    def _shrunk(self, elements: Elements, kept: Elements) -> Elements:
+        if elements.memory.size == elements.nbytes or elements.lends(kept):
             return elements
         fitting = self._fresh(elements.shape, self.dtype)
         copy_on_fresh_side(elements, fitting)
@@ -233,24 +243,17 @@ class Pair(Shaped, Generic[ScalarT]):
 
         Raises
         ------
-        BufferMismatchError, ReleaseError
+        BufferMismatchError
+            If it cannot be adopted, or memory that this call gives up would be freed under it: the blob's own data or
+            diff, whoever else shares that.  Nothing has changed.
+        NoDeviceError, ReleaseError
             Nothing has changed.
         """
-        self._adopt("set_cpu_data", data)
+        self._adopt("set_cpu_data", Call.SET_CPU_DATA, data)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the data (blob.cpp 108); see `set_cpu_data`."""
-        self._adopt("set_gpu_data", data)
-
-    def _adopt(self, call: str, buffer: Any) -> None:
-        self._data.check_adoptable(call, buffer)
-        if self._data.memory.size == self._data.nbytes:
-            getattr(self._data.memory, call)(buffer)
-            self._data = self._data.reshaped(self._data.shape)  # which remembers no view of what was there
-            return
-        data, diff = (self._fresh(self._data.shape, self.dtype) for _ in range(2))
-        getattr(data.memory, call)(buffer)
-        self._data, self._diff = data, diff
+        self._adopt("set_gpu_data", Call.SET_GPU_DATA, data)
 
     def set_cpu_diff(self, diff: Any) -> None:
         """Use somebody else's host memory as the diff, which Caffe's users do through ``diff()``.
@@ -259,21 +262,30 @@ class Pair(Shaped, Generic[ScalarT]):
 
         Raises
         ------
-        BufferMismatchError, ReleaseError
-            Nothing has changed.
+        BufferMismatchError, NoDeviceError, ReleaseError
+            As for `set_cpu_data`.
         """
-        self._adopt_diff("set_cpu_data", diff)
+        self._adopt("set_cpu_diff", Call.SET_CPU_DATA, diff)
 
     def set_gpu_diff(self, diff: Any) -> None:
         """Use somebody else's device memory as the diff; see `set_cpu_diff`."""
-        self._adopt_diff("set_gpu_data", diff)
+        self._adopt("set_gpu_diff", Call.SET_GPU_DATA, diff)
 
-    def _adopt_diff(self, call: str, buffer: Any) -> None:
-        self._diff.check_adoptable(call, buffer)
-        same = self._diff.memory.size == self._diff.nbytes
-        diff = self._diff.reshaped(self._diff.shape) if same else self._fresh(self._diff.shape, self.dtype)
-        getattr(diff.memory, call)(buffer)
-        self._diff = diff
+    def _adopt(self, name: str, call: Call, buffer: Any) -> None:
+        """Make a buffer a side of the data or of the diff, the call's name says of which."""
+        of_diff = name.endswith("diff")
+        mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
+        if mine.memory.size == mine.nbytes:
+            _check_kept(name, buffer, (mine,), {"the other part": other}, _FREED[call])
+            taken = mine.reshaped(mine.shape)  # which remembers no view of what was there
+            taken.adopt(name, call, buffer)
+        else:
+            taken = self._fresh(mine.shape, self.dtype)
+            taken.adopt(name, call, buffer)  # by memory that nobody has yet, so this can still be refused
+            given_up = (mine,) if of_diff else (mine, other)
+            other = other if of_diff else self._fresh(other.shape, self.dtype)
+            _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
+        self._data, self._diff = (other, taken) if of_diff else (taken, other)
 
     def share_data(self, other: Pair[ScalarT]) -> None:
         """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp 156).
@@ -284,21 +296,29 @@ class Pair(Shaped, Generic[ScalarT]):
             If the counts differ; nothing has changed.
         InvalidArgumentError
             If `other` is no blob, or of another type or device; nothing has changed.
+        BufferMismatchError
+            If the other's data, or the diff, was adopted from this blob's own data, which would be freed; nothing has
+            changed.
         """
-        self._check_sharable(other)
-        self._data = other._data.reshaped(self._data.shape)
+        self._data = self._shared("share_data", self._data, other, "_data", self._diff)
 
     def share_diff(self, other: Pair[ScalarT]) -> None:
         """Use the diff of another blob as one's own (blob.cpp 162); see `share_data`."""
-        self._check_sharable(other)
-        self._diff = other._diff.reshaped(self._diff.shape)
+        self._diff = self._shared("share_diff", self._diff, other, "_diff", self._data)
 
-    def _check_sharable(self, other: Pair[Any]) -> None:
+    def _shared(self, name: str, mine: Elements, other: Pair[Any], part: str, kept: Elements) -> Elements:
+        """A part of another blob in this one's shape, to have in place of one's own."""
         self._check_same_type("other", other)
         if other.count != self.count:
             raise InvalidShapeError(other.shape, f"{other.count} elements cannot be shared by {self.count}")
         if other.device is not self._device:
-            raise InvalidArgumentError("other", other, f"a blob on the same device, {self._device}")
+            here, there = (where_of(it.device) if it.device else "the host alone" for it in (self, other))
+            another = "another " if here == there else ""
+            raise InvalidArgumentError("other", other, f"a blob on {here}, as this one is, and not on {another}{there}")
+        theirs: Elements = getattr(other, part)
+        if theirs.memory is not mine.memory:
+            _check_kept(name, other, (mine,), {"its memory": theirs, "the other part": kept})
+        return theirs.reshaped(mine.shape)
 
     def _check_same_type(self, argument: str, other: object) -> None:
         theirs: Any = other
@@ -309,7 +329,24 @@ class Pair(Shaped, Generic[ScalarT]):
 
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
-    """The shape in the arguments of a call, one or four numbers, of elements of a type."""
-    if len(arguments) not in (1, shapes.LEGACY_AXES):
-        raise InvalidArgumentError("shape", arguments, "a sequence of integers, or four integers")
-    return shapes.check_shape(arguments[0] if len(arguments) == 1 else arguments, dtype.itemsize)
+    """The shape in the arguments of a call, one sequence or numbers, of elements of a type."""
+    given: object = arguments[0] if len(arguments) == 1 else arguments
+    if not arguments or (given is arguments and not all(map(shapes.is_integer, arguments))):
+        raise InvalidArgumentError("shape", arguments, shapes.FORMS)
+    return shapes.check_shape(arguments if shapes.is_integer(given) else given, dtype.itemsize)
+
+
+def _check_kept(
+    name: str, argument: object, given_up: tuple[Elements, ...], kept: dict[str, Elements], own: Fact = OWNED
+) -> None:
+    """Refuse a call that would free memory in which elements lie that the blob goes on using.
+
+    It does not matter who shares that memory: others may let go of it at any time.
+
+    Raises
+    ------
+    BufferMismatchError
+    """
+    for what, elements in kept.items():
+        if any(old.lends(elements, own) for old in given_up):
+            raise BufferMismatchError(name, argument, f"{what} lies in this blob's own memory, which would be freed")

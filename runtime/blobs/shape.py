@@ -6,16 +6,19 @@ Nothing here touches memory, so that a shape is checked as a whole before anythi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from math import prod
-from typing import cast
+from operator import index as integer_of
+from typing import Any, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
 
 from ..pointers import as_integer
 
 __all__ = [
+    "FORMS",
     "INT_MAX",
     "LEGACY_AXES",
     "MAX_AXES",
@@ -23,6 +26,7 @@ __all__ = [
     "canonical_axis_index",
     "check_shape",
     "count_axes",
+    "is_integer",
     "legacy_shape",
     "offset",
     "offset_4d",
@@ -37,8 +41,22 @@ MAX_AXES = 32
 INT_MAX = (1 << 31) - 1
 """Caffe counts elements in an ``int``; here a count is limited by the address space."""
 
+FORMS = "given as integers, or as one sequence of them"
+"""What an error says that a shape must be."""
+
+_UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)  # or text, which is a sequence of integers by accident
+
 LEGACY_AXES = 4
 """As many as blobs had once: num, channels, height and width."""
+
+
+def is_integer(value: object) -> bool:
+    """Whether something is one number and no sequence; arrays have ``__index__``, and only some have an index."""
+    try:
+        integer_of(cast("Any", value))
+    except Exception:  # noqa: BLE001 -- whatever it raises, it is none
+        return False
+    return True
 
 
 def check_shape(shape: object, itemsize: int = 1) -> Shape:
@@ -53,25 +71,27 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     Raises
     ------
     InvalidArgumentError
-        If it is no sequence of integers.
+        If it is no sequence of integers; a set or a dictionary has no order, and is none.
     InvalidShapeError
         If it has more than 32 axes or a negative extent, or is too large altogether.
     """
-    extents = getattr(shape, "dim", shape)
-    if isinstance(extents, str | bytes) or not isinstance(extents, Iterable):
-        raise InvalidArgumentError("shape", shape, "a sequence of integers")
+    extents: object = getattr(shape, "dim", shape)
+    row = getattr(extents, "ndim", 1) == 1  # an array of no axes claims to be iterable
+    if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or not row:
+        raise InvalidArgumentError("shape", shape, FORMS)
     first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # an endless one too is found to be too long
-    checked = tuple(as_integer(extent, "shape", "a sequence of integers") for extent in first)
+    checked = tuple(as_integer(extent, "shape", FORMS) for extent in first)
     if len(checked) > MAX_AXES:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
     if negative := [extent for extent in checked if extent < 0]:
         raise InvalidShapeError(shape, f"an extent cannot be negative, as {negative[0]} is")
     # As in Caffe what follows an extent of zero counts for nothing, however large.
     limit, size = sys.maxsize, itemsize
-    for extent in checked:
+    for axis, extent in enumerate(checked):
         size *= extent
         if size > limit:
-            raise InvalidShapeError(shape, f"{prod(checked)} elements of {itemsize} bytes are more than {limit} bytes")
+            many = f"up to axis {axis} there are {size // itemsize} elements of {itemsize} bytes"
+            raise InvalidShapeError(shape, f"{many}, more than {limit} bytes")
     return checked
 
 
@@ -133,11 +153,11 @@ def legacy_shape(shape: Shape, index: object) -> int:
     return shape[axis] if -axes <= axis < axes else 1
 
 
-def offset_4d(shape: Shape, indices: Iterable[object]) -> int:
+def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) -> int:
     """The position of an element in elements, by up to four indices (blob.hpp 153).
 
     An index may be one past the end, which pooling layers of Caffe rely on.  It may not be negative, which
-    Caffe forgets to check.
+    Caffe forgets to check.  `strict` is for elements, which are inside.
 
     Raises
     ------
@@ -149,8 +169,8 @@ def offset_4d(shape: Shape, indices: Iterable[object]) -> int:
     position = 0
     for axis, given in enumerate(indices):
         extent, index = legacy_shape(shape, axis), as_integer(given, "index", "an integer")
-        if not 0 <= index <= extent:
-            raise InvalidIndexError("index", index, f"axis {axis} of {shape_string(shape)} goes from 0 to {extent}")
+        if not 0 <= index <= extent - strict:
+            raise _outside(shape, axis, index, extent - strict)
         position = position * extent + index
     return position
 
@@ -165,11 +185,19 @@ def offset(shape: Shape, indices: Iterable[object]) -> int:
     """
     given = tuple(indices)
     if len(given) > len(shape):
-        raise InvalidIndexError("indices", given, f"{len(shape)}-D Blob with shape {shape_string(shape)}")
+        raise InvalidIndexError("indices", given, f"more than {shape_string(shape)} has axes")
     position = 0
     for axis, extent in enumerate(shape):
         index = as_integer(given[axis], "index", "an integer") if axis < len(given) else 0
         if axis < len(given) and not 0 <= index < extent:
-            raise InvalidIndexError("index", index, f"out of range for axis {axis} of {shape_string(shape)}")
+            raise _outside(shape, axis, index, extent - 1)
         position = position * extent + index
     return position
+
+
+def _outside(shape: Shape, axis: int, index: int, last: int) -> InvalidIndexError:
+    """The error of an index that is not from 0 to `last`."""
+    found = f"axis {axis} of {shape_string(shape)}"
+    return InvalidIndexError(
+        "index", index, f"{found} has no elements" if last < 0 else f"{found} goes from 0 to {last}"
+    )

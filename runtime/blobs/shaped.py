@@ -127,11 +127,14 @@ class Shaped:
         InvalidShapeError
             If numbers are given, and there are more than four axes.
         """
-        if _is_sequence(indices):
+        return self._offset(indices, strict=False)
+
+    def _offset(self, indices: tuple[Any, ...], *, strict: bool) -> int:
+        if len(indices) == 1 and hasattr(indices[0], "__iter__"):
             return shapes.offset(self.shape, indices[0])
         if not 1 <= len(indices) <= LEGACY_AXES:
             raise InvalidArgumentError("indices", indices, "one to four integers, or a sequence of them")
-        return shapes.offset_4d(self.shape, (*indices, *(0,) * (LEGACY_AXES - len(indices))))
+        return shapes.offset_4d(self.shape, (*indices, *(0,) * (LEGACY_AXES - len(indices))), strict=strict)
 
     def _position(self, indices: tuple[Any, ...]) -> int:
         """As `offset`, but strictly inside: the position of an element that can be read.
@@ -140,14 +143,7 @@ class Shaped:
         ------
         InvalidIndexError, InvalidShapeError
         """
-        given = (tuple(indices[0]),) if _is_sequence(indices) else indices
-        position = self.offset(*given)
-        beyond = given is indices and any(index == self.legacy_shape(axis) for axis, index in enumerate(indices))
-        if beyond or not self.count:
-            raise InvalidIndexError("indices", indices, f"there is no such element in {self.shape_string}")
+        position = self._offset(indices, strict=True)
+        if not self.count:
+            raise InvalidIndexError("indices", indices, f"there is no element in {self.shape_string}")
         return position
-
-
-def _is_sequence(indices: tuple[Any, ...]) -> bool:
-    """Whether what was given to `Shaped.offset` is one sequence."""
-    return len(indices) == 1 and hasattr(indices[0], "__iter__")

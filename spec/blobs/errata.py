@@ -6,6 +6,7 @@ __all__ = ["BLOBS"]
 
 _BLOB = "tests/test_blob.py::test_"
 _ARRAYS = "tests/test_blob_arrays.py::test_"
+_OWNERSHIP = "tests/test_blob_ownership.py::test_"
 _STORED = "tests/test_blob_stored.py::test_"
 _TABLES = "tests/test_blob_tables.py::test_"
 
@@ -25,6 +26,12 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("H4; blob.cpp 484-516", "a message of wrong counts is found out after the reshape", "the blob has the new shape",
      "what is refused has changed nothing", "B52-message-count",
      f"ShortMessages {_STORED}a_message_that_is_refused_changes_nothing"),
+    ("H5; blob.cpp 90-128", "memory of one's own is adopted in another size", "what was adopted is freed with the memory",
+     ("refused, as is all that lies in the data or the diff that the call gives up, whoever shares that, and what would "
+      "free memory that was lent to the other part"), "B66-own-memory",
+     (f"AdoptsOwnData DataAdoptsOwnDiff AdoptsOwnDiff FreesTheLender SharesWhatItFrees "
+      f"{_OWNERSHIP}what_adopting_gives_up_is_not_adopted {_OWNERSHIP}a_part_that_was_lent_to_the_other_is_not_freed "
+      f"{_OWNERSHIP}what_was_adopted_from_a_blob_is_not_shared_in_its_place")),
     ("H8; blob.cpp 90-128", "adopting drops what is newer on the other side", "an update is lost in silence",
      "kept, because the call says so: what is set is the newest; read first what you need", "B23-adopt-redirects",
      f"AdoptsAlone {_BLOB}adoption_drops_what_only_the_other_side_held"),

@@ -10,6 +10,7 @@ from ..requirements import applicable
 from ..shrinking import shrink
 from ..subject import Violation
 from .coverage import BlobCoverage
+from .excerpts import Actions, shortened, watched
 from .messages import MESSAGES, offers_messages
 from .rules import RULES
 from .stories import run_story, shorter_story
@@ -97,11 +98,13 @@ def _run_enumerated(bench: Bench, counter: Counter, name: str) -> Violation | No
 
 def _run_rules(bench: Bench, counter: Counter) -> Violation | None:
     for rule in (*RULES, *MESSAGES) if offers_messages(bench) else RULES:
+        actions = Actions()
         try:
-            for trial in rule(bench):
-                counter.add(trial)
+            with watched(actions):
+                for trial in rule(bench):
+                    counter.add(trial)
         except Violation as violation:
-            return violation
+            return shortened(bench, rule, violation, actions)
         except Exception as error:  # noqa: BLE001 -- whatever a blob makes a check stumble over
             text = (rule.__doc__ or rule.__name__).split("(")[0].strip()
             return Violation("B22-elements", f"{text}: {type(error).__name__}: {error}")

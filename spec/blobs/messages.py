@@ -118,7 +118,7 @@ def _written(trial: BlobTrial) -> None:
     held = {part: shown(getattr(trial.blob(0), f"cpu_{part}")()) for part in ("data", "diff")}
     double = "double_" if size == itemsize("float64") else ""
     for text, parts in (("", ("data",)), ("True", ("data", "diff"))):
-        trial.script.run(f"message = blob.to_proto({text})")
+        trial.prepare(f"message = blob.to_proto({text})")
         trial.shows(known, "tuple(message.shape.dim)", trial.world.blobs[0].shape)
         for part in ("data", "diff"):
             expected = decoded(held[part], trial.world.dtype) if part in parts else ()
@@ -131,9 +131,7 @@ _CHECKS = (_numbers, _shapes, _counts, _same_shape, _written)
 def _rule(bench: Bench) -> Iterator[BlobTrial]:
     """Each check, on blobs of both types that messages have, with numbers on the device, and shared."""
     for check, dtype in product(_CHECKS, ("float32", "float64")):
-        trial = BlobTrial(bench, dtype)
-        for shape in ((2, 4), (4, 2)):
-            trial.make(shape)
+        trial = BlobTrial.of(bench, (2, 4), (4, 2), dtype=dtype)
         side = "cpu" if bench.device is None else "gpu"
         for step in (
             Step(0, f"mutable_{side}_data"),
@@ -142,16 +140,13 @@ def _rule(bench: Bench) -> Iterator[BlobTrial]:
         ):
             trial.perform(step)
         check(trial)
-        trial.finish()
-        yield trial
+        yield trial.ended()
 
 
 def _message(trial: BlobTrial, *fields: str) -> None:
     """A message with these fields, known to the script as ``message``."""
     made = f"bench.make((1,), dtype={trial.world.dtype!r}, host=bench.host, device=bench.device)"
-    trial.script.run(f"message = type({made}.to_proto())()")
-    for field in fields:
-        trial.script.run(f"message.{field}")
+    trial.prepare(f"message = type({made}.to_proto())()", *(f"message.{field}" for field in fields))
 
 
 def _load(

@@ -17,11 +17,12 @@ from ..port import Port
 from .elements import INTEGERS, TYPES, decoded, encoded, itemsize, pour, shown
 from .shape_port import LEGACY, ShapePort
 
-__all__ = ["BlobPort"]
+__all__ = ["BlobPort", "IntPort"]
 
 _AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
 _WITHIN_DEVICE = 3
 _EXTENT = "int32"
+_INT_MAX = (1 << 31) - 1
 _FORMATS = {**TYPES, "float16": "H"}  # of which a memoryview can be made
 
 
@@ -195,12 +196,18 @@ class BlobPort(ShapePort):
     def adopt_data(self, call: str, buffer: Any) -> None:
         self.check_buffer(buffer)
         if self.data_memory.size == self.bytes():
+            self.check_not_lent(self.data_memory, self.diff_memory, call)
             self.redirect(self.data_memory, call, buffer)
             return
         fresh = self.memory(self.bytes())
         getattr(fresh, call)(buffer)
+        self.check_kept(self.data_gives_up(), fresh)
         self.data_memory = fresh
         self.renew_diff()
+
+    def data_gives_up(self) -> tuple[Any, ...]:
+        """What adopting for the data lets go of, if the memory is not of the blob's size."""
+        return self.data_memory, self.diff_memory
 
     def check_buffer(self, buffer: Any) -> None:
         try:
@@ -218,19 +225,40 @@ class BlobPort(ShapePort):
 
     def adopt_diff(self, call: str, buffer: Any) -> None:
         self.check_buffer(buffer)
-        same = self.diff_memory.size == self.bytes()
-        memory = self.diff_memory if same else self.memory(self.bytes())
-        getattr(memory, call)(buffer)
-        self.diff_memory = memory
+        if self.diff_memory.size == self.bytes():
+            self.check_not_lent(self.diff_memory, self.data_memory, call)
+            getattr(self.diff_memory, call)(buffer)
+            return
+        fresh = self.memory(self.bytes())
+        getattr(fresh, call)(buffer)
+        self.check_kept(self.diff_gives_up(), fresh, self.data_memory)
+        self.diff_memory = fresh
+
+    def diff_gives_up(self) -> tuple[Any, ...]:
+        return (self.diff_memory,)
+
+    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+        """Refuse to free a side of one part in which the other part lies."""
+        if lends(memory, other, call[4:7]):
+            self.refuse("the other part lies there")
+
+    def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
+        """Refuse to give up memory in which something lies that is kept."""
+        if any(lends(old, memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
+            self.refuse("own memory, which would be freed")
 
     def share_data(self, other: Any) -> None:
         self.check_alike(other)
         self.check_count(other)
+        if other.data_memory is not self.data_memory:
+            self.check_kept((self.data_memory,), other.data_memory, self.diff_memory)
         self.data_memory = other.data_memory
 
     def share_diff(self, other: Any) -> None:
         self.check_alike(other)
         self.check_count(other)
+        if other.diff_memory is not self.diff_memory:
+            self.check_kept((self.diff_memory,), other.diff_memory, self.data_memory)
         self.diff_memory = other.diff_memory
 
     def check_alike(self, other: Any) -> None:
@@ -387,3 +415,19 @@ class BlobPort(ShapePort):
             return self.axes == tuple(message.shape.dim)
         padded = (*(1,) * (LEGACY - self.num_axes), *self.axes)
         return list(padded) == [extent or 0 for extent in message.old]
+
+
+class IntPort(BlobPort):
+    """The same with Caffe's own limit: a count is an ``int`` (blob.cpp 34-36)."""
+
+    def check_size(self, extents: list[Any]) -> None:
+        if prod(extents) > _INT_MAX:
+            self.refuse("blob size exceeds INT_MAX")
+
+
+def lends(memory: Any, borrower: Any, side: str) -> bool:
+    """Whether a side of another memory lies in one that this memory has to free."""
+    mine, theirs = (getattr(it, f"{side}_ptr") for it in (memory, borrower))
+    if mine is None or theirs is None or not getattr(memory, f"own_{side}_data"):
+        return False
+    return bool((memory.host if side == "cpu" else memory.device).overlaps(theirs, mine))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from math import prod
 from typing import Any, NoReturn
 
@@ -48,10 +50,14 @@ class ShapePort:
         return len(self.axes)
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
-        if len(shape) not in (1, LEGACY):
-            self.refuse("neither a shape nor four numbers")
-        found = shape[0] if len(shape) == 1 else shape
+        found: Any = shape if self.are_numbers(shape) else shape[0]
+        if isinstance(found, AbstractSet | Mapping):
+            self.refuse("no order")
         return list(getattr(found, "dim", found))
+
+    def are_numbers(self, shape: tuple[Any, ...]) -> bool:
+        """Whether the extents are given one by one, as many as there are."""
+        return len(shape) != 1 or isinstance(shape[0], int)
 
     def checked(self, extents: list[Any]) -> tuple[int, ...]:
         self.check_axes(extents)

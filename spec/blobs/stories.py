@@ -63,9 +63,7 @@ def run_story(bench: Bench, story: Story) -> BlobTrial:
     ------
     Violation
     """
-    trial = BlobTrial(bench, story.dtype)
-    for shape in story.shapes:
-        trial.make(shape)
+    trial = BlobTrial.of(bench, *story.shapes, dtype=story.dtype)
     for step in story.steps[:-1] if story.failing else story.steps:
         trial.perform(step)
     if story.row is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from ..subject import Violation
 from .elements import USUAL, decoded, shown
+from .excerpts import Enough, now
 from .inspection import UNCHANGED, BlobInspection
 from .oracle import Duty, World
 from .steps import ADOPTIONS, Other, Step, failing_calls, foresee, number_of, write_of
@@ -37,7 +38,7 @@ def _blaming(act: Callable[Concatenate[BlobTrial, P], None], /) -> Callable[Conc
     def blamed(trial: BlobTrial, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             act(trial, *args, **kwargs)
-        except Violation:
+        except (Violation, Enough):
             raise
         except Exception as error:
             message = f"looking at the blobs raised {type(error).__name__}: {error}"
@@ -66,6 +67,25 @@ class BlobTrial(BlobInspection):
         super().__init__(bench, dtype)
         self.visited: list[Cell] = []
         self._number = 0
+        self._actions = now()
+        self._actions.begin_trial()
+
+    @classmethod
+    def of(cls, bench: Bench, *shapes: Shape | None, dtype: str = USUAL) -> BlobTrial:
+        """A trial of blobs of these shapes.
+
+        Raises
+        ------
+        Violation
+        """
+        trial = cls(bench, dtype)
+        for shape in shapes:
+            trial.make(shape)
+        return trial
+
+    def takes(self) -> bool:
+        """Whether the next action of the rule that is run is to be taken; see `excerpts`."""
+        return self._actions.take()
 
     @property
     def steps(self) -> int:
@@ -82,6 +102,8 @@ class BlobTrial(BlobInspection):
         ------
         Violation
         """
+        if not self.takes():
+            return
         name, given = self.name(len(self.world.blobs)), "" if shape is None else f"{shape!r}, "
         text = f"bench.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
         start = len(self.ledger.entries)
@@ -112,6 +134,8 @@ class BlobTrial(BlobInspection):
         ------
         Violation
         """
+        if not self.takes():
+            return
         self._number += 1
         foreseen = foresee(self.world, step, self._number)
         if about:
@@ -186,7 +210,7 @@ class BlobTrial(BlobInspection):
         Violation
         """
         everyone = set(range(len(self.world.blobs)))
-        for call in calls:
+        for call in (it for it in calls if self.takes()):
             start = len(self.ledger.entries)
             raised = self.script.call(call, self.world.mode).raised
             self.must_raise(raised, requirement, "the last call was not refused")
@@ -202,11 +226,19 @@ class BlobTrial(BlobInspection):
         ------
         Violation
         """
+        if not self.takes():
+            return
         start = len(self.ledger.entries)
         raised, value = self.script.call(expression, self.world.mode)
         text = f"it raised {type(raised).__name__}: {raised}" if raised else f"it is {value!r}, expected {expected!r}"
         self.require(raised is None and value == expected, requirement, text)
         self.require(len(self.ledger.entries) == start, requirement, "looking called allocators")
+
+    def prepare(self, *statements: str) -> None:
+        """Have something at hand that later calls name."""
+        if self.takes():
+            for statement in statements:
+                self.script.run(statement)
 
     def extents(self) -> tuple[object, ...]:
         """Ask the first blob for its extents on the device; from now on it has memory for them besides its own.
@@ -228,11 +260,17 @@ class BlobTrial(BlobInspection):
         ------
         Violation
         """
-        self.script.run(f"del {', '.join(map(self.name, range(len(self.world.blobs))))}")
+        if self.world.blobs:
+            self.script.run(f"del {', '.join(map(self.name, range(len(self.world.blobs))))}")
         self.script.names.pop("view", None)
         self.world = World(self.world.dtype, self.world.has_device, self.world.mode)
         self._extents = False
         self._compare_live()
+
+    def ended(self) -> BlobTrial:
+        """The trial itself, at its end; see `finish`."""
+        self.finish()
+        return self
 
     # --- making a call
 

@@ -183,6 +183,48 @@ class ShapeSentAgain(BlobPort):
         self.extents_known = None
 
 
+@planted("B66-own-memory", "H5 of a blob: what is renewed is freed")
+class AdoptsOwnData(BlobPort):
+    """A view of the data's memory, which is larger than the blob, is adopted for the data."""
+
+    def data_gives_up(self) -> tuple[Any, ...]:
+        return (self.diff_memory,)
+
+
+@planted("B66-own-memory", "H5; blob.cpp 98: the diff is renewed too")
+class DataAdoptsOwnDiff(BlobPort):
+    """A view of the diff, which is given up as well, is adopted for the data."""
+
+    def data_gives_up(self) -> tuple[Any, ...]:
+        return (self.data_memory,)
+
+
+@planted("B66-own-memory", "H5; a copy of set_cpu_data with one word changed")
+class AdoptsOwnDiff(BlobPort):
+    """A view of the diff's memory, which is larger than the blob, is adopted for the diff."""
+
+    def diff_gives_up(self) -> tuple[Any, ...]:
+        return ()
+
+
+@planted("B66-own-memory", "H18: one side lent to the other part")
+class FreesTheLender(BlobPort):
+    """Adopting frees memory that the other part has adopted."""
+
+    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+        pass
+
+
+@planted("B66-own-memory", "H18; H20")
+class SharesWhatItFrees(BlobPort):
+    """What another blob adopted from this one's memory is shared in place of that."""
+
+    def share_data(self, other: Any) -> None:
+        self.check_alike(other)
+        self.check_count(other)
+        self.data_memory = other.data_memory
+
+
 @planted("B62-negative-index", "blob.hpp 156: channels() for c")
 class NegativeChannel(BlobPort):
     """A negative channel is taken."""

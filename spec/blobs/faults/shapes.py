@@ -47,6 +47,16 @@ class WidthBeforeHeight(BlobPort):
         return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
 
 
+@planted("B04-reshape-forms", "blob.cpp 12: four numbers, as blobs once had")
+class FourNumbersOnly(BlobPort):
+    """Any other number of numbers is refused."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        if self.are_numbers(shape) and len(shape) != 4:
+            self.refuse("four numbers")
+        return super().given(shape)
+
+
 @planted("B05-reshape-keeps", "NVCaffe allocates whenever the count changes")
 class AlwaysRenews(BlobPort):
     """Every change of the count takes new memory."""
@@ -231,6 +241,14 @@ class SizeWraps(BlobPort):
 
     def memory(self, size: int) -> Any:
         return super().memory(size % (1 << 63))
+
+
+@planted("B65-too-large", "a set of integers is iterable too")
+class TakesSets(BlobPort):
+    """Extents are taken in any order."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        return super().given(tuple(map(list, shape)) if {type(it) for it in shape} == {set} else shape)
 
 
 @planted("B45-shrink", "H16: std::vector::shrink_to_fit may do nothing")

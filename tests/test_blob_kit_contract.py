@@ -1,0 +1,185 @@
+"""The kit for blobs: what it uses of one, and how short the programs are that its rules show."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from inspect import Parameter, signature
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import device_bench, host_bench
+
+from syncedmem.runtime import Blob
+from syncedmem.spec import BLOB_FAULTS, BlobPort, check_blobs
+from syncedmem.spec.blobs import port, shape_port
+from syncedmem.spec.blobs.calls import CALLS
+from syncedmem.spec.blobs.excerpts import Actions, shortened, watched
+from syncedmem.spec.blobs.inspection import PARTS
+from syncedmem.spec.blobs.port import IntPort
+from syncedmem.spec.blobs.steps import Step
+from syncedmem.spec.blobs.trial import BlobTrial
+from syncedmem.spec.port import Port, Refused
+from syncedmem.spec.subject import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from syncedmem.spec import Bench
+
+_OWN = {it.__name__ for it in (port, shape_port, sys.modules[Port.__module__])} | {__name__}
+NAMES = [name for it in CALLS for name in it.names]
+
+
+def watching(base: Any, used: set[str], **more: Any) -> Any:
+    """A class that writes down what others ask of it."""
+
+    def look(self: object, name: str) -> Any:
+        asker: Any = getattr(sys, "_getframe")(1)  # noqa: B009 -- public in all but name; nothing else knows who asks
+        if asker.f_globals.get("__name__") not in _OWN:
+            used.add(name)
+        return base.__getattribute__(self, name)
+
+    return type(base.__name__, (base,), {"__getattribute__": look, **more})
+
+
+@pytest.mark.parametrize(
+    ("base", "profile", "bench"),
+    [(BlobPort, "safe", device_bench), (IntPort, "caffe", device_bench), (BlobPort, "safe", host_bench)],
+)
+def test_the_kit_uses_what_is_listed(base: Any, profile: Any, bench: Callable[[Any], Bench]) -> None:
+    """All of it, with a device and without, and nothing else; of a memory four things."""
+    used, of_memories = set[str](), set[str]()
+    memories = watching(Port, of_memories)
+
+    def memory(blob: Any, size: int) -> Any:
+        return memories(size, host=blob.host, device=blob.device)
+
+    wired = replace(bench(watching(base, used, memory=memory)), profile=profile)
+    verdict = check_blobs(wired, steps=0)
+    kinds = {"always", "messages", profile, "no device" if wired.device is None else "device"}
+
+    assert [] == verdict.violations
+    assert {name for it in CALLS for name in it.names if it.asked in kinds} == used
+    assert {"head", "size", "cpu_data", "gpu_data"} >= of_memories > {"head", "size"}
+
+
+@pytest.mark.parametrize("make", [BlobPort, Blob])
+def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
+    """In both blobs of ours: as many, with the same names where a call may use them, and the same defaults."""
+    assert len(NAMES) == len(set(NAMES))
+    for it in CALLS:
+        for name in it.names:
+            found = getattr(make, name, None)
+            if it.arguments is None:
+                assert not isinstance(found, FunctionType) or name == "shape_string"
+                continue
+            names: dict[str, Any] = {}
+            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the table's own words
+            listed, there = told(names["listed"]), told(found)
+            assert listed == there[: len(listed)], name
+            assert all(default is not Parameter.empty for _, default, _ in there[len(listed) :])
+
+
+def told(function: Any) -> list[tuple[Any, ...]]:
+    """The parameters of a call: how they are given, and what they are if they are not."""
+    parameters = list(signature(function).parameters.values())[1:]
+    return [
+        (it.kind, it.default, it.name if isinstance(it.default, bool) else "")
+        for it in parameters
+        if it.kind is not Parameter.KEYWORD_ONLY
+    ]
+
+
+# --- programs of rules
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        ("SizeWraps", ["blob.reshape((2097152, 2097152, 2097152))"]),
+        ("TakesSets", ["blob.reshape({2, 3})"]),
+        ("AdoptsAnyType", ["blob.set_cpu_data(array('d', bytes(48)))"]),
+        (
+            "AdoptsOwnData",
+            [
+                "view = blob.mutable_cpu_data()",
+                "pour(view, numbers(1, 8, 'float32'))",
+                "blob.reshape((2, 3))",
+                "blob.set_cpu_data(blob.mutable_cpu_data())",
+            ],
+        ),
+        ("EmptyIsNull", ["blob2 = bench.make(dtype='float32', host=host, device=device)", "blob.copy_from(blob2)"]),
+        (
+            "FloatsFirst",
+            [
+                "message = type(bench.make((1,), dtype='float32', host=bench.host, device=bench.device).to_proto())()",
+                "message.shape.dim.extend([3])",
+                "message.data.extend([1.0, 2.0, 3.0])",
+                "message.double_data.extend([4.0, 5.0, 6.0])",
+                "blob.from_proto(message)",
+            ],
+        ),
+    ],
+)
+def test_a_rule_shows_what_it_needs_and_no_more(fault: str, lines: list[str]) -> None:
+    """Behind what it imports, the ledger and the first blob; and the program does what it says."""
+    make: Any = BLOB_FAULTS[fault].make
+    found = check_blobs(device_bench(make), steps=0, suites=["rules"]).violations[0]
+    program = [line for line in found.script if "import" not in line and "recorded" not in line]
+
+    assert BLOB_FAULTS[fault].requirement == found.requirement
+    assert (True, lines) == (program[0].startswith("blob = bench.make("), program[1:])
+    names: dict[str, Any] = {"bench": device_bench(make)}
+    with suppress(Refused):  # the last line, if that is what is wrong with it
+        exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+    assert isinstance(names["blob"], make)
+
+
+def test_a_count_of_caffe_is_shown_as_briefly() -> None:
+    bench = replace(device_bench(BlobPort), profile="caffe")
+    found = check_blobs(bench, steps=0, suites=["rules"]).violations[0]
+
+    assert "B44-int-count" == found.requirement
+    assert ["blob.reshape((65536, 65536))"] == [line for line in found.script if "reshape" in line]
+    assert 4 == len(found.script)
+
+
+def rule_with_a_trap(bench: Bench) -> Iterator[BlobTrial]:
+    """It expects of its last shape what an action before it does."""
+    for part in PARTS:
+        trial = BlobTrial.of(bench, (2, 3))
+        trial.perform(Step(0, f"mutable_cpu_{part}"))
+        trial.perform(Step(0, "reshape", ((5,),)))
+        trial.perform(Step(0, "reshape", ((3, 2),)))
+        trial.shows("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6))
+        yield trial.ended()
+
+
+def test_what_the_rule_itself_needs_is_not_left_out() -> None:
+    """A shorter program that the small blob does not get through either accuses nobody."""
+
+    class Forgets(BlobPort):
+        @property
+        def count(self) -> int:
+            return 7 if self.axes == (3, 2) else super().count
+
+    bench, actions = device_bench(Forgets), Actions()
+    with watched(actions), pytest.raises(Violation) as caught:
+        list(rule_with_a_trap(bench))
+    found = shortened(bench, rule_with_a_trap, caught.value, actions)
+
+    assert (caught.value.requirement, 3) == (found.requirement, actions.count - 1)
+    assert ["blob = bench.make((2, 3), dtype='float32', host=host, device=device)", "blob.reshape((3, 2))"] == [
+        line for line in found.script if "import" not in line and "recorded" not in line
+    ]
+
+
+def test_a_trial_of_nothing_ends() -> None:
+    """As where an excerpt has left out all blobs."""
+    trial = BlobTrial.of(device_bench(BlobPort))
+
+    assert trial.ended() is trial
+    assert 0 == trial.steps

@@ -1,0 +1,187 @@
+"""Whose memory a blob's is: nothing is freed that the blob, after the same call, goes on using (H5, H18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from benches import devices
+from blob_views import snapshot
+
+from syncedmem import runtime
+from syncedmem.model import BufferMismatchError, DeviceError, SyncedHead
+from syncedmem.runtime import Adaptor, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator
+
+Blob: Any = runtime.Blob
+PLACES: list[Any] = [None, *devices()]
+NAMES = ["cpu", *(place.device_type.name.lower() for place in PLACES[1:])]
+NUMBERS = np.arange(8, dtype=np.float32)
+OURS = "lies in this blob's own memory, which would be freed"
+
+
+@pytest.fixture(params=PLACES, ids=NAMES)
+def place(request: pytest.FixtureRequest) -> Any:
+    """No device, and every device of this machine."""
+    return request.param
+
+
+def sides(place: Any) -> tuple[str, ...]:
+    """The sides that there are."""
+    return ("cpu",) if place is None else ("cpu", "gpu")
+
+
+def written(place: Any, side: str, capacity: int) -> Any:
+    """A blob of six elements with numbers on a side, in memory for some more."""
+    blob = Blob((capacity,), device=place)
+    for part in ("data", "diff"):
+        setattr(blob, part, NUMBERS[:capacity])
+        getattr(blob, f"mutable_{side}_{part}")()
+    return blob.reshape((6,))
+
+
+@pytest.mark.parametrize(
+    ("into", "source", "capacity"),
+    [("data", "data", 8), ("data", "diff", 8), ("diff", "diff", 8), ("data", "data", 6), ("diff", "diff", 6)],
+)
+def test_what_adopting_gives_up_is_not_adopted(place: Any, into: str, source: str, capacity: int) -> None:
+    """Whether all of the memory is handed in, or a part of it, and whoever else shares it; the blob is as it was."""
+    for side in sides(place):
+        blob = written(place, side, capacity)
+        sharer = Blob((6,), device=place)
+        sharer.share_data(blob)
+        view = getattr(blob, f"mutable_{side}_{source}")()
+        before = snapshot(blob)
+        with pytest.raises(BufferMismatchError, match=f"set_{side}_{into} cannot adopt .*own.* which would be freed"):
+            getattr(blob, f"set_{side}_{into}")(view)
+
+        assert before == snapshot(blob)
+        assert NUMBERS[:6].tolist() == blob.data.tolist() == blob.diff.tolist()
+
+
+def test_a_view_from_before_the_reshape_is_refused_too(device: SimulatedDeviceAllocator) -> None:
+    """It is larger than the blob, and its end is not looked at."""
+    blob = Blob((8,), device=device)
+    blob.data = NUMBERS
+    view = blob.mutable_gpu_data()
+    blob.reshape((6,))
+    with pytest.raises(BufferMismatchError, match=f"set_gpu_data cannot adopt .*: it {OURS}"):
+        blob.set_gpu_data(view)
+
+    assert NUMBERS[:6].tolist() == blob.data.tolist()
+
+
+def test_a_pool_does_not_hand_out_what_a_blob_uses() -> None:
+    """Where memory is used again, the next blob would write into this one."""
+    with PoolAllocator(CPUDeviceAllocator()) as pool:
+        blob, other = (Blob((8,), host=pool, device=None) for _ in range(2))
+        view = blob.mutable_cpu_data()
+        blob.reshape((6,))
+        with pytest.raises(BufferMismatchError, match=OURS):
+            blob.set_cpu_data(view)
+        blob.mutable_cpu_data()[...] = 5
+        other.mutable_cpu_data()[...] = -1
+
+        assert ([5] * 6, [-1] * 8) == (blob.cpu_data().tolist(), other.cpu_data().tolist())
+        blob.data_memory.close()
+        other.data_memory.close()
+
+
+def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
+    """The data for the diff, which leaves the data alone; and a buffer of the caller's own, again and in part."""
+    for side in sides(place):
+        blob = written(place, side, 8)
+        getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
+        assert NUMBERS[:6].tolist() == blob.diff.tolist()
+
+        mine: Any = np.zeros(32, np.uint8) if side == "cpu" else place.empty(32)
+        blob = Blob((8,), device=place)
+        getattr(blob, f"set_{side}_data")(mine)
+        getattr(blob, f"set_{side}_diff")(mine)
+        blob.reshape((6,))
+        for part in ("data", "diff", "data"):
+            getattr(blob, f"set_{side}_{part}")(mine)
+            getattr(blob, f"set_{side}_{part}")(mine[:24])
+        assert 6 == blob.capacity
+
+
+def test_a_part_that_was_lent_to_the_other_is_not_freed(place: Any) -> None:
+    """By adoption on that side; on the other side nothing is freed of it."""
+    for side in sides(place):
+        blob = written(place, side, 6)
+        getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
+        before = snapshot(blob)
+        mine: Any = np.ones(6, np.float32) if side == "cpu" else place.empty(24)
+        with pytest.raises(BufferMismatchError, match=f"set_{side}_data cannot adopt .*: the other part {OURS}"):
+            getattr(blob, f"set_{side}_data")(mine)
+        assert before == snapshot(blob)
+
+        if side == "gpu":
+            blob.set_cpu_data(np.ones(6, np.float32))
+            assert ([1] * 6, NUMBERS[:6].tolist()) == (blob.data.tolist(), blob.diff.tolist())
+
+
+def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
+    """The data was adopted from the diff while both had the blob's size, and then the blob got smaller."""
+    for side in sides(place):
+        blob = written(place, side, 8).reshape((8,))
+        getattr(blob, f"set_{side}_data")(getattr(blob, f"mutable_{side}_diff")())
+        blob.reshape((6,))
+        mine: Any = np.ones(6, np.float32) if side == "cpu" else place.empty(24)
+        with pytest.raises(BufferMismatchError, match=f"set_{side}_diff cannot adopt .*: the data {OURS}"):
+            getattr(blob, f"set_{side}_diff")(mine)
+
+        assert NUMBERS[:6].tolist() == blob.data.tolist()
+
+
+def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> None:
+    """The other has this one's memory already, and would be left with what sharing frees; so would the other part."""
+    for side in sides(place):
+        for part, other_part in (("data", "diff"), ("diff", "data")):
+            blob, other = written(place, side, 8), Blob((6,), device=place)
+            getattr(other, f"set_{side}_{part}")(getattr(blob, f"mutable_{side}_{part}")())
+            before = snapshot(blob)
+            with pytest.raises(BufferMismatchError, match=f"share_{part} cannot adopt Blob .*: its memory {OURS}"):
+                getattr(blob, f"share_{part}")(other)
+            assert before == snapshot(blob)
+
+            blob, other = written(place, side, 6), Blob((6,), device=place)
+            getattr(blob, f"set_{side}_{other_part}")(getattr(blob, f"mutable_{side}_{part}")())
+            getattr(blob, f"share_{part}")(blob)  # gives nothing up
+            with pytest.raises(BufferMismatchError, match=f"the other part {OURS}"):
+                getattr(blob, f"share_{part}")(other)
+            assert NUMBERS[:6].tolist() == getattr(blob, other_part).tolist()
+
+
+@pytest.mark.parametrize(("lender", "borrower"), [("data", "diff"), ("diff", "data")])
+def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, lender: str, borrower: str) -> None:
+    """The part that was adopted gets memory of its own, and the other is given back the next time."""
+    for side in sides(place):
+        blob = written(place, side, 8).reshape((8,))
+        getattr(blob, f"set_{side}_{borrower}")(getattr(blob, f"mutable_{side}_{lender}")())
+        blob.reshape((6,)).shrink_to_fit()
+        assert (NUMBERS[:6].tolist(),) * 2 == (blob.data.tolist(), blob.diff.tolist())
+        assert 24 == getattr(blob, f"{borrower}_memory").size
+
+        blob.shrink_to_fit()
+        assert (24, 24) == (blob.data_memory.size, blob.diff_memory.size)
+        assert (NUMBERS[:6].tolist(),) * 2 == (blob.data.tolist(), blob.diff.tolist())
+
+
+def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> None:
+    """With an error of ours."""
+
+    class Confused(Adaptor):
+        def overlaps(self, first: Any, second: Any) -> bool:
+            raise RuntimeError(f"which was it, {len(first)} or {len(second)}?")
+
+    blob = Blob((8,), host=Confused(CPUDeviceAllocator()), device=None)
+    blob.data = NUMBERS
+    blob.reshape((6,))
+    with pytest.raises(
+        DeviceError, match=r"comparing two buffers failed on .*: RuntimeError: which was it, 24 or 32\?"
+    ):
+        blob.set_cpu_data(np.ones(6, np.float32))
+
+    assert (8, SyncedHead.HEAD_AT_CPU) == (blob.capacity, blob.data_memory.head)
+    assert NUMBERS[:6].tolist() == blob.data.tolist()
