@@ -134,15 +134,12 @@ class ForeignArray:
 
     def _copy_across(self, memory: SyncedMemory) -> None:
         """Copy to the device side of a new memory."""
+        if hasattr(self.view, "base_data") and not self.view.flags.c_contiguous:
+            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, and PyOpenCL does not make it so")
+        row = self.view.reshape(-1).view(np.uint8)
         try:
-            row = self.view.reshape(-1).view(np.uint8)
             self._device.memcpy(row, memory.mutable_gpu_data(), row.nbytes, MemcpyKind.CUDA2CUDA)
-        except (InvalidPointerError, ValueError, RuntimeError) as error:
-            if isinstance(error, SyncedMemoryError) and not isinstance(error, InvalidPointerError):
-                raise
-            if hasattr(self.view, "flags") and not self.view.flags.c_contiguous:
-                reason = "it is not contiguous, and its library does not make it so"
-                raise BufferMismatchError(_CALL, self._array, reason) from error
+        except InvalidPointerError as error:
             raise self._elsewhere() from error
 
 

@@ -8,7 +8,7 @@ is when the device side becomes stale.  If the memory has other bytes by then, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 

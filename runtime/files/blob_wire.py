@@ -148,7 +148,7 @@ def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None 
 def planned(
     shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None = None
 ) -> list[tuple[bytes, NDArray[Any]]]:
-    """The fields of a message, each with the bytes in front of its values: checked as `encoded` does, and not copied."""
+    """The fields of a message, each with the bytes in front of its values: checked as by `encoded`, and not copied."""
     axes = checked_shape(shape, MESSAGE)
     bodies = {_BY_NAME["shape"].number: _encoded_shape(axes)} if axes else {}
     for place, array in enumerate((data,) if diff is None else (data, diff)):
