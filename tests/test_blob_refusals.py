@@ -128,9 +128,7 @@ ON_OTHERS: dict[str, tuple[Any, Callable[[Any], object], type[Exception]]] = {
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("name", ON_OTHERS)
-def test_what_is_refused_of_other_types_changes_nothing(
-    device: SimulatedDeviceAllocator, head: Any, name: str
-) -> None:
+def test_what_is_refused_of_other_types_changes_nothing(device: SimulatedDeviceAllocator, head: Any, name: str) -> None:
     dtype, call, error = ON_OTHERS[name]
     blob, log = recorded(device, (2, 3), dtype=dtype)
     at_head(blob.data_memory, head, ROW.astype(dtype))

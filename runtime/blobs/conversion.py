@@ -38,9 +38,11 @@ def host_array(values: Any) -> Array:
     return np.asarray(values)
 
 
-def are_numbers(dtype: np.dtype[Any]) -> bool:
-    """Whether a type is one of real or complex numbers; objects may be numbers, too."""
-    return np.can_cast(dtype, np.float64, "same_kind") or dtype.kind in "cO"
+def are_numbers(array: Any) -> bool:
+    """Whether the elements are real or complex numbers; objects may be numbers, too."""
+    if array.dtype.kind == "O":
+        return all(isinstance(value, Real | Decimal) for value in array.flat)
+    return np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.kind == "c"
 
 
 def converted(values: object, dtype: np.dtype[Any]) -> Array:
@@ -59,7 +61,7 @@ def converted(values: object, dtype: np.dtype[Any]) -> Array:
         raise _no_numbers(values, dtype) from error
     if array.dtype == dtype:
         return array
-    if not are_numbers(array.dtype):
+    if not are_numbers(array):
         raise _no_numbers(values, dtype)
     real = checked(array, dtype)
     with np.errstate(all="ignore"):
@@ -78,7 +80,7 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
     Parameters
     ----------
     array : numpy.ndarray
-        Of a type that `are_numbers`.
+        Its elements `are_numbers`.
     dtype : numpy.dtype
         Of the elements.
     cut : bool
@@ -86,7 +88,7 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
 
     Raises
     ------
-    InvalidArgumentError, InvalidValueError
+    InvalidValueError
         As `converted`.
     """
     if array.dtype == dtype:
@@ -112,8 +114,6 @@ def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
     """Objects that are numbers, such as integers of any length and fractions."""
     floats = np.empty(array.size)
     for index, value in enumerate(array.flat):
-        if not isinstance(value, Real | Decimal):
-            raise _no_numbers(value, dtype)
         try:
             floats[index] = float(value)
         except Exception as error:

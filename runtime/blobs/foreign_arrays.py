@@ -66,8 +66,8 @@ class ForeignArray:
             raise BufferMismatchError(_CALL, array, said(error)) from error
         self.shape: tuple[int, ...] = tuple(self.view.shape)
         self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
-        if not are_numbers(self.dtype):
-            raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, which are no numbers")
+        if not are_numbers(self.view):
+            raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, and no numbers")
 
     def _there(self, array: Any) -> Any:
         if self._device is None:
@@ -106,6 +106,8 @@ class ForeignArray:
         """
         if not _has_memory(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is no array, so there is no memory that could be used")
+        if self.dtype != blob.dtype:
+            raise BufferMismatchError(_CALL, self._array, f"its elements are {self.dtype}, and {blob.dtype} are needed")
         if self.on_device and _is_read_only(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is read-only, and the host is copied into it")
         (blob.set_gpu_data if self.on_device else blob.set_cpu_data)(self.view)
@@ -117,8 +119,8 @@ class ForeignArray:
         ------
         BufferMismatchError
             If they are on another device, or not in one piece on this one.
-        InvalidArgumentError, InvalidValueError
-            If they are objects and no numbers, or an element cannot hold one of them.
+        InvalidValueError
+            If an element cannot hold one of them.
         """
         if not self.on_device:
             real = checked(self.view, blob.dtype)
