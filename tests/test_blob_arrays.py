@@ -273,8 +273,10 @@ class OnGPU(SimulatedDeviceAllocator):
             if options.get("stream") == 0:
                 raise BufferError("no stream is 0")
 
-        speaking = SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=asked)
-        speaking.view = lambda _: speaking
+        def view(dtype: object) -> Any:
+            return dtype and speaking
+
+        speaking = SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=asked, view=view)
         return super().empty(byte_size) if byte_size else speaking
 
 
@@ -455,13 +457,14 @@ def test_an_array_that_speaks_nothing_but_dlpack_is_taken(place: Any) -> None:
 def test_what_has_no_numbers_is_no_array(array: Any, dtype: Any) -> None:
     """In one clear error, and not one of NumPy's many."""
     with pytest.raises(
-        BufferMismatchError, match="from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
+        BufferMismatchError, match=r"from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
     ):
         Blob.from_array(array, dtype=dtype, device=None)
 
 
 def test_what_is_no_array_has_no_memory_to_adopt() -> None:
-    for values in ([1.5], (1.5,), 3.0, np.float32(3), [[]]):
+    lists: list[Any] = [[1.5], (1.5,), 3.0, np.float32(3), [[]]]
+    for values in lists:
         assert np.asarray(values).tolist() == Blob.from_array(values, device=None).data.tolist()
         with pytest.raises(BufferMismatchError, match="it is no array, so there is no memory that could be used"):
             Blob.from_array(values, copy=False, device=None)
@@ -479,7 +482,7 @@ def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
     arrays: list[Any] = [[1, 2], np.array([1, 2]), [True, False], np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint8)]
     for array in arrays:
         with pytest.raises(
-            InvalidArgumentError, match="dtype must be given, as one of float32, .*, to convert elements"
+            InvalidArgumentError, match=r"dtype must be given, as one of float32, .*, to convert elements"
         ):
             Blob.from_array(array, device=None)
         assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
@@ -499,6 +502,8 @@ def test_what_is_no_array_says_why() -> None:
     for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
         with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
             Blob.from_array(array, device=None)
+    with pytest.raises(BufferMismatchError, match="has no attribute 'shape'"):
+        Blob.from_array(SimpleNamespace(base_data=7), device=SimulatedDeviceAllocator())
     with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
         Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
     broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
@@ -677,7 +682,7 @@ def test_a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed(pl
     gc.collect()
     assert ROW.tolist() == near.tolist()
     if place.device_type == DeviceType.SIMULATED:
-        with pytest.raises(SimulatedDeviceError, match="use of the block of 24 bytes at .* after it was freed"):
+        with pytest.raises(SimulatedDeviceError, match=r"use of the block of 24 bytes at .* after it was freed"):
             far.get()
     else:
         assert ROW.tolist() == far.get().tolist()

@@ -126,7 +126,7 @@ def test_objects_are_numbers_too(numbers: list[Any]) -> None:
 def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:
     """In the same words wherever it is given."""
     blob = Blob((3,), dtype=dtype, device=None)
-    blob.data = 7
+    blob.data[...] = 7
     array = blob.data
     ways: list[Any] = [
         lambda: setattr(blob, "data", values),

@@ -187,7 +187,12 @@ def test_an_array_of_bytes_that_are_gone_moves_no_head(device: SimulatedDeviceAl
     array: Any = blob.data
     blob.data_memory.set_cpu_data(np.zeros(24, np.uint8))
     blob.mutable_gpu_data()
-    for call in (lambda it: it.__setitem__(0, 7), lambda it: it.__iadd__(7), lambda it: add.at(it, (0, 0), 7)):
+    calls: list[Callable[[Any], object]] = [
+        lambda it: it.__setitem__(0, 7),
+        lambda it: it.__iadd__(7),
+        lambda it: add.at(it, (0, 0), 7),
+    ]
+    for call in calls:
         check_refused(blob, log, call, InvalidPointerError, array)
     blob.data_memory.close()
     with pytest.raises(ClosedMemoryError):
@@ -222,3 +227,26 @@ def test_a_message_that_would_be_too_long_moves_no_head(
     blob.to_proto()
     blob.mutable_gpu_data()
     check_refused(blob, log, lambda it: it.to_proto(write_diff=True), FileFormatError, blob)
+
+
+@pytest.mark.parametrize("side", ["cpu", "gpu"])
+def test_buffers_that_overlap_are_not_brought_up_to_date_first(device: SimulatedDeviceAllocator, side: str) -> None:
+    """The copy of the diff would be one over the data, too."""
+    blob, log = recorded(device, (2, 3))
+    buffer: Any = np.zeros(9, np.float32) if side == "cpu" else device.empty(36).view(np.float32)
+    getattr(blob, f"set_{side}_data")(buffer[:6])
+    getattr(blob, f"set_{side}_diff")(buffer[2:8])
+    other = "gpu" if side == "cpu" else "cpu"
+    getattr(blob, f"mutable_{other}_diff")()
+    check_refused(blob, log, lambda it: it.update(), InvalidPointerError, blob)
+
+
+def test_integers_whose_powers_are_refused_stay_as_they_were(device: SimulatedDeviceAllocator) -> None:
+    blob, log = recorded(device, (3,), dtype=np.int32)
+    blob.data = [1, 2, 3]
+    blob.gpu_data()
+    array: Any = blob.data
+    check_refused(blob, log, lambda it: it.__ipow__(-1), ValueError, array)
+    array += 1
+
+    assert ([2, 3, 4], CPU) == (array.tolist(), blob.data_memory.head)

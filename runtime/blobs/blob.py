@@ -213,7 +213,7 @@ class Blob(Stored[ScalarT]):
             If an element of that type cannot hold one of the numbers.
         AllocationError, DeviceError
         """
-        if copy is not None and not isinstance(copy, bool | np.bool_):
+        if copy is not None and not isinstance(copy, bool | np.bool_):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("copy", copy, "True, False or None")
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)

@@ -102,9 +102,9 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
 def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers without imaginary parts, which have to be zero."""
     if array.dtype.kind == "c":
-        numbers = cast("Any", array)
+        numbers = cast("np.ndarray[Any, np.dtype[np.complexfloating[Any, Any]]]", array)
         _refuse_first(numbers.imag != 0, array, dtype, "it has an imaginary part")
-        return numbers.real  # type: ignore[no-any-return]
+        return numbers.real
     if array.dtype.kind == "O":
         return _floats(array, dtype)
     return array
@@ -136,8 +136,7 @@ def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: boo
 def _refuse_first(wrong: Array, array: Array, dtype: np.dtype[Any], reason: str) -> None:
     """Show the first number that is wrong, if any is."""
     if wrong.any():
-        value = array.reshape(-1)[int(np.argmax(wrong))]
-        number = value.item() if isinstance(value, np.generic) else value
+        number: Any = array.item(int(np.argmax(wrong)))
         finite = not isinstance(number, float) or math.isfinite(number)
         raise InvalidValueError(number, dtype, reason if finite else "it is not finite")
 

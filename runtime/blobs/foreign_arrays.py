@@ -60,13 +60,14 @@ class ForeignArray:
         try:
             self.on_device = _on_device(array)
             self.view: Any = self._there(array) if self.on_device else host_array(array)
+            self.shape: tuple[int, ...] = tuple(self.view.shape)
+            self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
+            countable = are_numbers(self.view)
         except SyncedMemoryError:
             raise
         except Exception as error:
             raise BufferMismatchError(_CALL, array, said(error)) from error
-        self.shape: tuple[int, ...] = tuple(self.view.shape)
-        self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
-        if not are_numbers(self.view):
+        if not countable:
             raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, and no numbers")
 
     def _there(self, array: Any) -> Any:

@@ -58,6 +58,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             taken[0] = _target(inputs[0])
         elif out is not None:
             each = method == "__call__" and ufunc.signature is None and "where" not in options
+            each = each and self.dtype.kind not in "iu"  # whose powers are refused by their values
             with np.errstate(all="ignore"):
                 (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
             options["out"] = tuple(map(_target, out))
@@ -123,8 +124,8 @@ def assign(elements: Elements, values: object) -> None:
     ------
     InvalidShapeError
         If they do not fit; nothing has changed.
-    InvalidArgumentError
-        If they are no numbers; nothing has changed.
+    InvalidArgumentError, InvalidValueError
+        If they are no numbers, or such as the elements cannot hold; nothing has changed.
     """
     if isinstance(values, LiveArray) and _are(values, elements):
         return

@@ -1,8 +1,9 @@
 """`Viewed`: data and diff as arrays: Caffe's accessors, pycaffe's attributes, and what other libraries ask for.
 
-Every array is a fresh view over the memory itself and keeps that memory alive, also when the blob has grown and has
-another one.  For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever
-takes one keeps the blob alive, and not the memory.  The views have them.
+Every array is a fresh view over the memory itself and keeps its bytes, also when the blob has grown and has another
+memory; on the simulated device alone, views of freed memory are of no use, and say so.  For the same reason a blob has
+no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps the blob alive, and not the
+memory.  The views have them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ class Viewed(Pair[ScalarT]):
         return view
 
     def gpu_data(self) -> Any:
-        """The data on the device, to read: an array of the device's own kind, of the blob's shape and type."""
+        """The data on the device, to read: an array of the device's own kind, of the blob's shape and type.
+
+        Keep the blob as long as you use it: when the memory is freed, real devices show old bytes through it, and the
+        simulated one raises `SimulatedDeviceError`.
+        """
         return self._data.gpu_data()
 
     def mutable_gpu_data(self) -> Any:
@@ -108,6 +113,13 @@ class Viewed(Pair[ScalarT]):
 
         Reading it leaves the device side fresh.  Assigning, as in ``blob.data[...] = 1``, ``blob.data -= step`` or
         ``blob.data = values``, makes it stale.  Everything else finds the array read-only.
+
+        Raises
+        ------
+        InvalidValueError
+            If an element cannot hold one of the numbers that are assigned, such as 2**40 or NaN for ``int32``.
+        InvalidArgumentError, InvalidShapeError
+            If they are no numbers, or do not fit.  In every case nothing has changed.
         """
         return live(self._data)
 
