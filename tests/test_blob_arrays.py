@@ -129,6 +129,10 @@ def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob:
 
     assert [[0, 0, 1], [1, 2, 2]] == blob.gpu_data().get().tolist() == first.tolist()
     assert ([[0, 1, 0], [1, 0, 1]], np.ndarray) == (second.tolist(), type(second))
+    mine = np.zeros((2, 3), np.float32)
+    divmod_(blob.data, 1, out=(blob.data, mine))
+    divmod_(blob.data + 0.5, 1, out=(blob.data, mine))
+    assert ([[0, 0, 1], [1, 2, 2]], [[0.5] * 3] * 2) == (blob.data.tolist(), mine.tolist())
 
 
 def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:

@@ -102,9 +102,10 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
 def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers without imaginary parts, which have to be zero."""
     if array.dtype.kind == "c":
-        numbers = cast("np.ndarray[Any, np.dtype[np.complexfloating[Any, Any]]]", array)
+        numbers = cast("Any", array)
         _refuse_first(numbers.imag != 0, array, dtype, "it has an imaginary part")
-        return numbers.real
+        real: Array = numbers.real
+        return real
     if array.dtype.kind == "O":
         return _floats(array, dtype)
     return array
