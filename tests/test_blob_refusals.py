@@ -38,6 +38,12 @@ ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
 BFLOAT16: Any = ml_dtypes.bfloat16
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What should not be written, is not written here."""
+    monkeypatch.chdir(tmp_path)
+
+
 def everything(blob: Any) -> tuple[object, ...]:
     """All there is to a blob, with the flags of its memories."""
     flags = [(it.own_cpu_data, it.own_gpu_data) for it in (blob.data_memory, blob.diff_memory)]

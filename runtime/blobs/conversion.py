@@ -24,6 +24,9 @@ __all__ = ["PROTOCOLS", "are_numbers", "checked", "converted", "fill", "host_arr
 _EXACT = np.dtype(np.float32)
 """Holds all numbers of every type with smaller items; these, such as float16, may not reach to the ends of integers."""
 
+_BLOCK = 1 << 14
+"""Numbers that are looked at together."""
+
 PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
 """What NumPy looks for in an array that is not its own."""
 
@@ -103,9 +106,10 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers without imaginary parts, which have to be zero."""
     if array.dtype.kind == "c":
         numbers = cast("Any", array)
-        _refuse_first(numbers.imag != 0, array, dtype, "it has an imaginary part")
-        real: Array = numbers.real
-        return real
+        wrong = numbers.imag != 0
+        if wrong.any():
+            raise InvalidValueError(array.item(int(np.argmax(wrong))), dtype, "it has an imaginary part")
+        return cast("Array", numbers.real)
     if array.dtype.kind == "O":
         return _floats(array, dtype)
     return array
@@ -113,7 +117,7 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
     """Objects that are numbers, such as integers of any length and fractions."""
-    floats = np.empty(array.size)
+    floats: Array = np.empty(array.size)
     for index, value in enumerate(array.flat):
         try:
             floats[index] = float(value)
@@ -123,23 +127,26 @@ def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: bool) -> None:
-    wide = real.astype(_EXACT) if real.dtype.itemsize < _EXACT.itemsize else real
+    """Block by block, so that what is needed for it stays in the cache."""
     least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
-    with np.errstate(all="ignore"):
-        whole = np.trunc(wide)
-        # Powers of two, which floats hold exactly; NaN is not between them.
-        inside = (whole >= least) & (whole < most + 1)
-        _refuse_first(~inside, array, dtype, f"it is not between {least} and {most}")
-        if not cut:
-            _refuse_first(whole != wide, array, dtype, "it is not a whole number")
+    given, row = array.reshape(-1), real.reshape(-1)
+    for start in range(0, row.size, _BLOCK):
+        shown, piece = (it[start : start + _BLOCK] for it in (given, row))
+        wide = piece.astype(_EXACT) if piece.dtype.itemsize < _EXACT.itemsize else piece
+        with np.errstate(all="ignore"):
+            whole = np.trunc(wide)
+            # Powers of two, which floats hold exactly; NaN is not between them.
+            outside = ~((whole >= least) & (whole < most + 1))
+            wrong = outside if cut else outside | (whole != wide)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            reason = f"it is not between {least} and {most}" if outside[first] else "it is not a whole number"
+            raise _refused(shown.item(first), dtype, reason)
 
 
-def _refuse_first(wrong: Array, array: Array, dtype: np.dtype[Any], reason: str) -> None:
-    """Show the first number that is wrong, if any is."""
-    if wrong.any():
-        number: Any = array.item(int(np.argmax(wrong)))
-        finite = not isinstance(number, float) or math.isfinite(number)
-        raise InvalidValueError(number, dtype, reason if finite else "it is not finite")
+def _refused(number: Any, dtype: np.dtype[Any], reason: str) -> InvalidValueError:
+    finite = not isinstance(number, float) or math.isfinite(number)
+    return InvalidValueError(number, dtype, reason if finite else "it is not finite")
 
 
 def _no_numbers(values: object, dtype: np.dtype[Any]) -> InvalidArgumentError:
