@@ -34,6 +34,7 @@ __all__ = [
     "InvalidPointerError",
     "InvalidShapeError",
     "InvalidSizeError",
+    "InvalidValueError",
     "MemoryCorruptionError",
     "MissingPackageError",
     "MissingProgramError",
@@ -108,6 +109,19 @@ class InvalidIndexError(SyncedMemoryError, IndexError):
         super().__init__(f"{argument} {shown(value)}: {reason}")
         self.argument = argument
         self.value = value
+        self.reason = reason
+
+
+class InvalidValueError(SyncedMemoryError, ValueError):
+    """A number that elements of a type cannot hold: too large, not finite, not whole, or not real.
+
+    What is no number at all is an `InvalidArgumentError`.
+    """
+
+    def __init__(self, value: object, dtype: object, reason: str) -> None:
+        super().__init__(f"{dtype} cannot hold {shown(value)}: {reason}")
+        self.value = value
+        self.dtype = dtype
         self.reason = reason
 
 

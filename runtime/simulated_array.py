@@ -37,6 +37,9 @@ class SimulatedArray:
     Allocators hand out rows of bytes, ``uint8``; `view` gives them another type and `reshape` another shape.  It takes
     what ``cupy.ndarray`` and ``pyopencl.array.Array`` both take, and like the first it refuses to become a NumPy array
     by accident.
+
+    It does not keep its memory: when that was freed, `get` and `set` raise `SimulatedDeviceError`, where arrays of real
+    devices show old bytes.
     """
 
     __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space")

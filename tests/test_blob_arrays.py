@@ -26,7 +26,7 @@ from syncedmem.model import (
     InvalidShapeError,
     SyncedHead,
 )
-from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator
+from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator, SimulatedDeviceError
 from syncedmem.runtime.blobs.live_array import LiveArray
 
 if TYPE_CHECKING:
@@ -129,6 +129,10 @@ def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob:
 
     assert [[0, 0, 1], [1, 2, 2]] == blob.gpu_data().get().tolist() == first.tolist()
     assert ([[0, 1, 0], [1, 0, 1]], np.ndarray) == (second.tolist(), type(second))
+    mine = np.zeros((2, 3), np.float32)
+    divmod_(blob.data, 1, out=(blob.data, mine))
+    divmod_(blob.data + 0.5, 1, out=(blob.data, mine))
+    assert ([[0, 0, 1], [1, 2, 2]], [[0.5] * 3] * 2) == (blob.data.tolist(), mine.tolist())
 
 
 def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:
@@ -266,17 +270,31 @@ class OnGPU(SimulatedDeviceAllocator):
     def viewer(self, ptr: Any) -> Any:
         if ptr.ndim == 1:
             return super().viewer(ptr)
-        return lambda: SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=partial(capsule, ptr))
+        return lambda: SimpleNamespace(__dlpack__=partial(capsule, ptr))
+
+    def empty(self, byte_size: int) -> Any:
+        def asked(**options: Any) -> None:
+            if options.get("stream") == 0:
+                raise BufferError("no stream is 0")
+
+        def view(dtype: object) -> Any:
+            return dtype and speaking
+
+        speaking = SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=asked, view=view)
+        return super().empty(byte_size) if byte_size else speaking
 
 
 def test_dlpack_hands_out_the_device_side_to_who_asks_for_it(blob: Any) -> None:
     """With the stream of the consumer; where the device's arrays have no DLPack, it is refused."""
     there = Blob((2, 3), device=OnGPU())
-    name, view, options = there.__dlpack__(dl_device=(2, 0), stream=7, max_version=(1, 0), copy=None)
-    assert ("capsule", (2, 3), {"stream": 7, "max_version": (1, 0)}) == (name, view.shape, options)
+    with pytest.raises(BufferError, match="no stream is 0"):
+        there.__dlpack__(dl_device=(2, 0), stream=0)
     for it, device in ((there, (2, 1)), (blob, (2, 0)), (Blob((2,), device=None), (2, 0))):
         with pytest.raises(BufferError, match=r"the data is not on the device \(2, [01]\) of DLPack"):
             it.__dlpack__(dl_device=device)
+    assert (UNINITIALIZED, SYNCED) == (there.data_memory.head, blob.data_memory.head)
+    name, view, options = there.__dlpack__(dl_device=(2, 0), stream=7, max_version=(1, 0), copy=None)
+    assert ("capsule", (2, 3), {"stream": 7, "max_version": (1, 0)}) == (name, view.shape, options)
 
 
 # --- arrays of others
@@ -348,7 +366,9 @@ def test_an_array_is_converted_and_copied_when_asked(place: Any) -> None:
         assert (ROW.tolist(), True) == (blob.cpu_data().tolist(), blob.data_memory.own_cpu_data)
     with pytest.raises(BufferMismatchError, match="its elements are float64, and float32 are needed"):
         Blob.from_array(mine, dtype=np.float32, copy=False, device=place)
-    with pytest.raises(InvalidArgumentError, match=r"dtype must be one of .*, got dtype\('int64'\)"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"dtype must be given, as one of .*, to convert .* type int64, got N"
+    ):
         Blob.from_array(np.arange(3), device=place)
     assert [0, 1, 2] == Blob.from_array(np.arange(3), dtype=np.int32, device=place).cpu_data().tolist()
     assert [[1.0, 2.0]] == Blob.from_array([[1.0, 2.0]], device=place).cpu_data().tolist()
@@ -374,8 +394,9 @@ def test_memory_of_the_device_becomes_the_device_side(place: Any) -> None:
     assert ROW.tolist() == own.data.tolist()
     with pytest.raises(BufferMismatchError, match="it is on a device, and this blob has none"):
         Blob.from_array(array, device=None)
-    with pytest.raises(InvalidPointerError, match="is not memory of this device"):
-        Blob.from_array(array, device=SimulatedDeviceAllocator(1))
+    for dtype in (None, np.float64):
+        with pytest.raises(BufferMismatchError, match="it is not memory of simulated:1"):
+            Blob.from_array(array, dtype=dtype, device=SimulatedDeviceAllocator(1))
 
 
 def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDeviceAllocator) -> None:
@@ -389,24 +410,104 @@ def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDevic
 
 
 def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocator) -> None:
-    """Without a CUDA device they cannot be taken; those that must not be written to are not adopted in any case."""
-    interface = {"data": (4096, True), "shape": (2, 3), "typestr": "<f4", "version": 3}
-    there: Any = device.empty(24)
-    by_dlpack = Foreign(None, __dlpack_device__=lambda: (2, 0), shape=(2, 3), dtype=np.float32)
-    by_interface = Foreign(None, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32)
-    for array in (by_dlpack, by_interface):
-        with pytest.raises(BufferMismatchError, match="it is on a device, and this blob has none"):
+    """Without a CUDA device they cannot be taken."""
+    interface = {"data": (4096, False), "shape": (2, 3), "typestr": "<f4", "version": 3}
+    for array in (
+        Foreign(None, __dlpack_device__=lambda: (2, 0)),
+        Foreign(None, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32),
+    ):
+        for there, reason in ((None, "it is on a device, and this blob has none"), (device, "it is not memory of sim")):
+            for copied in (True, False, None):
+                with pytest.raises(BufferMismatchError, match=reason):
+                    Blob.from_array(array, copy=copied, device=there)
+
+
+class OnlyDLPack:
+    """An array that speaks nothing else, of the version or before there were any."""
+
+    def __init__(self, array: Any, *, old: bool = False) -> None:
+        self._array = array
+        self._old = old
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self._old and options.pop("max_version", None):
+            raise TypeError("max_version")
+        return self._array.__dlpack__(**options)
+
+
+def test_an_array_that_speaks_nothing_but_dlpack_is_taken(place: Any) -> None:
+    """Before DLPack's first version nobody could say whether it may be written, so it is copied."""
+    mine = ROW.copy()
+    blob = Blob.from_array(OnlyDLPack(mine), copy=False, device=place)
+    blob.data[0, 0] = 9
+    assert (9, False) == (mine[0, 0], blob.data_memory.own_cpu_data)
+    old = Blob.from_array(OnlyDLPack(mine, old=True), device=place)
+    assert (mine.tolist(), True) == (old.data.tolist(), old.data_memory.own_cpu_data)
+    with pytest.raises(BufferMismatchError, match="read-only"):
+        Blob.from_array(OnlyDLPack(mine, old=True), copy=False, device=place)
+    blob.data = OnlyDLPack(ROW)
+    assert ROW.tolist() == mine.tolist()
+
+
+@pytest.mark.parametrize(
+    "array",
+    ["abc", b"1234", None, object(), [None, 1], ["1"], {1: 2}, np.array(["2020"], "M8[Y]"), np.ones(2, "m8[s]"),
+     np.ones(2, [("a", "f4")]), np.ones(2, "V4"), np.array([1, "a"], object), [[1], [2, 3]]],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [None, "float32"])
+def test_what_has_no_numbers_is_no_array(array: Any, dtype: Any) -> None:
+    """In one clear error, and not one of NumPy's many."""
+    with pytest.raises(
+        BufferMismatchError, match=r"from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
+    ):
+        Blob.from_array(array, dtype=dtype, device=None)
+
+
+def test_what_is_no_array_has_no_memory_to_adopt() -> None:
+    lists: list[Any] = [[1.5], (1.5,), 3.0, np.float32(3), [[]]]
+    for values in lists:
+        assert np.asarray(values).tolist() == Blob.from_array(values, device=None).data.tolist()
+        with pytest.raises(BufferMismatchError, match="it is no array, so there is no memory that could be used"):
+            Blob.from_array(values, copy=False, device=None)
+    buffer = bytearray(4)
+    with pytest.raises(BufferMismatchError, match="its elements are uint8"):
+        Blob.from_array(buffer, dtype=np.float32, copy=False, device=None)
+    for wrong in ("x", 1, 0.5, [True]):
+        with pytest.raises(InvalidArgumentError, match="copy must be True, False or None, got"):
+            Blob.from_array(ROW, copy=wrong, device=None)
+    assert Blob.from_array(ROW.copy(), copy=np.True_, device=None).data_memory.own_cpu_data
+
+
+def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
+    """Which one it should be is not guessed: integers have no arithmetic, and floats are not exact."""
+    arrays: list[Any] = [[1, 2], np.array([1, 2]), [True, False], np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint8)]
+    for array in arrays:
+        with pytest.raises(
+            InvalidArgumentError, match=r"dtype must be given, as one of float32, .*, to convert elements"
+        ):
             Blob.from_array(array, device=None)
-    for array, reason in ((by_dlpack, "it is not memory of simulated:0"), (by_interface, "it is read-only")):
-        with pytest.raises(BufferMismatchError, match=reason):
-            Blob.from_array(array, copy=False, device=device)
-    assert 24 == there.nbytes
+        assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
+
+
+def test_an_array_of_opencl_has_to_be_contiguous() -> None:
+    """PyOpenCL itself copies no other."""
+    place = next((it for it in PLACES if it.device_type == DeviceType.OPENCL), None)
+    if place is None:
+        pytest.skip("no OpenCL device here")
+    array = place.empty(24).view(np.float32).reshape(2, 3).T
+    with pytest.raises(BufferMismatchError, match="it is not contiguous, and PyOpenCL does not make it so"):
+        Blob.from_array(array, device=place)
 
 
 def test_what_is_no_array_says_why() -> None:
     for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
         with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
             Blob.from_array(array, device=None)
+    with pytest.raises(BufferMismatchError, match="has no attribute 'shape'"):
+        Blob.from_array(SimpleNamespace(base_data=7), device=SimulatedDeviceAllocator())
     with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
         Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
     broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
@@ -529,3 +630,63 @@ def test_on_cuda_an_array_becomes_one_of_cupys_first(monkeypatch: pytest.MonkeyP
     blob = Blob.from_array(tensor, copy=False, device=device)
 
     assert ([tensor], (2, 3), GPU, False) == (asked, blob.shape, blob.data_memory.head, blob.data_memory.own_gpu_data)
+    interface = {"data": (4096, True), "shape": (2, 3), "typestr": "<f4", "version": 3}
+    jax = Foreign(None, __cuda_array_interface__=interface)
+    with pytest.raises(BufferMismatchError, match="it is read-only, and the host is copied into it"):
+        Blob.from_array(jax, copy=False, device=device)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_bfloat16_goes_everywhere_that_the_other_types_go(place: Any, head: Any) -> None:
+    """NumPy does not have it, so there is no buffer, no DLPack and no file of it."""
+    dtype: Any = np.dtype(ml_dtypes.bfloat16)
+    row = (ROW / 3).astype(dtype)
+    blob = Blob((2, 3), dtype, device=place)
+    at_head(blob.data_memory, head, row)
+    at_head(blob.diff_memory, head, row + row)
+    data, diff = (row * 0, row * 0) if head is UNINITIALIZED else (row, row + row)
+    for copied in (copy.deepcopy(blob), pickle.loads(pickle.dumps(blob))):  # noqa: S301 -- our own
+        assert (dtype, data.tolist(), diff.tolist()) == (copied.dtype, copied.data.tolist(), copied.diff.tolist())
+    assert data.tolist() == blob.gpu_data().get().tolist() == np.asarray(blob).tolist()
+    assert diff.astype(np.float64).sum() == blob.asum_diff()
+    blob.data[0] = 7
+    blob.diff *= 2
+    blob.mutable_gpu_diff()
+    data[0], twice = 7, diff * dtype.type(2)
+    blob.gpu_data()
+    blob.update()
+    blob.scale_data(0.5)
+
+    assert ((data - twice) * dtype.type(0.5)).tolist() == blob.data.tolist()
+    assert twice.tolist() == blob.diff.tolist()
+
+
+def test_bfloat16_of_others_is_adopted_and_converted(place: Any) -> None:
+    dtype: Any = np.dtype(ml_dtypes.bfloat16)
+    mine = ROW.astype(dtype)
+    blob = Blob.from_array(mine, copy=False, device=place)
+    blob.data[0, 0] = 9
+    assert (9, dtype, False) == (mine[0, 0], blob.dtype, blob.data_memory.own_cpu_data)
+    theirs = Blob((2, 3), dtype, device=place)
+    theirs.data = ROW
+    array = theirs.mutable_gpu_data()
+    for there in (Blob.from_array(array, copy=it, device=place) for it in (False, True)):
+        assert (dtype, GPU, ROW.tolist()) == (there.dtype, there.data_memory.head, there.data.tolist())
+    for other in (np.float32, np.float64, np.int32):
+        assert ROW.tolist() == Blob.from_array(array, dtype=other, device=place).data.tolist()
+        assert ROW.tolist() == Blob.from_array(ROW.astype(other), dtype=dtype, device=place).data.tolist()
+
+
+def test_a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed(place: Any) -> None:
+    """Elsewhere it shows old bytes; here whoever still looks is told, because over a pool they would be another's."""
+    blob = Blob((2, 3), device=place)
+    blob.data = ROW
+    near, far = blob.cpu_data(), blob.gpu_data()
+    del blob
+    gc.collect()
+    assert ROW.tolist() == near.tolist()
+    if place.device_type == DeviceType.SIMULATED:
+        with pytest.raises(SimulatedDeviceError, match=r"use of the block of 24 bytes at .* after it was freed"):
+            far.get()
+    else:
+        assert ROW.tolist() == far.get().tolist()

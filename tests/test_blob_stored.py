@@ -242,6 +242,19 @@ def test_a_view_is_saved_like_an_array(tmp_path: Path) -> None:
         assert ROW.tolist() == np.load(tmp_path / "data.npy").tolist()
 
 
+def test_a_blob_that_there_is_no_room_for_leaves_the_file_alone(tmp_path: Path) -> None:
+    """The new file is begun before the host side is asked for."""
+    host: Any = Poor()
+    path = tmp_path / "blob.npy"
+    path.write_bytes(b"before")
+    blob = Blob((2, 3), host=host, device=None)
+    host.left = 0
+    with pytest.raises(AllocationError, match="told to"):
+        blob.save(path)
+
+    assert ([path], b"before") == (list(tmp_path.iterdir()), path.read_bytes())
+
+
 def test_a_file_that_cannot_be(tmp_path: Path) -> None:
     blob = Blob((2, 3), device=None)
     for path in (tmp_path / "blob.txt", tmp_path / "blob", b"blob.caffemodel"):

@@ -83,12 +83,12 @@ def test_arrays_from_a_file_are_ones_own(tmp_path: Path) -> None:
     assert blobs[0].data == 1
 
 
-def test_a_file_with_layers_of_two_generations_is_read_as_caffe_upgrades_it(tmp_path: Path) -> None:
-    """The older ones win, wherever in the file they are."""
-    both = net("LayerParameter")
-    both.layers.add(name="old")
-
-    assert ["old"] == [name for name, _ in load_caffemodel(stored(tmp_path, both.SerializeToString()))]
+def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> None:
+    """As Caffe refuses to upgrade it, wherever in the file they are (upgrade_proto.cpp, UpgradeV1Net)."""
+    new, old = net("LayerParameter").SerializeToString(), net("V1LayerParameter").SerializeToString()
+    for wire in (new + old, old + new):
+        with pytest.raises(FileFormatError, match=r"net\.caffemodel, byte \d+: it has both 'layer' and 'layers'"):
+            load_caffemodel(stored(tmp_path, wire))
 
 
 def test_a_layer_in_several_parts_is_one_layer(tmp_path: Path) -> None:

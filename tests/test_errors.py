@@ -24,6 +24,7 @@ from syncedmem.model import (
     InvalidPointerError,
     InvalidShapeError,
     InvalidSizeError,
+    InvalidValueError,
     MemoryCorruptionError,
     MissingPackageError,
     MissingProgramError,
@@ -49,6 +50,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         TypeError,
         "stream must be a stream or None, got 's'",
         {"argument": "stream", "value": "s"},
+    ),
+    (
+        InvalidValueError(2**40, "int32", "it is not between 0 and 9"),
+        ValueError,
+        "int32 cannot hold 1099511627776: it is not between 0 and 9",
+        {"value": 2**40, "dtype": "int32", "reason": "it is not between 0 and 9"},
     ),
     (
         IllegalCallError("async_gpu_push", SyncedHead.SYNCED),

@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 
 from ..allocator import MemcpyKind
-from ..failures import reporting, where_of
+from ..failures import reporting
 from ..pointers import address_of
 from ..vectors.operations import Vectors, check_factor, vectors_of
 
@@ -55,8 +55,8 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     if head is SyncedHead.UNINITIALIZED:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
+    place.check_apart(call, diff, data)
     x = diff.flat(place.read(diff))
-    _check_apart(call, place.where, x, data.flat(place.read(data)))
     with reporting(call, place.where):
         place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
 
@@ -170,6 +170,18 @@ class _Place:
         """The bytes of a memory on this side, to write."""
         return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
 
+    def check_apart(self, call: str, first: Elements, second: Elements) -> None:
+        """Refuse two adopted buffers that overlap in part, before any byte is copied into one and so into the other."""
+        memories: list[Any] = [first.memory, second.memory]
+        ends = [it._gpu if self.on_device else it._cpu for it in memories]  # noqa: SLF001 -- asking for them would copy
+        if any(end is None for end in ends):
+            return
+        x, y = first.flat(ends[0]), second.flat(ends[1])
+        if self.where.overlaps(x, y) and address_of(x) != address_of(y):
+            raise InvalidPointerError(
+                where_of(self.where), y, f"{call} needs data and diff that are apart, or the same"
+            )
+
 
 def _host_of(elements: Elements) -> DeviceAllocator:
     """The allocator of a memory's ordinary host side."""
@@ -182,9 +194,3 @@ def _check_type(call: str, elements: Elements) -> None:
     """Refuse arithmetic on integers, as Caffe does before it looks at anything else."""
     if elements.dtype.kind in "iu":
         raise NoArithmeticError(call, elements.dtype, Vectors.types)
-
-
-def _check_apart(call: str, where: Any, x: Any, y: Any) -> None:
-    """Refuse two adopted buffers that overlap in part, before any head moves."""
-    if where.overlaps(x, y) and address_of(x) != address_of(y):
-        raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")

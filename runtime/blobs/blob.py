@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsFloat, overload
 
 import numpy as np
 
-from syncedmem.model import BufferMismatchError, InvalidShapeError, SyncedHead
+from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError, SyncedHead
 
 from ..devices import resolve_device
 from . import arithmetic
@@ -209,14 +209,20 @@ class Blob(Stored[ScalarT]):
         Raises
         ------
         BufferMismatchError
-            If it cannot be taken at all (it is on another device), or not without a copy; with the reason.
+            If it cannot be taken at all (it is on another device, or no array of numbers), or not without a copy; with
+            the reason.
         InvalidArgumentError
-            If blobs have no elements of its type.
+            If blobs have no elements of its type, and `dtype` does not say what to convert them to.
+        InvalidValueError
+            If an element of that type cannot hold one of the numbers.
         AllocationError, DeviceError
         """
+        if copy is not None and not isinstance(copy, bool | np.bool_):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidArgumentError("copy", copy, "True, False or None")
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)
-        blob: Blob[Any] = cls._made(theirs.dtype if dtype is None else dtype, host, allocator).reshape(theirs.shape)
+        kind = theirs.element_type() if dtype is None else dtype
+        blob: Blob[Any] = cls._made(kind, host, allocator).reshape(theirs.shape)
         if not copy:
             try:
                 theirs.adopted_by(blob)

@@ -6,15 +6,19 @@ because it honours arrays that must not be written, which DLPack before its firs
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import BufferMismatchError, SyncedMemoryError
+from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidPointerError, SyncedMemoryError
 from syncedmem.model.errors import said
 
 from ..allocator import DeviceType, MemcpyKind
+from ..memory import SyncedMemory
 from ..simulated_array import SimulatedArray
+from .conversion import PROTOCOLS, are_numbers, checked, fill, host_array
+from .elements import TYPES
 
 if TYPE_CHECKING:
     from ..allocator import DeviceAllocator
@@ -55,13 +59,16 @@ class ForeignArray:
         self._array = array
         try:
             self.on_device = _on_device(array)
-            self.view: Any = self._there(array) if self.on_device else np.asarray(array)
+            self.view: Any = self._there(array) if self.on_device else host_array(array)
+            self.shape: tuple[int, ...] = tuple(self.view.shape)
+            self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
+            countable = are_numbers(self.view)
         except SyncedMemoryError:
             raise
         except Exception as error:
             raise BufferMismatchError(_CALL, array, said(error)) from error
-        self.shape: tuple[int, ...] = tuple(self.view.shape)
-        self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
+        if not countable:
+            raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, and no numbers")
 
     def _there(self, array: Any) -> Any:
         if self._device is None:
@@ -70,7 +77,25 @@ class ForeignArray:
             from ..cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
 
             return imported(array)
+        if not (isinstance(array, SimulatedArray) or hasattr(array, "base_data")):
+            raise self._elsewhere()
         return array
+
+    def _elsewhere(self) -> BufferMismatchError:
+        return BufferMismatchError(_CALL, self._array, f"it is not memory of {self._device.name}")
+
+    def element_type(self) -> np.dtype[Any]:
+        """The type of the elements, if blobs have it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            With what to do about it.
+        """
+        if self.dtype.name in TYPES:
+            return self.dtype
+        expected = f"given, as one of {', '.join(TYPES)}, to convert elements of type {self.dtype}"
+        raise InvalidArgumentError("dtype", None, expected)
 
     def adopted_by(self, blob: Any) -> None:
         """Make this memory the blob's data.
@@ -80,21 +105,56 @@ class ForeignArray:
         BufferMismatchError
             With the reason, if the rules do not allow it.
         """
+        if not _has_memory(self._array):
+            raise BufferMismatchError(_CALL, self._array, "it is no array, so there is no memory that could be used")
+        if self.dtype != blob.dtype:
+            raise BufferMismatchError(_CALL, self._array, f"its elements are {self.dtype}, and {blob.dtype} are needed")
         if self.on_device and _is_read_only(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is read-only, and the host is copied into it")
         (blob.set_gpu_data if self.on_device else blob.set_cpu_data)(self.view)
 
     def copied_to(self, blob: Any) -> None:
-        """Copy the elements into the blob's own memory, on the side where they are."""
+        """Copy the elements into the blob's own memory, on the side where they are.
+
+        Raises
+        ------
+        BufferMismatchError
+            If they are on another device, or not in one piece on this one.
+        InvalidValueError
+            If an element cannot hold one of them.
+        """
         if not self.on_device:
-            with np.errstate(all="ignore"):
-                np.copyto(blob.mutable_cpu_data(), self.view, casting="unsafe")
+            real = checked(self.view, blob.dtype)
+            fill(blob.mutable_cpu_data(), real)
         elif self.dtype == blob.dtype:
-            row = self.view.reshape(-1).view(np.uint8)
-            self._device.memcpy(row, blob.data_memory.mutable_gpu_data(), row.nbytes, MemcpyKind.CUDA2CUDA)
+            self._copy_across(blob.data_memory)
         else:
-            with np.errstate(all="ignore"):
-                np.copyto(blob.mutable_cpu_data(), self.view.get(), casting="unsafe")
+            size = prod(self.shape) * self.dtype.itemsize
+            between = SyncedMemory(size, host=blob.host, device=self._device)
+            self._copy_across(between)
+            real = checked(between.cpu_data().view(self.dtype).reshape(self.shape), blob.dtype)
+            fill(blob.mutable_cpu_data(), real)
+
+    def _copy_across(self, memory: SyncedMemory) -> None:
+        """Copy to the device side of a new memory."""
+        if hasattr(self.view, "base_data") and not self.view.flags.c_contiguous:
+            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, and PyOpenCL does not make it so")
+        row = self.view.reshape(-1).view(np.uint8)
+        try:
+            self._device.memcpy(row, memory.mutable_gpu_data(), row.nbytes, MemcpyKind.CUDA2CUDA)
+        except InvalidPointerError as error:
+            raise self._elsewhere() from error
+
+
+def _has_memory(array: Any) -> bool:
+    """Whether something is an array or a buffer, and not made into one, as lists and single numbers are."""
+    if isinstance(array, np.generic):
+        return False
+    try:
+        memoryview(array)
+    except (TypeError, ValueError, BufferError):
+        return hasattr(array, "dtype") or any(hasattr(array, name) for name in (*PROTOCOLS, "__dlpack__"))
+    return True
 
 
 def _on_device(array: Any) -> bool:

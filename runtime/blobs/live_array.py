@@ -8,11 +8,13 @@ is when the device side becomes stale.  If the memory has other bytes by then, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError
+from syncedmem.model import InvalidPointerError, InvalidShapeError
+
+from .conversion import converted
 
 if TYPE_CHECKING:
     from ..memory import SyncedMemory
@@ -47,12 +49,20 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         taken = [_plain(it) for it in inputs]
-        if method == "at":
-            taken[0] = _target(inputs[0])
+        operation = getattr(ufunc, method)
         out: Any = options.get("out")
-        if out is not None:
+        if method == "at":
+            target, indices, *others = taken
+            with np.errstate(all="ignore"):
+                operation(np.array(target[indices]), ..., *others)  # NumPy refuses what it will, before a head moves
+            taken[0] = _target(inputs[0])
+        elif out is not None:
+            each = method == "__call__" and ufunc.signature is None and "where" not in options
+            each = each and self.dtype.kind not in "iu"  # whose powers are refused by their values
+            with np.errstate(all="ignore"):
+                (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
             options["out"] = tuple(map(_target, out))
-        result = getattr(ufunc, method)(*taken, **options)
+        result = operation(*taken, **options)
         # In place the array itself has to come back, for `blob.data -= step` to assign it.
         if out is None:
             return result
@@ -72,16 +82,32 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             If the memory has other bytes now.
         AllocationError, DeviceError, ClosedMemoryError
         """
-        memory = cast("SyncedMemory", self.memory)
+        memory: Any = self.memory
         if not self.size:
             return np.empty(self.shape, self.dtype)
-        start = self.ctypes.data - memory.cpu_data().ctypes.data
+        start = self.check_writeable()
+        return np.ndarray(self.shape, self.dtype, memory.mutable_cpu_data(), start, self.strides)
+
+    def check_writeable(self) -> int:
+        """Where the elements are in the memory's host side as it is, in bytes; no head moves.
+
+        Raises
+        ------
+        InvalidPointerError, ClosedMemoryError
+            As `to_write`.
+        """
+        if self.flags.writeable or not self.size:
+            return 0
+        memory: Any = self.memory
+        memory._open("blob.data")  # noqa: SLF001 -- refused, if it was closed
+        here = memory._cpu  # noqa: SLF001 -- asking for it would bring it up to date
+        start: int = self.ctypes.data - (0 if here is None else here.ctypes.data)
         try:
-            np.ndarray(self.shape, self.dtype, memory.cpu_data(), start, self.strides)
-        except (TypeError, ValueError):  # that lies outside of the buffer
+            np.ndarray(self.shape, self.dtype, b"" if here is None else here, start, self.strides)
+        except (TypeError, ValueError, OverflowError):  # that lies outside of the buffer
             reason = "its memory has other bytes by now; take blob.data or blob.diff again"
             raise InvalidPointerError("the host", self, reason) from None
-        return np.ndarray(self.shape, self.dtype, memory.mutable_cpu_data(), start, self.strides)
+        return start
 
 
 def live(elements: Elements) -> LiveArray:
@@ -98,8 +124,8 @@ def assign(elements: Elements, values: object) -> None:
     ------
     InvalidShapeError
         If they do not fit; nothing has changed.
-    InvalidArgumentError
-        If they are no numbers; nothing has changed.
+    InvalidArgumentError, InvalidValueError
+        If they are no numbers, or such as the elements cannot hold; nothing has changed.
     """
     if isinstance(values, LiveArray) and _are(values, elements):
         return
@@ -127,12 +153,8 @@ def _target(array: Any) -> Any:
 
 
 def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Values as NumPy would assign them to elements of that shape and type."""
-    try:
-        with np.errstate(all="ignore"):
-            array: Array = np.asarray(values).astype(dtype, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError("values", values, f"numbers, to be stored as {dtype}") from error
+    """Values as NumPy would assign them to elements of that shape and type, if these can hold them."""
+    array = converted(values, dtype)
     given = array.shape
     while array.ndim > len(shape) and array.shape[0] == 1:
         array = array[0]
@@ -141,3 +163,36 @@ def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
     except ValueError:
         raise InvalidShapeError(given, f"values of it do not fit into {shape}") from None
     return array
+
+
+# --- operations in place: what NumPy refuses, it refuses before a head moves
+
+
+def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
+    """An operation on each element by itself: NumPy looks at the types, and on no elements there is nothing to do."""
+    targets = _checked_targets(options)
+    shape = np.broadcast_shapes(*map(np.shape, (*inputs, *targets)))
+    for target in targets:
+        if target.shape != shape:
+            raise InvalidShapeError(shape, f"results of it do not fit into {target.shape}")
+    nothing = [it if np.ndim(it) == 0 else np.empty(0, np.asarray(it).dtype) for it in inputs]
+    out = tuple(None if it is None else np.empty(0, it.dtype) for it in options["out"])
+    operation(*nothing, **options | {"out": out})
+
+
+def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
+    """An operation of another kind, such as a sum along an axis."""
+    _checked_targets(options)
+    out = tuple(None if it is None else np.array(it) for it in options["out"])
+    operation(*inputs, **options | {"out": out})
+
+
+def _checked_targets(options: dict[str, Any]) -> list[Any]:
+    """The arrays that are written, all of which can be."""
+    targets = [it for it in options["out"] if it is not None]
+    for target in targets:
+        if isinstance(target, LiveArray):
+            target.check_writeable()
+        elif not target.flags.writeable:
+            raise InvalidPointerError("the host", target, "it is read-only")
+    return targets

@@ -11,9 +11,12 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
 
+from ..files.blob_wire import planned
 from ..files.kinds import file_kind
-from ..files.proto import read_proto, shape_equals, write_proto
+from ..files.proto import message_to_write, read_proto, shape_equals, write_proto
+from ..files.replacement import replacing
 from ..files.schema import DTYPES
+from .conversion import checked, fill
 from .pair import ScalarT
 from .viewed import Viewed
 
@@ -53,12 +56,20 @@ class Stored(Viewed[ScalarT]):
             raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
         if self.dtype not in DTYPES.values():
             raise InvalidArgumentError("dtype", self.dtype, "float32 or float64 for a blob in a message")
-        return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, proto)
+        message = message_to_write(proto)
+        planned(self.shape, *self._stand_ins(write_diff))  # which refuses what is too long, before a head moves
+        return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, message)
+
+    def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
+        """Arrays that look like data and diff, if that is wanted, and have one element; no head moves for them."""
+        stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        return stand_in, stand_in if write_diff else None
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
         """Take shape, data and, if it is there, diff from a ``BlobProto`` or its bytes (blob.cpp 466).
 
-        Numbers are converted to the blob's type.  A message without a diff leaves the diff as it is.
+        Numbers are converted to the blob's type; fractions are cut off for integers, as C does it.  A message without a
+        diff leaves the diff as it is.
 
         Parameters
         ----------
@@ -72,6 +83,8 @@ class Stored(Viewed[ScalarT]):
             If the shape is another, and `reshape` is false.
         FileFormatError, InvalidArgumentError
             If it is no message of a blob; see `syncedmem.runtime.read_proto`.
+        InvalidValueError
+            If an integer cannot hold one of the numbers.
         AllocationError, DeviceError
             In every case shape and elements are as they were.
         """
@@ -79,7 +92,7 @@ class Stored(Viewed[ScalarT]):
         if not reshape and (self._shape is None or not shape_equals(self._shape, proto)):
             reason = f"this blob has the shape {self.shape_string}, and reshape was not asked for"
             raise InvalidShapeError(contents.shape, reason)
-        self._fill(contents if reshape else contents._replace(shape=self.shape))
+        self._fill(contents if reshape else contents._replace(shape=self.shape), cut=True)
 
     def shape_equals(self, proto: Any) -> bool:
         """Whether the blob has the shape of a ``BlobProto`` or its bytes (blob.cpp 410).
@@ -88,15 +101,15 @@ class Stored(Viewed[ScalarT]):
         """
         return shape_equals(self.shape, proto)
 
-    def _fill(self, contents: BlobContents) -> None:
+    def _fill(self, contents: BlobContents, *, cut: bool = False) -> None:
         """Take over what was read, on the host."""
+        data, diff = (None if it is None else checked(it, self.dtype, cut=cut) for it in contents[1:])
         fitted = self._fitted(contents.shape)
-        pairs = [(it, values) for it, values in zip(fitted, contents[1:], strict=True) if values is not None]
+        pairs = [(it, values) for it, values in zip(fitted, (data, diff), strict=True) if values is not None]
         for elements, _ in pairs:
             elements.mutable_cpu_data()  # all that can fail, before any element is overwritten
         for elements, values in pairs:
-            with np.errstate(all="ignore"):
-                np.copyto(elements.mutable_cpu_data(), values.reshape(contents.shape), casting="unsafe")
+            fill(elements.mutable_cpu_data(), values.reshape(contents.shape))
         self._take(contents.shape, fitted)
 
     def save(self, path: StoredPath, write_diff: bool = False) -> None:
@@ -108,11 +121,16 @@ class Stored(Viewed[ScalarT]):
             As for `syncedmem.save_npy` and its like; also if the file cannot hold a diff, or its kind is not known.
         InvalidShapeError
             If there is no shape yet.
+        AllocationError, DeviceError
+            What cannot be written in a place like that is refused before any head moves; in every case what was at the
+            path is still there.
         """
         kind = file_kind(path)
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a file cannot say so")
-        kind.save(path, self.cpu_data(), self.cpu_diff() if write_diff else None)
+        kind.check(path, *self._stand_ins(write_diff))
+        with replacing(path) as file:
+            kind.write(file, self.cpu_data(), self.cpu_diff() if write_diff else None)
 
     @classmethod
     def load(
@@ -137,6 +155,8 @@ class Stored(Viewed[ScalarT]):
         ------
         FileAccessError, FileFormatError, InvalidArgumentError
             As for `syncedmem.load_npy` and its like.
+        InvalidValueError
+            If elements of `dtype` cannot hold one of the numbers.
         """
         return cls.from_contents(file_kind(path).load(path), dtype=dtype, host=host, device=device)
 

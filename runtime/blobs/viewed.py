@@ -1,15 +1,19 @@
 """`Viewed`: data and diff as arrays: Caffe's accessors, pycaffe's attributes, and what other libraries ask for.
 
-Every array is a fresh view over the memory itself and keeps that memory alive, also when the blob has grown and has
-another one.  For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever
-takes one keeps the blob alive, and not the memory.  The views have them.
+Every array is a fresh view over the memory itself and keeps its bytes, also when the blob has grown and has another
+memory; on the simulated device alone, views of freed memory are of no use, and say so.  For the same reason a blob has
+no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps the blob alive, and not the
+memory.  The views have them.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from syncedmem.model import InvalidArgumentError
 
 from .live_array import assign, live
 from .pair import Pair, ScalarT
@@ -49,7 +53,11 @@ class Viewed(Pair[ScalarT]):
         return view
 
     def gpu_data(self) -> Any:
-        """The data on the device, to read: an array of the device's own kind, of the blob's shape and type."""
+        """The data on the device, to read: an array of the device's own kind, of the blob's shape and type.
+
+        Keep the blob as long as you use it: when the memory is freed, real devices show old bytes through it, and the
+        simulated one raises `SimulatedDeviceError`.
+        """
         return self._data.gpu_data()
 
     def mutable_gpu_data(self) -> Any:
@@ -105,6 +113,13 @@ class Viewed(Pair[ScalarT]):
 
         Reading it leaves the device side fresh.  Assigning, as in ``blob.data[...] = 1``, ``blob.data -= step`` or
         ``blob.data = values``, makes it stale.  Everything else finds the array read-only.
+
+        Raises
+        ------
+        InvalidValueError
+            If an element cannot hold one of the numbers that are assigned, such as 2**40 or NaN for ``int32``.
+        InvalidArgumentError, InvalidShapeError
+            If they are no numbers, or do not fit.  In every case nothing has changed.
         """
         return live(self._data)
 
@@ -124,12 +139,21 @@ class Viewed(Pair[ScalarT]):
     # --- protocols; all of them show the data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        np.array(self._nothing(), dtype, copy=copy)  # refused, if it will be
         return np.array(self.cpu_data(), dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
         """For ``memoryview(blob)``, read-only; Python asks for it from 3.12 on."""
+        nothing: Any = self._nothing()
+        memoryview(nothing)  # NumPy itself refuses what a buffer cannot describe, such as bfloat16
         view: Any = self.cpu_data()
-        return memoryview(view)  # NumPy itself refuses what a buffer cannot describe, such as bfloat16
+        return memoryview(view)
+
+    def _nothing(self) -> NDArray[ScalarT]:
+        """No elements, looked at as `cpu_data` shows them: what is refused of it will be refused of that."""
+        nothing: NDArray[ScalarT] = np.empty(0, self.dtype)
+        nothing.flags.writeable = False
+        return nothing
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The host: a consumer that wants the device side asks for it, or takes ``gpu_data()``."""
@@ -150,14 +174,31 @@ class Viewed(Pair[ScalarT]):
 
         Raises
         ------
+        InvalidArgumentError
+            If `dl_device` is no pair of integers.
         BufferError
-            If the data is not on that device, or cannot be handed out like that.
+            If the data is not on that device, or cannot be handed out like that; no head has moved.
         """
         wanted = {name: value for name, value in options.items() if value is not None}
-        if dl_device is None or tuple(dl_device) == _HOST:
+        there = _HOST if dl_device is None else _pair(dl_device)
+        nothing: Any = self._nothing()
+        if there == _HOST:
+            if "stream" in wanted:
+                raise BufferError(f"there are no streams on the host, and stream is {wanted['stream']!r}")
+            nothing.__dlpack__(**wanted)
             view: Any = self.cpu_data()
             return view.__dlpack__(**wanted)
-        view = None if self._device is None else self.gpu_data()
-        if not hasattr(view, "__dlpack__") or tuple(view.__dlpack_device__()) != tuple(dl_device):
-            raise BufferError(f"the data is not on the device {tuple(dl_device)} of DLPack, but on {self._device}")
-        return view.__dlpack__(**wanted)
+        nothing = None if self._device is None else self._device.empty(0)
+        if not hasattr(nothing, "__dlpack__") or tuple(nothing.__dlpack_device__()) != there:
+            raise BufferError(f"the data is not on the device {there} of DLPack, but on {self._device}")
+        nothing.view(self.dtype).__dlpack__(**wanted)
+        return self.gpu_data().__dlpack__(**wanted)
+
+
+def _pair(device: Any) -> tuple[int, int]:
+    """What DLPack calls a device: a kind, and a number."""
+    try:
+        kind, number = map(operator.index, device)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError("dl_device", device, "a pair of integers") from error
+    return kind, number

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import zipfile
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,7 +25,16 @@ from .schema import BlobContents, checked_array, checked_shape
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["load_npy", "load_npz", "save_npy", "save_npz"]
+__all__ = [
+    "check_npy",
+    "check_npz",
+    "load_npy",
+    "load_npz",
+    "save_npy",
+    "save_npz",
+    "write_npy",
+    "write_npz",
+]
 
 _TYPES = tuple(map(np.dtype, ("float16", "float32", "float64", "int32", "uint32")))
 _DESCRIPTIONS = {f"{order}{dtype.str[1:]}": np.dtype(f"{order}{dtype.str[1:]}") for dtype in _TYPES for order in "<>"}
@@ -55,9 +64,21 @@ def save_npy(path: StoredPath, data: NDArray[Any]) -> None:
     InvalidArgumentError
         It is no array of a type that blobs have.
     """
-    _check_array("data", data, path)
+    check_npy(path, data)
     with replacing(path) as file:
-        np.save(file, data, allow_pickle=False)
+        write_npy(file, data)
+
+
+def check_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
+    """Refuse what `save_npy` refuses, except for a path that cannot be written; and a diff."""
+    if diff is not None:
+        raise FileFormatError(checked_path(path), "a .npy file holds one array, and there is a diff; .npz holds both")
+    _check_array("data", data, path)
+
+
+def write_npy(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:  # noqa: ARG001 -- as of every kind of file
+    """Write what was checked."""
+    np.save(file, data, allow_pickle=False)
 
 
 def load_npy(path: StoredPath) -> BlobContents:
@@ -89,14 +110,27 @@ def save_npz(
     InvalidArgumentError
         An array is none of a type that blobs have.
     """
-    arrays = {"data": data} if diff is None else {"data": data, "diff": diff}
-    for name, array in arrays.items():
+    check_npz(path, data, diff)
+    with replacing(path) as file:
+        write_npz(file, data, diff, compressed=compressed)
+
+
+def check_npz(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:
+    """Refuse what `save_npz` refuses, except for a path that cannot be written."""
+    for name, array in _named(data, diff).items():
         _check_array(name, array, path)
     if diff is not None and diff.shape != data.shape:
         raise _different(path, data, diff)
+
+
+def write_npz(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None, *, compressed: bool = False) -> None:
+    """Write what was checked."""
     save: Any = np.savez_compressed if compressed else np.savez
-    with replacing(path) as file:
-        save(file, **arrays)
+    save(file, **_named(data, diff))
+
+
+def _named(data: NDArray[Any], diff: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    return {"data": data} if diff is None else {"data": data, "diff": diff}
 
 
 def load_npz(path: StoredPath) -> BlobContents:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from .blob_wire import encoded, stored_blob
+from .blob_wire import encoded, planned, stored_blob
 from .byte_source import FileSource, StoredPath
 from .replacement import replacing
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .schema import BlobContents
 
-__all__ = ["load_binaryproto", "save_binaryproto"]
+__all__ = ["check_binaryproto", "load_binaryproto", "save_binaryproto", "write_binaryproto"]
 
 
 def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
@@ -28,9 +28,19 @@ def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | 
     InvalidArgumentError
         An array is none, or not of float32 or float64.
     """
-    wire = encoded(getattr(data, "shape", ()), data, diff)
+    check_binaryproto(path, data, diff)
     with replacing(path) as file:
-        file.write(wire.data)
+        write_binaryproto(file, data, diff)
+
+
+def check_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:  # noqa: ARG001 -- as of every kind of file
+    """Refuse what `save_binaryproto` refuses, except for the path."""
+    planned(getattr(data, "shape", ()), data, diff)
+
+
+def write_binaryproto(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None) -> None:
+    """Write what was checked."""
+    file.write(encoded(data.shape, data, diff).data)
 
 
 def load_binaryproto(path: StoredPath) -> BlobContents:

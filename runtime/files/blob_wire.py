@@ -8,6 +8,7 @@ and not skipped, and so is an old shape field with more than 32 bits, which prot
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from .byte_source import ByteSource
 
-__all__ = ["MESSAGE", "StoredBlob", "encoded", "scanned", "stored_blob"]
+__all__ = ["MESSAGE", "StoredBlob", "encoded", "planned", "scanned", "stored_blob"]
 
 MESSAGE = "BlobProto"
 """What errors call a message that is in no file."""
@@ -138,19 +139,30 @@ def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None 
     FileFormatError
         No blob has that shape, an array does not have as many values, or the message would be too long.
     """
+    pieces: list[NDArray[np.uint8]] = []
+    for head, body in planned(shape, data, diff):
+        pieces += [np.frombuffer(head, np.uint8), np.ascontiguousarray(body).reshape(-1).view(np.uint8)]
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+
+
+def planned(
+    shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None = None
+) -> list[tuple[bytes, NDArray[Any]]]:
+    """The fields of a message, each with the bytes in front of its values: checked as by `encoded`, and not copied."""
     axes = checked_shape(shape, MESSAGE)
-    parts = {_BY_NAME["shape"].number: _encoded_shape(axes)} if axes else {}
+    bodies = {_BY_NAME["shape"].number: _encoded_shape(axes)} if axes else {}
     for place, array in enumerate((data,) if diff is None else (data, diff)):
         name = _STORED_AS[_checked_values(_ROLES[place], array, axes).dtype][place]
-        parts[_BY_NAME[name].number] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    pieces: list[NDArray[np.uint8]] = []
-    for number, body in sorted(parts.items()):
-        if len(body):  # protobuf writes nothing for a field without values
-            pieces += [np.frombuffer(tag(number, Wire.LENGTH) + varint(len(body)), np.uint8), body]
-    length = sum(map(len, pieces))
+        bodies[_BY_NAME[name].number] = array
+    parts = [
+        (tag(number, Wire.LENGTH) + varint(body.nbytes), body)
+        for number, body in sorted(bodies.items(), key=operator.itemgetter(0))
+        if body.size  # protobuf writes nothing for a field without values
+    ]
+    length = sum(len(head) + body.nbytes for head, body in parts)
     if length > _MOST_BYTES:
         raise FileFormatError(MESSAGE, f"it would have {length} bytes, and a message has at most {_MOST_BYTES}")
-    return np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+    return parts
 
 
 def _encoded_shape(axes: tuple[int, ...]) -> NDArray[np.uint8]:

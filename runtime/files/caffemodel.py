@@ -11,8 +11,8 @@ generation            layer                              its name   its blobs
 `V0LayerParameter`    ``V1LayerParameter.layer`` = 1     1          50
 ====================  =================================  =========  ==========
 
-As when Caffe upgrades a net: where there are ``layers``, ``layer`` is not looked at, and where one of them has a V0
-layer inside, name and blobs of that one count.
+As when Caffe upgrades a net: a file with both ``layer`` and ``layers`` is refused (``UpgradeV1Net`` in
+upgrade_proto.cpp), and where one of the latter has a V0 layer inside, name and blobs of that one count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class _Generation(NamedTuple):
 _V0 = _Generation(name=1, blobs=50)
 _V1 = _Generation(name=4, blobs=6, inner=_V0, inner_number=1)
 _LAYER = _Generation(name=1, blobs=7)
-_LAYER_NUMBER, _LAYERS_NUMBER = 100, 2
+_GENERATIONS = {100: _LAYER, 2: _V1}
+"""Of the fields of a net that are layers: ``layer`` and ``layers``."""
 
 
 class LayerBlobs(Sequence["BlobContents"]):
@@ -138,12 +139,17 @@ def _walk(path: StoredPath, stamp: tuple[int, ...]) -> Iterator[tuple[str, Layer
 
 
 def _stored_layers(source: FileSource) -> Iterator[tuple[str, tuple[StoredBlob, ...]]]:
-    """The layers that Caffe would look at; which ones these are, is known at the end of the file."""
-    old = any(field.number == _LAYERS_NUMBER for field in fields(source, 0, source.size))
-    number, generation = (_LAYERS_NUMBER, _V1) if old else (_LAYER_NUMBER, _LAYER)
+    """The layers, which have to be of one generation."""
+    first = None
     for field in fields(source, 0, source.size):
-        if field.number == number:
-            yield _stored_layer(source, _message(source, field, "layer"), generation)
+        generation = _GENERATIONS.get(field.number)
+        if generation is None:
+            continue
+        if first is not None and first != field.number:
+            reason = "it has both 'layer' and 'layers', and which of them are the net's cannot be known"
+            raise FileFormatError(source.name, reason, field.position)
+        first = field.number
+        yield _stored_layer(source, _message(source, field, "layer"), generation)
 
 
 def _stored_layer(source: FileSource, layer: Field, generation: _Generation) -> tuple[str, tuple[StoredBlob, ...]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import FileFormatError, InvalidArgumentError
+from syncedmem.model import InvalidArgumentError
 
-from .array_files import load_npy, load_npz, save_npy, save_npz
-from .binaryproto import load_binaryproto, save_binaryproto
+from .array_files import check_npy, check_npz, load_npy, load_npz, write_npy, write_npz
+from .binaryproto import check_binaryproto, load_binaryproto, write_binaryproto
 from .byte_source import StoredPath, checked_path
 
 if TYPE_CHECKING:
@@ -22,22 +22,20 @@ __all__ = ["FileKind", "file_kind"]
 
 
 class FileKind(NamedTuple):
-    """How files of a kind are read, and how they are written: the path, the data, and the diff or None."""
+    """How files of a kind are read, and how they are written: the path or the file, the data, and the diff or None.
+
+    What is written is checked first, by arrays of the same shape and type at least.
+    """
 
     load: Callable[[StoredPath], BlobContents]
-    save: Callable[[StoredPath, NDArray[Any], NDArray[Any] | None], None]
-
-
-def _save_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:
-    if diff is not None:
-        raise FileFormatError(checked_path(path), "a .npy file holds one array, and there is a diff; .npz holds both")
-    save_npy(path, data)
+    check: Callable[[StoredPath, NDArray[Any], NDArray[Any] | None], None]
+    write: Callable[[IO[bytes], NDArray[Any], NDArray[Any] | None], None]
 
 
 _KINDS = {
-    ".npy": FileKind(load_npy, _save_npy),
-    ".npz": FileKind(load_npz, save_npz),
-    ".binaryproto": FileKind(load_binaryproto, save_binaryproto),
+    ".npy": FileKind(load_npy, check_npy, write_npy),
+    ".npz": FileKind(load_npz, check_npz, write_npz),
+    ".binaryproto": FileKind(load_binaryproto, check_binaryproto, write_binaryproto),
 }
 
 

@@ -100,12 +100,24 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
     FileFormatError
         No blob has that shape, an array does not have as many values, or the message would be too long.
     """
+    message = message_to_write(proto)
     wire = encoded(shape, data, diff)
-    message = message_types()[1]() if proto is None else proto
-    _check_fields(message)
     for declared in BLOB_PROTO:
         message.ClearField(declared.name)
     message.MergeFromString(wire.data)
+    return message
+
+
+def message_to_write(proto: Any) -> Any:
+    """A new message, or the given one, which is not changed yet.
+
+    Raises
+    ------
+    MissingPackageError, InvalidArgumentError
+        As `write_proto`.
+    """
+    message = message_types()[1]() if proto is None else proto
+    _check_fields(message)
     return message
 
 

@@ -26,9 +26,10 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("H4; blob.cpp 484-516", "a message of wrong counts is found out after the reshape", "the blob has the new shape",
      "what is refused has changed nothing", "B52-message-count",
      f"ShortMessages {_STORED}a_message_that_is_refused_changes_nothing"),
-    ("H5; blob.cpp 90-128", "memory of one's own is adopted in another size", "what was adopted is freed with the memory",
-     ("refused, as is all that lies in the data or the diff that the call gives up, whoever shares that, and what would "
-      "free memory that was lent to the other part"), "B66-own-memory",
+    ("H5; blob.cpp 90-128", "memory of one's own is adopted in another size",
+     "what was adopted is freed with the memory",
+     ("refused, as is all that lies in the data or the diff that the call gives up, whoever shares that, and what "
+      "would free memory that was lent to the other part"), "B66-own-memory",
      (f"AdoptsOwnData DataAdoptsOwnDiff AdoptsOwnDiff FreesTheLender SharesWhatItFrees "
       f"{_OWNERSHIP}what_adopting_gives_up_is_not_adopted {_OWNERSHIP}a_part_that_was_lent_to_the_other_is_not_freed "
       f"{_OWNERSHIP}what_was_adopted_from_a_blob_is_not_shared_in_its_place")),
@@ -39,8 +40,10 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "reads are reads", "B21-accessors",
      f"ReadsAsWrites {_ARRAYS}reading_the_attribute_leaves_the_device_side_fresh"),
     ("H10; _caffe.cpp 236", "a view outlives the memory that it shows", "after a reshape that grows it dangles",
-     "a view keeps its memory, and refuses to write when the blob has another", "B06-growth-renews",
-     f"GrowsByHalf {_ARRAYS}an_array_outlives_a_reshape {_ARRAYS}views_keep_the_memory_and_not_the_blob"),
+     ("a view on the host keeps its bytes, and `blob.data` refuses to write when its memory has others; of views on "
+      "the device, see blobs.md"), "B06-growth-renews",
+     (f"GrowsByHalf {_ARRAYS}an_array_outlives_a_reshape {_ARRAYS}views_keep_the_memory_and_not_the_blob "
+      f"{_ARRAYS}a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed")),
     ("H11; blob.cpp 176-196, 443-462", "arithmetic goes by the head, copying by the mode", "pointers of the wrong side",
      "the same rules, with views that know their side", "B40-copy-by-mode",
      f"UpdateByMode CopiesByHead {_TABLES}copies_are_made_where_the_mode_says"),

@@ -1,0 +1,153 @@
+"""Numbers of one type that become elements of another: none of them may become another number on the way.
+
+NumPy casts arrays as C does, so that 2**40 is 0 as an ``int32``, NaN is -2147483648 and -1 is 4294967295 as a
+``uint32``, without a word.  Here is the one rule for whatever is assigned to a blob, made into one or read into one:
+floats are rounded, so too large ones become infinite, and everything else that an element cannot hold is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidValueError
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+__all__ = ["PROTOCOLS", "are_numbers", "checked", "converted", "fill", "host_array"]
+
+_EXACT = np.dtype(np.float32)
+"""Holds all numbers of every type with smaller items; these, such as float16, may not reach to the ends of integers."""
+
+_BLOCK = 1 << 14
+"""Numbers that are looked at together."""
+
+PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
+"""What NumPy looks for in an array that is not its own."""
+
+
+def host_array(values: Any) -> Array:
+    """Anything as NumPy's array, without a copy if it has memory: by NumPy's own ways, and else by DLPack.
+
+    NumPy's ways go first, because they honour arrays that must not be written; DLPack before its first version cannot.
+    """
+    if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
+        return np.from_dlpack(values)
+    return np.asarray(values)
+
+
+def are_numbers(array: Any) -> bool:
+    """Whether the elements are real or complex numbers; objects may be numbers, too."""
+    if array.dtype.kind == "O":
+        return all(isinstance(value, Real | Decimal) for value in array.flat)
+    return np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.kind == "c"
+
+
+def converted(values: object, dtype: np.dtype[Any]) -> Array:
+    """Values as an array of a type; an array of that type is itself.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they are no numbers.
+    InvalidValueError
+        If an element cannot hold one of them.
+    """
+    try:
+        array = host_array(values)
+    except Exception as error:
+        raise _no_numbers(values, dtype) from error
+    if array.dtype == dtype:
+        return array
+    if not are_numbers(array):
+        raise _no_numbers(values, dtype)
+    real = checked(array, dtype)
+    with np.errstate(all="ignore"):
+        return real.astype(dtype, copy=False)
+
+
+def fill(elements: Array, real: Array) -> None:
+    """Write what is `checked` to elements, broadcast as NumPy does it."""
+    with np.errstate(all="ignore"):
+        np.copyto(elements, real, casting="unsafe")
+
+
+def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
+    """The real numbers in an array, all of which elements of a type can hold; they are not converted yet.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Its elements `are_numbers`.
+    dtype : numpy.dtype
+        Of the elements.
+    cut : bool
+        Fractions may be cut off, as C does it.
+
+    Raises
+    ------
+    InvalidValueError
+        As `converted`.
+    """
+    if array.dtype == dtype:
+        return array
+    real = _reals(array, dtype)
+    if dtype.kind in "iu" and not np.can_cast(real.dtype, dtype):
+        _check_integers(array, real, dtype, cut=cut)
+    return real
+
+
+def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers without imaginary parts, which have to be zero."""
+    if array.dtype.kind == "c":
+        numbers = cast("Any", array)
+        wrong = numbers.imag != 0
+        if wrong.any():
+            raise InvalidValueError(array.item(int(np.argmax(wrong))), dtype, "it has an imaginary part")
+        return cast("Array", numbers.real)
+    if array.dtype.kind == "O":
+        return _floats(array, dtype)
+    return array
+
+
+def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Objects that are numbers, such as integers of any length and fractions."""
+    floats: Array = np.empty(array.size)
+    for index, value in enumerate(array.flat):
+        try:
+            floats[index] = float(value)
+        except Exception as error:
+            raise InvalidValueError(value, dtype, "no float is like it") from error
+    return floats.reshape(array.shape)
+
+
+def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: bool) -> None:
+    """Block by block, so that what is needed for it stays in the cache."""
+    least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    given, row = array.reshape(-1), real.reshape(-1)
+    for start in range(0, row.size, _BLOCK):
+        shown, piece = (it[start : start + _BLOCK] for it in (given, row))
+        wide = piece.astype(_EXACT) if piece.dtype.itemsize < _EXACT.itemsize else piece
+        with np.errstate(all="ignore"):
+            whole = np.trunc(wide)
+            # Powers of two, which floats hold exactly; NaN is not between them.
+            outside = ~((whole >= least) & (whole < most + 1))
+            wrong = outside if cut else outside | (whole != wide)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            reason = f"it is not between {least} and {most}" if outside[first] else "it is not a whole number"
+            raise _refused(shown.item(first), dtype, reason)
+
+
+def _refused(number: Any, dtype: np.dtype[Any], reason: str) -> InvalidValueError:
+    finite = not isinstance(number, float) or math.isfinite(number)
+    return InvalidValueError(number, dtype, reason if finite else "it is not finite")
+
+
+def _no_numbers(values: object, dtype: np.dtype[Any]) -> InvalidArgumentError:
+    return InvalidArgumentError("values", values, f"numbers, to be stored as {dtype}")

@@ -1,0 +1,206 @@
+"""Numbers keep their value on their way into a blob, up to the rounding of floats, or are refused."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+
+from syncedmem import runtime
+from syncedmem.model import InvalidArgumentError, InvalidValueError
+from syncedmem.runtime.blobs.conversion import converted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Blob: Any = runtime.Blob
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+INTEGERS = tuple(map(np.dtype, ("int32", "uint32")))
+FLOATS = (*map(np.dtype, ("float16", "float32", "float64")), BFLOAT16)
+GIVEN = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f2", "f4", "f8", ">f8", "c8", "c16")
+
+
+def exact(number: Any) -> Fraction | None:
+    """A number as a fraction; None if it is not finite, or not real."""
+    if isinstance(number, complex):
+        return None if number.imag else exact(number.real)
+    return Fraction(number) if math.isfinite(number) else None
+
+
+def fits(number: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether an integer of a type can hold a number."""
+    value = exact(number)
+    info = np.iinfo(dtype)
+    return value is not None and value.denominator == 1 and info.min <= value <= info.max
+
+
+@given(
+    st.sampled_from(GIVEN).flatmap(
+        lambda kind: arrays_of.arrays(kind, arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+    ),
+    st.sampled_from(INTEGERS),
+)
+def test_integers_are_the_numbers_that_were_given_or_none_at_all(array: Any, dtype: np.dtype[Any]) -> None:
+    """Judged one by one, in whole numbers; the first that is wrong is the one that is shown."""
+    wrong = [number for number in array.reshape(-1).tolist() if not fits(number, dtype)]
+    if not wrong:
+        result = converted(array, dtype)
+        assert (dtype, array.shape) == (result.dtype, result.shape)
+        assert [exact(number) for number in array.reshape(-1).tolist()] == result.reshape(-1).tolist()
+        return
+    with pytest.raises(InvalidValueError) as caught:
+        converted(array, dtype)
+    first = wrong if array.dtype.kind == "c" else wrong[:1]  # imaginary parts are looked at before the rest
+    assert repr(caught.value.value) in map(repr, first)
+    assert caught.value.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i8", "u8", "g", BFLOAT16])
+def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None:
+    """The largest integers have no float32 of their own, and 65504 is the largest float16."""
+    info = np.iinfo(dtype)
+    with np.errstate(all="ignore"):
+        for number in (info.min, info.min - 1, info.max, info.max + 1, 65504, 2**40, -1, 0):
+            value = np.array(np.float64(number)).astype(kind) if np.dtype(kind).kind not in "iu" else None
+            if value is None:
+                if not (np.iinfo(kind).min <= number <= np.iinfo(kind).max):
+                    continue
+                value = np.array(number, kind)
+            if fits(value.item() if kind != "g" else float(value), dtype):
+                assert value == converted(value, dtype)
+            else:
+                with pytest.raises(InvalidValueError):
+                    converted(value, dtype)
+
+
+@given(
+    st.sampled_from(("?", "i8", "u8", "f2", "f4", "f8")).flatmap(lambda kind: arrays_of.arrays(kind, 3)),
+    st.sampled_from(FLOATS),
+)
+def test_floats_are_rounded_as_numpy_rounds_them(array: Any, dtype: np.dtype[Any]) -> None:
+    """Also to infinity, which is what IEEE and Caffe make of a double that is too large."""
+    with np.errstate(all="ignore"):
+        expected = array.astype(dtype)
+
+    assert expected.tobytes() == converted(array, dtype).tobytes()
+
+
+@given(st.lists(st.one_of(st.integers(), st.fractions(), st.decimals(), st.booleans()), min_size=1, max_size=4))
+def test_objects_are_numbers_too(numbers: list[Any]) -> None:
+    """Integers of any length, fractions and decimals: as the floats that Python makes of them."""
+    objects = np.array([None, *numbers], object)[1:]
+    try:
+        expected = [float(number) for number in numbers]
+    except (OverflowError, ValueError):
+        with pytest.raises(InvalidValueError, match="no float is like it"):
+            converted(objects, np.dtype(np.float64))
+        return
+    assert np.array_equal(expected, converted(objects, np.dtype(np.float64)), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "message"),
+    [
+        ("int32", 2**40, "int32 cannot hold 1099511627776: it is not between -2147483648 and 2147483647"),
+        ("int32", [1, math.nan, 2**40], "int32 cannot hold nan: it is not finite"),
+        ("int32", -math.inf, "int32 cannot hold -inf: it is not finite"),
+        ("int32", 1e40, r"int32 cannot hold 1e\+40: it is not between"),
+        ("int32", [1, 2.5], "int32 cannot hold 2.5: it is not a whole number"),
+        ("int32", 2**70, "int32 cannot hold 1180591620717411303424: it is not between"),
+        ("int32", Fraction(1, 3), r"int32 cannot hold Fraction\(1, 3\): it is not a whole number"),
+        ("uint32", -1, "uint32 cannot hold -1: it is not between 0 and 4294967295"),
+        ("float32", 1j, "float32 cannot hold 1j: it has an imaginary part"),
+        ("float32", [1, complex(0, math.nan)], "float32 cannot hold nan.*: it has an imaginary part"),
+        ("float32", 10**400, "float32 cannot hold 1000.*: no float is like it"),
+        ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: no float is like it"),
+    ],
+)
+def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:
+    """In the same words wherever it is given."""
+    blob = Blob((3,), dtype=dtype, device=None)
+    blob.data[...] = 7
+    array = blob.data
+    ways: list[Any] = [
+        lambda: setattr(blob, "data", values),
+        lambda: array.__setitem__(..., values),
+        lambda: Blob.from_array(np.asarray(values), dtype=dtype, device=None),
+    ]
+    for way in ways:
+        with pytest.raises(InvalidValueError, match=message):
+            way()
+    assert [7] * 3 == blob.data.tolist()
+
+
+@pytest.mark.parametrize(
+    "values", ["7", b"7", None, ["5", "6", "7"], np.datetime64("2020-01-01"), np.ones(3, "m8[s]"), np.ones(3, "V4"),
+               np.ones(3, [("a", "f4")]), [1, None, 2], [object()], {1: 2}, [[1], [2, 3]]],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
+    """NumPy reads some strings as numbers, and takes None for NaN."""
+    blob = Blob((3,), dtype=dtype, device=None)
+    with pytest.raises(InvalidArgumentError, match=f"values must be numbers, to be stored as {dtype}, got"):
+        blob.data = values
+    with pytest.raises(InvalidArgumentError, match="values must be numbers"):
+        blob.data[...] = values
+
+
+def test_numbers_of_small_types_are_numbers() -> None:
+    """Those that ml_dtypes adds to NumPy's."""
+    for small in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4):
+        for dtype in (*INTEGERS, *FLOATS):
+            assert [1, 2, 3] == converted(np.array([1, 2, 3], small), dtype).tolist()
+    with pytest.raises(InvalidValueError, match=r"int32 cannot hold 0.5: it is not a whole number"):
+        converted(np.array([1, 0.5], BFLOAT16), INTEGERS[0])
+
+
+def test_many_numbers_are_all_looked_at() -> None:
+    """Wherever the one is that is wrong, and however they lie in memory; the first is the one that is shown."""
+    for wrong in (0, 16383, 16384, 99_999):
+        many = np.zeros((100_000, 2))
+        many[wrong, 1] = wrong + 0.5
+        many[-1, 1] = 2**40
+        with pytest.raises(InvalidValueError) as caught:
+            converted(many[:, 1], INTEGERS[0])
+        assert (2**40 if wrong == 99_999 else wrong + 0.5) == caught.value.value
+    assert not converted(np.zeros((100_000, 2))[:, 1], INTEGERS[0]).any()
+
+
+def test_an_array_of_the_type_is_not_copied() -> None:
+    """Nor looked at."""
+    for dtype in (*INTEGERS, *FLOATS):
+        array = np.ones(3, dtype)
+        assert array is converted(array, dtype)
+
+
+def test_numbers_in_files_keep_their_values(tmp_path: Path) -> None:
+    for number, reason in ((2.0**40, "not between"), (math.nan, "not finite"), (1.5, "not a whole number")):
+        blob = Blob.from_array(np.array([1, number]), device=None)
+        for suffix in (".npy", ".npz", ".binaryproto"):
+            blob.save(tmp_path / f"blob{suffix}")
+            with pytest.raises(InvalidValueError, match=f"int32 cannot hold .*: it is {reason}"):
+                Blob.load(tmp_path / f"blob{suffix}", dtype=np.int32, device=None)
+    blob = Blob.from_array(np.array([1.0, -7.0]), device=None)
+    blob.save(tmp_path / "whole.npy")
+
+    assert [1, -7] == Blob.load(tmp_path / "whole.npy", dtype=np.int32, device=None).data.tolist()
+
+
+def test_numbers_in_messages_are_cut_as_c_cuts_them() -> None:
+    """That is Caffe's way (blob.cpp 466), where C says what happens; where it does not, they are refused."""
+    blob = Blob((3,), np.int32, device=None)
+    blob.from_proto(Blob.from_array([1.5, -2.5, -2147483648.5], device=None).to_proto())
+    assert [1, -2, -2147483648] == blob.data.tolist()
+    for number in (2.0**31, math.inf):
+        with pytest.raises(InvalidValueError):
+            blob.from_proto(Blob.from_array([number], device=None).to_proto())
+    assert [1, -2, -2147483648] == blob.data.tolist()
