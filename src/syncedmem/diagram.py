@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 -- typer reads the annotations
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -12,8 +12,11 @@ from .model import EDITIONS, Call, InvalidExportError
 from .model.drawing import Detail
 from .model.exports.formats import FORMATS, export
 from .model.exports.trace import trace_of
+from .model.palette import Theme
 
 __all__ = ["diagram", "register"]
+
+Choice = TypeVar("Choice", Detail, Theme)
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +51,17 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         str | None,
         typer.Option(metavar="CALLS", help="Calls to draw as a way through the diagram: 'cpu_data gpu_data'."),
     ] = None,
-    size: Annotated[int, typer.Option(metavar="BYTES", help="The size of the memory that --trace is about.")] = 0,
+    size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="The size of the memory that --trace is about, if it matters.")
+    ] = None,
+    theme: Annotated[
+        str | None,
+        typer.Option(
+            metavar="THEME",
+            help=f"The colours of a picture: {', '.join(Theme)}. By itself the first: light, and in SVG dark where the "
+            "reader's system is. A document for print takes light.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
@@ -64,7 +77,14 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     if check and out is None:
         raise typer.BadParameter("--check needs a file to compare with: -o FILE")
     walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=size)
-    found = export(format_, edition=edition, calls=_calls(calls or []), detail=_detail(detail), trace=walk)
+    found = export(
+        format_,
+        edition=edition,
+        calls=_calls(calls or []),
+        detail=_named(Detail, detail),
+        trace=walk,
+        theme=_named(Theme, theme),
+    )
     data = found.encode() if isinstance(found, str) else found
     if out is None:
         sys.stdout.buffer.write(data)
@@ -87,7 +107,7 @@ def _calls(names: list[str]) -> tuple[Call, ...]:
     return tuple(known[name] for name in names)
 
 
-def _detail(name: str | None) -> Detail | None:
-    if name is not None and name not in list(Detail):
-        raise InvalidExportError(f"unknown detail {name!r}; there are {', '.join(Detail)}")
-    return None if name is None else Detail(name)
+def _named(kind: type[Choice], name: str | None) -> Choice | None:
+    if name is not None and name not in list(kind):
+        raise InvalidExportError(f"unknown {kind.__name__.lower()} {name!r}; there are {', '.join(kind)}")
+    return None if name is None else kind(name)
