@@ -38,6 +38,7 @@ class Group(NamedTuple):
     """A frame around states that some arrows leave together."""
 
     title: str
+    states: tuple[str, ...]
     corner: Point
     size: Point
 

@@ -127,7 +127,12 @@ def grid(drawn: Drawing, *, numbered: bool = False) -> Arrangement:
             points, anchor = _between(spots, (places[sources[0]], places[dest]), end.at(heads[dest]))
         arrows.append(Arrow(sources, dest, lines, points, anchor))
     groups = tuple(
-        Group(_title(place), spot.corner, (spot.end[0] - spot.corner[0], spot.end[1] - spot.corner[1]))
+        Group(
+            _title(place),
+            tuple(name for name, its in places.items() if its == place),
+            spot.corner,
+            (spot.end[0] - spot.corner[0], spot.end[1] - spot.corner[1]),
+        )
         for place, spot in spots.items()
         if spot.framed
     )

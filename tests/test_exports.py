@@ -166,6 +166,8 @@ def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> Non
     assert {node.name for node in drawn.nodes} <= set(titles)
     plan = plan_of(drawn, detail)
     assert len(plan.arrows) == sum("->" in title for title in titles) - 1
+    framed = sum(len(arrow.sources) > 1 for arrow in plan.arrows)
+    assert framed == sum(re.match(r"group\d->", title) is not None for title in titles)
     words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
     assert not [kind for kind in plan.kinds if kind.value not in words]
     assert not [text for text in (*plan.abbreviations, drawn.title) if text not in words]

@@ -98,8 +98,9 @@ class _Pen(NamedTuple):
         yield from self.start(plan.boxes[0])
         for box in plan.boxes:
             yield self.box(box)
+        frames = {group.states: f"group{number}" for number, group in enumerate(plan.groups)}
         for number, arrow in enumerate(plan.arrows):
-            yield from self.arrow(arrow, number)
+            yield from self.arrow(arrow, number, frames.get(arrow.sources, arrow.sources[0]))
         yield self.legend(plan)
 
     def group(self, group: Group, number: int) -> Iterable[str]:
@@ -130,7 +131,7 @@ class _Pen(NamedTuple):
         rows = [f'<tr><td align="left">{self._marked(line, (box.name,), 10)}</td></tr>' for line in box.stays]
         return f"  {_quoted(box.name)} [{place}, label={self._table([name, *rows], width)}];"
 
-    def arrow(self, arrow: Arrow, number: int) -> Iterable[str]:
+    def arrow(self, arrow: Arrow, number: int, tail: str) -> Iterable[str]:
         """An edge without a label, and the label as a node of its own."""
         rows = [row for line in arrow.lines for row in self._rows(line, arrow.sources)]
         calls = [self._called(line, arrow.sources) for line in arrow.lines]
@@ -143,7 +144,7 @@ class _Pen(NamedTuple):
         colour = self.palette.faint if faint else getattr(self.palette, COLOURS[arrow.kind])
         thick = "3" if followed else "1.5" if arrow.kind in (Kind.GPU, Kind.CPU) else "1"
         way = f'color="{colour}", arrowhead={_TIPS[arrow.kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
-        yield f"  {_quoted(arrow.sources[0])} -> {_quoted(arrow.dest)} [{way}];"
+        yield f"  {_quoted(tail)} -> {_quoted(arrow.dest)} [{way}];"
         place = _at((left + width // 2, top + height // 2))
         yield f'  label{number} [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
 
