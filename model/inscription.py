@@ -158,9 +158,10 @@ def _path(points: list[Point], radius: int = 10) -> str:
 
 
 def tip_at(point: Point, ahead: Point, kind: Kind) -> str:
-    """The tip of an arrow that ends at a point, in a direction."""
+    """The tip of an arrow that ends at a point, in a direction: a diamond where something is adopted."""
     (x, y), (right, down) = point, ahead
-    back_x, back_y = x - 9 * right, y - 9 * down
-    barbs = (back_x + 5 * down, back_y + 5 * right), (back_x - 5 * down, back_y - 5 * right)
-    closing = "" if kind is Kind.NONE else "Z"
+    back = 5 if kind is Kind.ADOPT else 9
+    wide_x, wide_y = x - back * right, y - back * down
+    barbs = (wide_x + 5 * down, wide_y + 5 * right), (wide_x - 5 * down, wide_y - 5 * right)
+    closing = {Kind.NONE: "", Kind.ADOPT: f"L{x - 10 * right} {y - 10 * down}Z"}.get(kind, "Z")
     return f"M{barbs[0][0]} {barbs[0][1]}L{x} {y}L{barbs[1][0]} {barbs[1][1]}{closing}"

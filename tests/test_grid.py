@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from drawings import collisions, head_boxes, numbers, parsed, rectangles, stretches, text_boxes, within
+from drawings import (
+    arrow_groups,
+    classes,
+    collisions,
+    head_boxes,
+    numbers,
+    parsed,
+    rectangles,
+    stretches,
+    text_boxes,
+    within,
+)
 
 from syncedmem.model import EDITIONS, Call
 from syncedmem.model.diamond import diamond_svg
@@ -67,6 +78,17 @@ def test_host_and_device_are_mirrored_in_the_diagonal() -> None:
     columns, rows = (sorted({box.centre[axis] for box in plan.boxes}) for axis in (0, 1))
     places = {box.name: (columns.index(box.centre[0]), rows.index(box.centre[1])) for box in plan.boxes}
     assert {(other(name), (row, column)) for name, (column, row) in places.items()} == set(places.items())
+
+
+def test_tips_differ_in_more_than_colour() -> None:
+    """An arrow that adopts ends in a diamond, of four corners; the others in a closed triangle or an open one."""
+    root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
+    tips: dict[str, set[tuple[int, bool]]] = {}
+    for _, group in arrow_groups(root):
+        tip = group[0][1].attrib["d"]
+        tips.setdefault(classes(group[0])[0], set()).add((tip.count("L"), tip.endswith("Z")))
+    triangle = {(2, True)}
+    assert tips == {"smd-gpu": triangle, "smd-cpu": triangle, "smd-none": {(2, False)}, "smd-adopt": {(3, True)}}
 
 
 def borders(frame: Box) -> list[tuple[str, Box]]:
