@@ -13,7 +13,7 @@ LOGGED := $(PARALLEL) --quiet
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
-SYSTEM_LIBRARIES := libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_LIBRARIES := libc6-dev libcairo2 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
     rustc:rustc spin:spin
 
@@ -98,6 +98,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
+	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 

@@ -33,6 +33,7 @@ __all__ = [
     "guards_of",
     "kind_of",
     "notes",
+    "without_kind",
 ]
 
 
@@ -181,6 +182,13 @@ class Line(NamedTuple):
     steps: tuple[str, ...]
     kind: Kind
     identifiers: tuple[str, ...]
+
+
+def without_kind(line: Line) -> Line:
+    """A line without the steps that its kind says already."""
+    said = {_WORDS[action] for action in _KINDS}
+    rest = (" + ".join(word for word in step.split(" + ") if word not in said) for step in line.steps)
+    return line._replace(steps=tuple(step for step in rest if step))
 
 
 class Node(NamedTuple):

@@ -23,6 +23,7 @@ __all__ = [
     "HALF_HEIGHT",
     "HALF_WIDTH",
     "INDENT",
+    "MARGIN",
     "SIZES",
     "Anchor",
     "Frame",
@@ -35,10 +36,13 @@ __all__ = [
 HALF_WIDTH, HALF_HEIGHT = 64, 18
 """Of a head."""
 
+MARGIN = 18
+"""Around a drawing."""
+
 INDENT = (27, 14)
 """Of text behind a bullet, with a mark between them and without."""
 
-SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "step": 11, "note": 11, "name": 13})
+SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "brief": 11, "step": 11, "note": 11, "name": 13})
 """Of the font, by what is written."""
 
 _OUTER, _INNER = 50, 34

@@ -28,6 +28,7 @@ from syncedmem.model.exports.formats import FORMATS
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
+from syncedmem.model.palette import Theme
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
@@ -308,17 +309,20 @@ def test_diagram_writes_every_format(name: str, start: str) -> None:
 
 
 def test_diagram_passes_its_options_on() -> None:
-    """Calls, detail, a trace with its size, and a picture as bytes."""
+    """Calls, detail, a trace with its size and without, and a theme."""
     few = run("diagram", "--calls", "cpu_data", "--calls", "release", "--detail", "guards").output
     drawn = run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data", "--size", "1000").output
 
     assert mermaid(calls=(Call.CPU_DATA, Call.RELEASE), detail=Detail.GUARDS) == few
     assert dot(trace=trace_of("gpu_data cpu_data", size=1000)) == drawn
     assert "1,000 bytes to CPU" in drawn
+    assert "all bytes to CPU" in run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data").output
+    for theme in Theme:
+        assert diamond_svg(theme=theme) == run("diagram", "--format", "svg", "--theme", theme).output
 
 
 def test_diagram_writes_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Graphviz makes is written as it is."""
+    """A picture is written as it is."""
 
     def picture(*_: object, **__: object) -> bytes:
         return b"\x89PNG\r\n"
@@ -399,7 +403,7 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
 
     assert all(f"Exit status {status}" in said for status in range(3))
     assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
-    assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS))
+    assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
 
 
@@ -431,6 +435,7 @@ def test_version_and_help() -> None:
         (["diagram", "--format", "tex"], "unknown format 'tex'; there are mermaid, dot"),
         (["diagram", "--format", "SVG"], "unknown format 'SVG' (did you mean svg?); there are mermaid, dot"),
         (["diagram", "--calls", "copy"], "unknown call 'copy'; there are cpu_data"),
+        (["diagram", "--format", "svg", "--theme", "grey"], "unknown theme 'grey'; there are auto, light, dark"),
         (["diagram", "--detail", "all"], "unknown detail 'all'; there are heads, guards, configurations"),
         (["diagram", "--detail", "head"], "unknown detail 'head' (did you mean heads?)"),
         (["diagram", "--calls", ""], "unknown call ''; there are cpu_data"),

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import pytest
+from drawings import (
+    SVG,
+    Box,
+    arrow_groups,
+    classes,
+    collisions,
+    ends,
+    head_boxes,
+    numbers,
+    parsed,
+    stretches,
+    texts,
+    things_in,
+)
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
 from syncedmem.model.diamond import diamond_svg
@@ -15,12 +27,13 @@ from syncedmem.model.drawing import Detail
 from syncedmem.model.editions import head_machine
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
+from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.tables import flag_changes, markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from xml.etree import ElementTree as ET
 
-Box = tuple[float, float, float, float]
 Arrows = dict[tuple[str, str], list[str]]
 
 DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
@@ -30,8 +43,6 @@ EVERYWHERE = (
     "cpu_data cpu_data mutable_cpu_data mutable_gpu_data gpu_data mutable_cpu_data gpu_data mutable_gpu_data "
     "cpu_data cpu_data gpu_data mutable_cpu_data gpu_data set_cpu_data mutable_gpu_data set_cpu_data "
 )
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def rows(edition: str) -> tuple[Transition, ...]:
@@ -52,104 +63,6 @@ def declared_arrows(edition: str) -> Arrows:
             if row.dest is not None and row.call.value not in found.setdefault((head.name, row.dest.name), []):
                 found[head.name, row.dest.name].append(row.call.value)
     return found
-
-
-def arrow_groups(root: ET.Element) -> Iterator[tuple[tuple[str, str], ET.Element]]:
-    """The arrows of a drawing with the heads they join."""
-    for group in root.iter(f"{SVG}g"):
-        if "data-source" in group.attrib:
-            yield (group.attrib["data-source"], group.attrib["data-dest"]), group
-
-
-def classes(element: ET.Element) -> list[str]:
-    """The class names of an element."""
-    return element.get("class", "").split()
-
-
-def texts(element: ET.Element, *looks: str) -> list[str]:
-    """The texts of some looks below an element, without ticks and crosses."""
-    found = [node for node in element.iter(f"{SVG}text") if set(looks) & set(classes(node))]
-    return [node.text or "" for node in found if node.text not in ("✓", "✗")]
-
-
-def numbers(text: str) -> list[float]:
-    """The numbers in an attribute."""
-    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", text)]
-
-
-def points(path: ET.Element) -> list[tuple[float, float]]:
-    """The points of a path that is written with M, L, Q and Z alone; a corner is its control point."""
-    assert set("MLQZ") >= set(re.findall("[A-Z]", path.attrib["d"]))
-    found = numbers(path.attrib["d"])
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
-def ends(arrow: ET.Element) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """The way of an arrow and its tip, whose second point is the very end."""
-    way, tip = list(arrow.iter(f"{SVG}path"))[:2]
-    return points(way), points(tip)
-
-
-def text_boxes(root: ET.Element) -> list[tuple[str, Box]]:
-    """Where every text but the head names is, with room for descenders."""
-    found: list[tuple[str, Box]] = []
-    for node in root.iter(f"{SVG}text"):
-        if "smd-name" not in classes(node):
-            x, y, size, width = (float(node.attrib[name]) for name in ("x", "y", "font-size", "textLength"))
-            found.append((f"text {node.text} at {x:g},{y:g}", (x, y - 0.78 * size, x + width, y + 0.24 * size)))
-    for node in root.iter(f"{SVG}path"):
-        if "transform" in node.attrib:
-            x, y = numbers(node.attrib["transform"])
-            found.append((f"bullet at {x:g},{y:g}", (x, y - 4, x + 8, y + 4)))
-    return found
-
-
-def head_boxes(root: ET.Element) -> dict[str, Box]:
-    """Where the heads are, by the name that is written in the middle of each."""
-    centres = {(float(n.attrib["x"]), float(n.attrib["y"]) - 5): n.text or "" for n in root.iter(f"{SVG}text")}
-    found: dict[str, Box] = {}
-    for node in root.iter(f"{SVG}rect"):
-        x, y, width, height = (float(node.attrib[name]) for name in ("x", "y", "width", "height"))
-        found[centres[x + width / 2, y + height / 2]] = (x, y, x + width, y + height)
-    return found
-
-
-def stretches(root: ET.Element) -> list[tuple[str, Box]]:
-    """The straight stretches of every arrow, as boxes without thickness."""
-    found: list[tuple[str, Box]] = []
-    for pair, group in arrow_groups(root):
-        way = points(next(group.iter(f"{SVG}path")))
-        for (x, y), (to_x, to_y) in pairwise(way):
-            box = (min(x, to_x), min(y, to_y), max(x, to_x), max(y, to_y))
-            found.append((f"arrow {' to '.join(pair)}", box))
-    return found
-
-
-def overlap(a: Box, b: Box) -> bool:
-    """Whether two boxes share more than a border."""
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def things_in(root: ET.Element) -> list[tuple[str, Box]]:
-    """Everything in a drawing that nothing else may lie on."""
-    rule = next(node for node in root.iter(f"{SVG}path") if "smd-rule" in classes(node))
-    x, y, to_x = numbers(rule.attrib["d"])
-    return [("rule", (x, y, to_x, y)), *text_boxes(root), *head_boxes(root).items(), *stretches(root)]
-
-
-def collisions(things: list[tuple[str, Box]]) -> list[tuple[str, str]]:
-    """The things that lie on one another."""
-    return [
-        (name, other)
-        for k, (name, box) in enumerate(things)
-        for other, other_box in things[:k]
-        if overlap(box, other_box)
-    ]
-
-
-def parsed(text: str) -> ET.Element:
-    """A drawing as a tree."""
-    return ET.fromstring(text)  # noqa: S314 -- nobody's text but our own
 
 
 def drawn(edition: str = "caffe", missing: str | None = None, *, marks: bool = False) -> ET.Element:
@@ -268,7 +181,7 @@ def test_planted_overlap_is_found(element: str, attribute: str, value: str) -> N
     root = drawn()
     arrow = dict(arrow_groups(root))["UNINITIALIZED", "HEAD_AT_CPU"]
     if element == "rect":
-        rect, name = root.findall(f"{SVG}rect")[1], next(n for n in root.iter(f"{SVG}text") if n.text == "HEAD_AT_CPU")
+        rect, name = root.findall(f"{SVG}rect")[2], next(n for n in root.iter(f"{SVG}text") if n.text == "HEAD_AT_CPU")
         rect.set("y", value)
         name.set("y", f"{float(value) + float(rect.attrib['height']) / 2 + 5:g}")
     else:
@@ -325,28 +238,58 @@ def test_svg_can_be_inlined_many_times() -> None:
     assert {".smd"} == {name.strip()[:4] for name in selectors.split(",") if name.strip()}
 
 
-def palettes() -> tuple[dict[str, str], dict[str, str]]:
-    light, dark = diamond_svg().split("@media (prefers-color-scheme:dark)")
-    read = re.compile(r"--smd-(\w+):#([0-9a-f]+)")
-    return dict(read.findall(light)), dict(read.findall(dark))
-
-
 def luminance(colour: str) -> float:
-    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
-    channels = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_svg_is_legible_in_light_and_dark() -> None:
-    """Both palettes name the same colours; text has a contrast of 4.5 to 1 and lines one of 3 to 1 (WCAG AA)."""
-    light, dark = palettes()
-    assert set(light) == set(dark)
-    for palette in (light, dark):
-        paper = luminance(palette["paper"])
-        for name in set(palette) - {"paper", "head"}:
-            low, high = sorted((paper, luminance(palette[name])))
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_svg_is_legible_in_light_and_dark(palette: Palette) -> None:
+    """Text has a contrast of 4.5 to 1 and lines one of 3 to 1 (WCAG AA), but for what is faint on purpose."""
+    paper = luminance(palette.paper)
+    for name, colour in palette._asdict().items():
+        if name not in ("paper", "head", "faint"):
+            low, high = sorted((paper, luminance(colour)))
             assert (high + 0.05) / (low + 0.05) >= (4.5 if name in ("ink", "soft", "miss") else 3.0), name
+
+
+def colours(text: str) -> set[str]:
+    """The colours in the attributes of a drawing."""
+    return {value for value in re.findall(r'(?:fill|stroke)="([^"]*)"', text) if value != "none"}
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
+    """Each theme has its own palette in attributes; the dark layer of ``AUTO`` is all that is left to a style sheet."""
+    drawings = {theme: diamond_svg(detail=detail, theme=theme) for theme in Theme}
+    assert diamond_svg(detail=detail) == drawings[Theme.AUTO]
+    for theme, palette in ((Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)):
+        assert colours(drawings[theme]) <= set(palette)
+        assert palette.paper in colours(drawings[theme])
+        assert ("<style>" in drawings[theme]) == (theme is Theme.AUTO)
+    assert re.sub(r"<style>.*</style>\n", "", drawings[Theme.AUTO], flags=re.DOTALL) == drawings[Theme.LIGHT]
+    assert "var(" not in drawings[Theme.AUTO]
+    assert " style=" not in drawings[Theme.AUTO]
+
+
+def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
+    """So nothing stays light in the dark."""
+    style = parsed(diamond_svg()).findtext(f"{SVG}style") or ""
+    layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(\S+)\}", style))
+    assert layer == {f"{use}-{name}": colour for name, colour in DARK._asdict().items() for use in ("fill", "stroke")}
+    for node in parsed(diamond_svg(covered=())).iter():
+        for use in ("fill", "stroke"):
+            colour = node.get(use, "none")
+            named = [look for look in classes(node) if look.startswith(f"smd-{use}-")]
+            assert named == ([] if colour == "none" else [f"smd-{use}-{LIGHT._fields[LIGHT.index(colour)]}"])
+
+
+def test_svg_knows_its_size() -> None:
+    """In pixels, of the shape of its box."""
+    root = drawn()
+    _, _, width, height = numbers(root.attrib["viewBox"])
+    assert float(root.attrib["width"]) / width == float(root.attrib["height"]) / height == 1.25
 
 
 def test_svg_without_coverage_has_no_marks() -> None:

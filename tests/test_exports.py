@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import struct
 import subprocess
 from xml.etree import ElementTree as ET
 
@@ -23,8 +24,10 @@ from syncedmem.model import (
     configurations,
     matrix,
 )
+from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.drawing import Detail, Kind, drawing
 from syncedmem.model.editions import head_machine
+from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.plantuml import plantuml
@@ -32,9 +35,12 @@ from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.exports.vocabulary import Host
 from syncedmem.model.mermaid import mermaid
+from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.plan import plan_of
 from syncedmem.model.tables import markdown_table
 
-PURE = [name for name in FORMATS if name != "png"]
+PICTURES = ("png", "pdf")
+PURE = [name for name in FORMATS if name not in PICTURES]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -57,14 +63,12 @@ def test_caffe_is_the_edition_unless_another_is_named(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "detail"), [(name, it) for name in PURE for it in FORMATS[name].details])
 def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
-    if (name, detail) == ("svg", Detail.CONFIGURATIONS):
-        program("dot")
     text = export(name, detail=detail)
     assert text
     assert (text == export(name)) == (detail is FORMATS[name].details[0])
 
 
-@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.calls and name != "png"])
+@pytest.mark.parametrize("name", [name for name in PURE if FORMATS[name].calls])
 def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
     text = str(export(name, calls=(Call.GPU_DATA,)))
     assert re.search(r"\bgpu_data\b", text)
@@ -86,6 +90,7 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
             {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
             "the trace has cpu_data, which is not among the calls to show",
         ),
+        ("plantuml", {"theme": Theme.DARK}, "plantuml has no theme"),
     ],
 )
 def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object], message: str) -> None:
@@ -166,14 +171,60 @@ def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> Non
     titles = [node.text or "" for node in root.iter(f"{SVG}title")]
     drawn = drawing(edition, detail=detail)
     assert {node.name for node in drawn.nodes} <= set(titles)
-    assert len(drawn.edges) == sum("->" in title for title in titles) - 1
+    plan = plan_of(drawn, detail)
+    assert len(plan.arrows) == sum("->" in title for title in titles) - 1
+    framed = sum(len(arrow.sources) > 1 for arrow in plan.arrows)
+    assert framed == sum(re.match(r"group\d->", title) is not None for title in titles)
+    words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
+    assert not [kind for kind in plan.kinds if kind.value not in words]
+    assert not [text for text in (*plan.abbreviations, drawn.title) if text not in words]
 
 
-def test_png_is_made_by_graphviz() -> None:
+STARTS = {"png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+def without_cairo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(_name: str) -> None:
+        return None
+
+    monkeypatch.setattr(pictures, "find_spec", nowhere)
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program("dot")
-    found = export("png", detail=Detail.GUARDS, calls=(Call.CPU_DATA,))
+    without_cairo(monkeypatch)
+    found = export(kind, detail=Detail.GUARDS, calls=(Call.CPU_DATA,))
     assert isinstance(found, bytes)
-    assert found.startswith(b"\x89PNG")
+    assert found.startswith(STARTS[kind])
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+@pytest.mark.parametrize("detail", Detail)
+def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
+    pytest.importorskip("cairosvg")
+    found = export(kind, detail=detail)
+    assert isinstance(found, bytes)
+    assert found.startswith(STARTS[kind])
+    if kind == "png":
+        root = ET.fromstring(str(export("svg", detail=detail)))  # noqa: S314 -- our own
+        wide, high = struct.unpack(">II", found[16:24])
+        assert abs(wide - 2 * float(root.attrib["width"])) <= 1
+        assert abs(high - 2 * float(root.attrib["height"])) <= 1
+
+
+@pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
+def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
+    """It is not a browser that paints: nothing is blank, and nothing is black for want of a style."""
+    pytest.importorskip("cairosvg")
+    image = pytest.importorskip("PIL.Image")
+    found = export("png", edition="caffe", theme=theme)
+    assert isinstance(found, bytes)
+    picture = image.open(io.BytesIO(found)).convert("RGB")
+    counts = {f"#{bytes(colour).hex()}": count for count, colour in picture.getcolors(1 << 24)}
+    assert max(counts, key=lambda colour: counts[colour]) == palette.paper
+    assert {palette.ink, palette.soft, palette.head, palette.gpu, palette.cpu, palette.adopt} <= set(counts)
+    assert "#000000" not in counts
 
 
 def test_graphviz_has_the_places_of_the_diamond() -> None:
@@ -187,13 +238,30 @@ def test_graphviz_has_the_places_of_the_diamond() -> None:
     assert middle - left == right - middle
 
 
-def test_without_graphviz_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", PICTURES)
+def test_without_both_it_is_said_what_is_missing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(_name: str) -> None:
         return None
 
+    without_cairo(monkeypatch)
     monkeypatch.setattr(shutil, "which", nowhere)
-    with pytest.raises(MissingProgramError, match="a picture as png by Graphviz needs the program dot"):
-        export("png")
+    message = (
+        f"a picture as {kind} needs the program cairosvg or dot: install cairosvg, which is syncedmem[pictures], or"
+    )
+    with pytest.raises(MissingProgramError, match=re.escape(message)):
+        export(kind)
+
+
+def test_without_its_library_cairo_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CairoSVG is installed without the C library, and then it fails at its import."""
+    program("dot")
+
+    def nowhere(_name: str) -> None:
+        return None
+
+    monkeypatch.setattr(pictures, "find_library", nowhere)
+    monkeypatch.setattr(pictures, "diamond_svg", None)
+    assert export("png", calls=(Call.CPU_DATA,))
 
 
 def test_what_is_no_dot_is_refused_by_graphviz() -> None:
@@ -267,14 +335,37 @@ def test_a_trace_says_what_it_copies() -> None:
     assert trace.numbers_of(["gpu_data@HEAD_AT_CPU[!has_gpu_pointer]"], "C:o-") == [2]
 
 
+def test_without_a_size_a_trace_speaks_of_all_bytes() -> None:
+    trace = trace_of("mutable_cpu_data gpu_data mutable_cpu_data gpu_data")
+    assert trace.lines()[1:] == (
+        "2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, all bytes",
+        "3. mutable_cpu_data: SYNCED → HEAD_AT_CPU, nothing",
+        "4. gpu_data: HEAD_AT_CPU → SYNCED, copy to GPU, all bytes",
+        "Copied: all bytes 2 times to GPU, nothing to CPU.",
+    )
+    assert trace_of("cpu_data gpu_data").lines()[-1] == "Copied: all bytes to GPU, nothing to CPU."
+    with pytest.raises(InvalidExportError, match="depends on its size, and none was given"):
+        trace.total(Host.GPU)
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, "0 bytes"), (1, "1 byte"), (4096, "4,096 bytes")])
+def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
+    trace = trace_of("cpu_data gpu_data", size=size)
+    assert trace.lines()[1:] == (
+        f"2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, {said}",
+        f"Copied: {said} to GPU, 0 bytes to CPU.",
+    )
+    assert trace.total(Host.GPU) == size
+
+
 def test_a_call_is_named_with_its_first_step() -> None:
     """And with an ellipsis where there are more, or where there is no room."""
     trace = trace_of("gpu_data " * 200)
-    assert trace.named("gpu_data", ["gpu_data@UNINITIALIZED"], "UNINITIALIZED") == "1: gpu_data"
-    assert trace.named("gpu_data", ["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU") == "2…: gpu_data"
-    assert trace.named("gpu_data", ["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == "gpu_data"
-    late = trace_of("cpu_data " * 11 + "gpu_data gpu_data gpu_data")
-    assert late.named("gpu_data", ["gpu_data@SYNCED"], "SYNCED") == "…: gpu_data"
+    assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@UNINITIALIZED"], "UNINITIALIZED")) == "1: gpu_data"
+    assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU")) == "2…: gpu_data"
+    assert trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == []
+    assert trace.numbered("gpu_data", []) == "gpu_data"
+    assert trace.numbered("gpu_data", [13, 14]) == "…: gpu_data"
 
 
 def test_a_change_of_mode_is_a_step() -> None:
@@ -316,18 +407,40 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
 
 
 @pytest.mark.parametrize("detail", Detail)
+def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
+    """The rows below the drawing have the bullets of the legend: which side was copied to, or what else it was."""
+    calls = "cpu_data gpu_data mutable_gpu_data cpu_data set_cpu_data set_cpu_data(NULL) release"
+    root = ET.fromstring(str(export("svg", trace=trace_of(calls), detail=detail)))  # noqa: S314 -- our own
+    groups = [node for node in root.findall(f"{SVG}g") if "data-source" not in node.attrib]
+    marks = {(node[-1].text or ""): [path.attrib["d"] for path in node.findall(f"{SVG}path")] for node in groups}
+    listed = {text[0]: marks[text] for text in marks if text[1:3] == ". "}
+    nothing, to_gpu, to_cpu, adopted = (marks[kind.value] for kind in (Kind.NONE, Kind.GPU, Kind.CPU, Kind.ADOPT))
+    assert [listed[number] for number in "12345"] == [nothing, to_gpu, nothing, to_cpu, adopted]
+    assert len({str(listed[number]) for number in "1567"}) == 4
+    assert marks["Copied: all bytes to GPU, all bytes to CPU."] == []
+
+
+@pytest.mark.parametrize("detail", Detail)
 def test_a_trace_is_drawn_by_graphviz(detail: Detail) -> None:
-    text = dot(detail=detail, trace=trace_of("gpu_data gpu_data", size=8))
-    assert text.count("penwidth=3") == 2
+    """Also where a call stays in its state, which is written in the box at the detail of configurations."""
+    text = dot(detail=detail, trace=trace_of("gpu_data gpu_data cpu_data", size=8))
+    assert text.count("penwidth=3") == (2 if detail is Detail.CONFIGURATIONS else 3)
     assert "1: gpu_data" in text
     assert "2: gpu_data" in text
+    assert "8 bytes to CPU" in text
 
 
-def test_the_diamond_has_no_configurations() -> None:
-    from syncedmem.model.diamond import diamond_svg
+def test_graphviz_has_the_colours_of_the_theme() -> None:
+    assert dot(theme=Theme.LIGHT) == dot()
+    for theme, palette, other in ((Theme.LIGHT, LIGHT, DARK), (Theme.DARK, DARK, LIGHT)):
+        found = set(re.findall("#[0-9a-f]{6}", dot(theme=theme)))
+        assert {palette.paper, palette.ink, palette.gpu} <= found
+        assert not found & set(other)
 
-    with pytest.raises(InvalidExportError, match="no configurations"):
-        diamond_svg(detail=Detail.CONFIGURATIONS)
+
+def test_coverage_of_configurations_is_not_drawn() -> None:
+    with pytest.raises(InvalidExportError, match="coverage is shown of heads and guards"):
+        diamond_svg(detail=Detail.CONFIGURATIONS, covered=())
 
 
 def test_json_of_an_edition_is_that_alone() -> None:

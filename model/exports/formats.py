@@ -15,7 +15,8 @@ from ..page import markdown_page
 from ..tables import markdown_matrix, markdown_table
 from .c import c_header
 from .document import machine_json
-from .graphviz import dot, laid_out
+from .graphviz import dot
+from .pictures import pdf_picture, png_picture
 from .plantuml import plantuml
 from .promela import promela
 from .rust import rust_module
@@ -28,6 +29,7 @@ from .xstate import xstate_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ..palette import Theme
     from .trace import Trace
 
 __all__ = ["FORMATS", "Format", "export"]
@@ -46,8 +48,8 @@ class Format(NamedTuple):
         Takes the edition, and by name what else it can be asked for; returns text or bytes.
     details : tuple of Detail
         Those that it has, the one that it has by itself first; without any it is what it is.
-    calls, trace : bool
-        Whether it can show some calls only, and a trace.
+    calls, trace, theme : bool
+        Whether it can show some calls only, and a trace, and has colours.
     """
 
     about: str
@@ -55,16 +57,7 @@ class Format(NamedTuple):
     details: tuple[Detail, ...] = ()
     calls: bool = False
     trace: bool = False
-
-
-def _svg(edition: str, **options: Any) -> str | bytes:  # noqa: ANN401 -- passed on as they are
-    if options.get("detail") is Detail.CONFIGURATIONS:
-        return laid_out(dot(edition, **options), "svg")
-    return diamond_svg(edition, **options)
-
-
-def _png(edition: str, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
-    return laid_out(dot(edition, **options), "png")
+    theme: bool = False
 
 
 def _schema(_edition: str) -> str:
@@ -77,9 +70,12 @@ _CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "mermaid": Format("the state diagram as GitHub draws it in Markdown", mermaid, _ALL, calls=True),
-        "dot": Format("the state diagram for Graphviz", dot, _ALL, calls=True, trace=True),
-        "svg": Format("the state diagram as a picture; configurations by Graphviz", _svg, _ALL, calls=True, trace=True),
-        "png": Format("the state diagram as pixels, by Graphviz", _png, _ALL, calls=True, trace=True),
+        "dot": Format("the state diagram for Graphviz", dot, _ALL, calls=True, trace=True, theme=True),
+        "svg": Format("the state diagram as a picture", diamond_svg, _ALL, calls=True, trace=True, theme=True),
+        "png": Format(
+            "the same in pixels, by CairoSVG or Graphviz", png_picture, _ALL, calls=True, trace=True, theme=True
+        ),
+        "pdf": Format("the same for print, likewise", pdf_picture, _ALL, calls=True, trace=True, theme=True),
         "plantuml": Format("the state diagram for PlantUML", plantuml, _ALL, calls=True),
         "markdown": Format("the table of calls", markdown_table, _TABLES, calls=True),
         "rst": Format("the same in reStructuredText", rst_table, _TABLES, calls=True),
@@ -99,13 +95,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 )
 
 
-def export(
+def export(  # noqa: PLR0913 -- what a format can be asked for
     format_: str,
     *,
     edition: str | None = None,
     calls: Collection[Call] = (),
     detail: Detail | None = None,
     trace: Trace | None = None,
+    theme: Theme | None = None,
 ) -> str | bytes:
     """The machine in one of the ``FORMATS``.
 
@@ -121,11 +118,13 @@ def export(
         How much to tell apart; each format has one by itself.
     trace : Trace, optional
         A walk to draw.
+    theme : Theme, optional
+        Light, dark, or by itself whichever the reader's system wishes: light, where that cannot be asked.
 
     Returns
     -------
     str or bytes
-        Text that ends in a newline, or for ``png``, and what else Graphviz makes, bytes.
+        Text that ends in a newline, or for ``png`` and ``pdf`` bytes.
 
     Raises
     ------
@@ -134,7 +133,7 @@ def export(
     DeclarationError
         If there is no such edition.
     MissingProgramError
-        If Graphviz is needed and not here.
+        If a program is needed that is not here.
     """
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
@@ -145,6 +144,8 @@ def export(
         _check_calls(format_, edition or "caffe", calls, trace)
     if trace is not None:
         options["trace"] = _had(found.trace, format_, "trace", trace)
+    if theme is not None:
+        options["theme"] = _had(found.theme, format_, "theme", theme)
     if detail is not None and detail not in found.details:
         had = f"there are {', '.join(found.details)}" if found.details else "it has none"
         raise InvalidExportError(f"{format_} has no detail {detail}; {had}")

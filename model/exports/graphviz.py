@@ -1,4 +1,7 @@
-"""The state diagram in Graphviz's DOT, and as SVG or PNG by Graphviz."""
+"""The state diagram in Graphviz's DOT, and what Graphviz makes of it.
+
+Nothing is left to Graphviz but to draw: states, ways and labels are where the plan has them, and the layout is nop2.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +10,36 @@ import subprocess
 from html import escape
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..arrangement import taken
 from ..drawing import Detail, Kind, drawing
 from ..errors import MissingProgramError
-from ..head import SyncedHead
-from ..layout import HALF_HEIGHT, HALF_WIDTH, block_at, frame_of, width_of
+from ..layout import MARGIN, block_at, width_of
+from ..palette import COLOURS, Theme, palette_of
+from ..plan import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from ..drawing import Drawing, Edge, Line
+    from ..arrangement import Arrangement, Arrow, Box, Group
+    from ..drawing import Line
     from ..head import Call
-    from ..layout import Frame, Point
+    from ..layout import Point
+    from ..palette import Palette
     from .trace import Trace
 
 __all__ = ["dot", "laid_out"]
 
-# The colours of the diamond, by Okabe and Ito; arrowheads say the same without colour.
-_LOOKS: Mapping[Kind, tuple[str, str]] = MappingProxyType(
-    {
-        Kind.GPU: ("#0072b2", "normal"),
-        Kind.CPU: ("#d55e00", "onormal"),
-        Kind.NONE: ("#59636e", "vee"),
-        Kind.ADOPT: ("#009e73", "odiamond"),
-    }
+# Arrowheads, and in the legend letters like them, say the same as the colours.
+_TIPS: Mapping[Kind, str] = MappingProxyType(
+    {Kind.GPU: "normal", Kind.CPU: "onormal", Kind.NONE: "vee", Kind.ADOPT: "odiamond"}
 )
-_INK, _SOFT, _FAINT = "#1f2328", "#59636e", "#c9ced4"
+_MARKS: Mapping[Kind, str] = MappingProxyType({Kind.GPU: "▶", Kind.CPU: "◁", Kind.NONE: "–", Kind.ADOPT: "◇"})
+_POINTS = {"call": 12, "brief": 10}
+"""Of the fonts of calls, by their look."""
+
+_FONT = 'fontname="DejaVu Sans Mono"'
 
 
 def dot(
@@ -42,6 +48,7 @@ def dot(
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
     trace: Trace | None = None,
+    theme: Theme = Theme.AUTO,
 ) -> str:
     """Draw the machine in DOT.
 
@@ -54,6 +61,8 @@ def dot(
     detail : Detail
     trace : Trace, optional
         Number the edges that it takes, and make the others faint.
+    theme : Theme
+        ``AUTO`` is light.
 
     Returns
     -------
@@ -65,59 +74,133 @@ def dot(
     DeclarationError
         If there is no such edition.
     """
-    drawn = drawing(edition, calls=calls, detail=detail)
-    lines = [
-        "digraph SyncedMemory {",
-        f"  label={_quoted(_caption(drawn, trace))}; labelloc=b; labeljust=l;",
-        f'  graph [fontname="Helvetica", fontsize=11, fontcolor="{_INK}", bgcolor=white];',
-        f'  node [shape=box, style="rounded,filled", fillcolor="#f3f5f7", color="{_INK}", fontname="Courier-Bold"];',
-        f'  edge [fontname="Courier", fontsize=10, color="{_SOFT}"];',
-        f'  start [shape=circle, label="", width=0.14, fixedsize=true, style=filled, fillcolor="{_INK}"];',
-    ]
-    body = _ranked(drawn, trace) if detail is Detail.CONFIGURATIONS else _placed(drawn, frame_of(detail), trace)
-    return "\n".join([*lines, *body, "}"]) + "\n"
+    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, numbered=trace is not None)
+    pen = _Pen(palette_of(theme), "brief" if detail is Detail.CONFIGURATIONS else "call", trace)
+    return "\n".join(["digraph SyncedMemory {", *pen.all(plan), "}"]) + "\n"
 
 
-def _ranked(drawn: Drawing, trace: Trace | None) -> Iterable[str]:
-    """Nodes in a box per head; Graphviz finds the places."""
-    yield "  rankdir=LR; nodesep=0.5; ranksep=1.2;"
-    for head in SyncedHead:
-        names = "; ".join(_quoted(node.name) for node in drawn.nodes if node.head is head)
-        if names:
-            yield f"  subgraph cluster_{head.name} {{ label={head.name}; color={_quoted(_FAINT)}; {names}; }}"
-    yield f"  start -> {_quoted(drawn.nodes[0].name)};"
-    for edge in drawn.edges:
-        label = f"label={_label(edge, trace)}"
-        yield f"  {_quoted(edge.source)} -> {_quoted(edge.dest)} [{_looks(edge, trace)}, {label}];"
+class _Pen(NamedTuple):
+    """What is drawn with, the look of calls, and the trace, if any."""
 
+    palette: Palette
+    look: str
+    trace: Trace | None
 
-def _placed(drawn: Drawing, frame: Frame, trace: Trace | None) -> Iterable[str]:
-    """Nodes, ways and labels where the diamond has them, so that nothing is left to Graphviz: its layout is nop2."""
-    yield "  layout=nop2;"
-    size = f"width={2 * HALF_WIDTH / 72:.3f}, height={2 * HALF_HEIGHT / 72:.3f}, fixedsize=true, fontsize=12"
-    for node in drawn.nodes:
-        yield f'  {_quoted(node.name)} [pos="{_at(frame.places[node.head])}", {size}];'
-    first, (x, y) = drawn.nodes[0].name, frame.places[drawn.nodes[0].head]
-    yield f'  start [pos="{_at((x, 14))}"];'
-    yield f'  start -> {_quoted(first)} [pos="{_spline([(x, 19), (x, y - HALF_HEIGHT)])}", arrowhead=vee];'
-    for number, edge in enumerate(drawn.edges):
-        points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
-        texts = [text for line in edge.lines for text in _texts(edge, line, trace)]
-        width, height = max(width_of(text, "call") for text, *_ in texts) + 12, _LINE * len(texts) + 4
-        left, top = block_at(anchor, width, height)
-        way = f"{_looks(edge, trace)}, pos={_quoted(_spline(points))}"
-        yield f"  {_quoted(edge.source)} -> {_quoted(edge.dest)} [{way}];"
+    def all(self, plan: Arrangement) -> Iterable[str]:
+        """Everything, what is below first."""
+        ink, paper = self.palette.ink, self.palette.paper
+        look = f'style="rounded,filled", fillcolor="{self.palette.head}", color="{ink}", fontcolor="{ink}"'
+        yield f'  graph [layout=nop2, bgcolor="{paper}", pad=0.2];'
+        yield f"  node [shape=box, {look}, {_FONT}];"
+        yield f"  edge [{_FONT}];"
+        for number, group in enumerate(plan.groups):
+            yield from self.group(group, number)
+        yield from self.start(plan.boxes[0])
+        for box in plan.boxes:
+            yield self.box(box)
+        frames = {group.states: f"group{number}" for number, group in enumerate(plan.groups)}
+        for number, arrow in enumerate(plan.arrows):
+            yield from self.arrow(arrow, number, frames.get(arrow.sources, arrow.sources[0]))
+        yield self.legend(plan)
+
+    def group(self, group: Group, number: int) -> Iterable[str]:
+        """A frame, which is a node without a name: a cluster would want to be laid out."""
+        (x, y), (width, height) = group.corner, group.size
+        place, size = _at((x + width // 2, y + height // 2)), _inches(group.size)
+        look = f'style=rounded, color="{self.palette.faint}", label=""'
+        yield f'  group{number} [pos="{place}", {size}, {look}];'
+        title = self._table([self._row(group.title, self.palette.soft, 10)], width_of(group.title, "step"))
+        at = _at((x + 10 + width_of(group.title, "step") // 2, y + height - 12))
+        yield f'  title{number} [shape=plain, style="", pos="{at}", label={title}];'
+
+    def start(self, box: Box) -> Iterable[str]:
+        """The dot that a memory starts from."""
+        x, top = box.centre[0], box.centre[1] - box.half[1]
+        ink = self.palette.ink
+        yield f'  start [shape=circle, label="", width=0.14, fixedsize=true, fillcolor="{ink}", pos="{_at((x, 14))}"];'
+        way = f'pos="{_spline([(x, 19), (x, top)])}", arrowhead=vee, color="{ink}"'
+        yield f"  start -> {_quoted(box.name)} [{way}];"
+
+    def box(self, box: Box) -> str:
+        """A state, and in it the calls that leave it as it is."""
+        place = f'pos="{_at(box.centre)}", {_inches((2 * box.half[0], 2 * box.half[1]))}'
+        if not box.stays:
+            return f'  {_quoted(box.name)} [{place}, fontname="DejaVu Sans Mono Bold", fontsize=12];'
+        width = 2 * box.half[0] - 10
+        name = f'<tr><td width="{width}"><font point-size="12"><b>{escape(box.name)}</b></font></td></tr>'
+        rows = [f'<tr><td align="left">{self._marked(line, (box.name,), 10)}</td></tr>' for line in box.stays]
+        return f"  {_quoted(box.name)} [{place}, label={self._table([name, *rows], width)}];"
+
+    def arrow(self, arrow: Arrow, number: int, tail: str) -> Iterable[str]:
+        """An edge without a label, and the label as a node of its own."""
+        rows = [row for line in arrow.lines for row in self._rows(line, arrow.sources)]
+        calls = [self._called(line, arrow.sources) for line in arrow.lines]
+        steps = [step for line in arrow.lines for step in line.steps]
+        width = 20 + max([width_of(call, self.look) for call in calls] + [width_of(step, "step") for step in steps])
+        height = 14 * len(rows)
+        left, top = block_at(arrow.anchor, width, height)
+        followed = any(arrow.taken(line, self.trace) for line in arrow.lines)
+        faint = self.trace is not None and not followed
+        colour = self.palette.faint if faint else getattr(self.palette, COLOURS[arrow.kind])
+        thick = "3" if followed else "1.5" if arrow.kind in (Kind.GPU, Kind.CPU) else "1"
+        way = f'color="{colour}", arrowhead={_TIPS[arrow.kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
+        yield f"  {_quoted(tail)} -> {_quoted(arrow.dest)} [{way}];"
         place = _at((left + width // 2, top + height // 2))
-        box = f'shape=plain, style="", fontname="Courier", pos="{place}"'
-        yield f"  label{number} [{box}, label={_label(edge, trace, width)}];"
+        yield f'  label{number} [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
 
+    def legend(self, plan: Arrangement) -> str:
+        """What the marks and the abbreviations mean, and the notes or the trace, below the drawing."""
+        rows = [self._row(plan.drawn.title, self.palette.ink, 11)]
+        for kind in plan.kinds:
+            mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
+            rows.append(f'<tr><td align="left"><font point-size="11">{mark} {escape(kind.value)}</font></td></tr>')
+        rows += [self._row(text, self.palette.soft, 10) for text in plan.abbreviations]
+        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines()
+        rows += [self._row(text, self.palette.ink, 10) for text in said]
+        texts = [plan.drawn.title, *plan.abbreviations, *said]
+        width, height = max(width_of(text, "call") for text in texts), 15 * len(rows)
+        place = _at((MARGIN + width // 2, plan.size[1] + height // 2))
+        return f'  legend [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
 
-_LINE = 14
+    def _called(self, line: Line, sources: tuple[str, ...]) -> str:
+        return self.trace.numbered(line.call, taken(line, sources, self.trace)) if self.trace else line.call
+
+    def _marked(self, line: Line, sources: tuple[str, ...], size: int) -> str:
+        """A call behind the mark of its kind."""
+        faint = self.trace is not None and not taken(line, sources, self.trace)
+        ink = self.palette.faint if faint else self.palette.ink
+        colour = ink if faint else getattr(self.palette, COLOURS[line.kind])
+        call = f'<font color="{ink}">{escape(self._called(line, sources))}</font>'
+        return f'<font point-size="{size}"><font color="{colour}">{_MARKS[line.kind]}</font> {call}</font>'
+
+    def _rows(self, line: Line, sources: tuple[str, ...]) -> list[str]:
+        """The call and its steps."""
+        faint = self.trace is not None and not taken(line, sources, self.trace)
+        soft = self.palette.faint if faint else self.palette.soft
+        call = f'<tr><td align="left">{self._marked(line, sources, _POINTS[self.look])}</td></tr>'
+        return [call, *(self._row(f"  {step}", soft, _POINTS["brief"]) for step in line.steps)]
+
+    @staticmethod
+    def _row(text: str, colour: str, size: int) -> str:
+        said = escape(text).replace("  ", "&nbsp;&nbsp;")
+        return f'<tr><td align="left"><font color="{colour}" point-size="{size}">{said}</font></td></tr>'
+
+    @staticmethod
+    def _table(rows: list[str], width: int) -> str:
+        return f'<<table border="0" cellspacing="0" cellpadding="0" width="{width}">{"".join(rows)}</table>>'
 
 
 def _at(point: Point) -> str:
     """A point as Graphviz has it, where heights grow upwards."""
     return f"{point[0]},{-point[1]}"
+
+
+def _inches(size: Point) -> str:
+    return f"width={size[0] / 72:.3f}, height={size[1] / 72:.3f}, fixedsize=true"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 def _spline(points: list[Point]) -> str:
@@ -132,46 +215,6 @@ def _spline(points: list[Point]) -> str:
     return f"e,{_at((tip_x, tip_y))} {' '.join(curves)}"
 
 
-def _caption(drawn: Drawing, trace: Trace | None) -> str:
-    said = [note.text for note in drawn.notes] if trace is None else list(trace.lines())
-    return "\n".join([drawn.title, *said]) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\l") + '"'
-
-
-def _looks(edge: Edge, trace: Trace | None) -> str:
-    colour, tip = _LOOKS[edge.kind]
-    taken = any(_numbers(edge, line, trace) for line in edge.lines)
-    if trace is not None and not taken:
-        colour = _FAINT
-    width = "3" if taken else "1.5" if edge.kind in (Kind.GPU, Kind.CPU) else "1"
-    return f'color="{colour}", arrowhead={tip}, penwidth={width}'
-
-
-def _numbers(edge: Edge, line: Line, trace: Trace | None) -> list[int]:
-    return [] if trace is None else trace.numbers_of(line.identifiers, edge.source)
-
-
-def _texts(edge: Edge, line: Line, trace: Trace | None) -> list[tuple[str, str, int]]:
-    """The call and its steps, with colour and size."""
-    numbers = _numbers(edge, line, trace)
-    faint = trace is not None and not numbers
-    call = trace.named(line.call, line.identifiers, edge.source) if trace else line.call
-    colour = _FAINT if faint else _INK if trace is None else _LOOKS[line.kind][0]
-    return [(call, colour, 11), *((step, _FAINT if faint else _SOFT, 10) for step in line.steps)]
-
-
-def _label(edge: Edge, trace: Trace | None, width: int = 0) -> str:
-    rows = "".join(
-        f'<tr><td align="left"><font color="{colour}" point-size="{size}">{escape(text)}</font></td></tr>'
-        for line in edge.lines
-        for text, colour, size in _texts(edge, line, trace)
-    )
-    return f'<<table border="0" cellspacing="0" cellpadding="0" width="{width}">{rows}</table>>'
-
-
 def laid_out(text: str, kind: str) -> bytes:
     """What Graphviz makes of some DOT.
 
@@ -180,7 +223,7 @@ def laid_out(text: str, kind: str) -> bytes:
     text : str
         DOT.
     kind : str
-        ``svg`` or ``png``; the latter has 150 dots per inch.
+        ``svg``, ``pdf`` or ``png``; the latter has 150 dots per inch.
 
     Raises
     ------
@@ -191,6 +234,8 @@ def laid_out(text: str, kind: str) -> bytes:
     """
     program = shutil.which("dot")
     if program is None:
-        raise MissingProgramError(f"a picture as {kind} by Graphviz", "dot", "graphviz")
+        raise MissingProgramError(
+            f"a picture as {kind}", "cairosvg or dot", "cairosvg, which is syncedmem[pictures], or graphviz"
+        )
     command = [program, f"-T{kind}", *(["-Gdpi=150"] if kind == "png" else [])]
     return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- found on PATH

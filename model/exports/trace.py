@@ -48,12 +48,12 @@ class Trace(NamedTuple):
 
     Attributes
     ----------
-    size : int
-        Of the memory, in bytes.
+    size : int or None
+        Of the memory, in bytes; None where it does not matter.
     steps : tuple of Step
     """
 
-    size: int
+    size: int | None
     steps: tuple[Step, ...]
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
@@ -64,38 +64,57 @@ class Trace(NamedTuple):
             if step.identifier in identifiers and source in (step.before.head.name, str(step.before.configuration))
         ]
 
-    def named(self, call: str, identifiers: Collection[str], source: str) -> str:
+    def numbered(self, call: str, numbers: list[int]) -> str:
         """A call with its steps before it, in two characters at most: there is no room for more beside an arrow."""
-        numbers = self.numbers_of(identifiers, source)
         if not numbers:
             return call
         said = str(numbers[0]) + "…" * (len(numbers) > 1)
         return f"{said if len(said) <= _ROOM else '…'}: {call}"
 
-    def copied(self, step: Step, place: Host) -> int:
-        """How many bytes a step copied to a place."""
-        return self.size * sum(verb_of(it) is Verb.COPY and place_of(it) is place for it in step.actions)
+    def copies(self, place: Host) -> int:
+        """How many times the whole trace copied to a place."""
+        return sum(_copies(step, place) for step in self.steps)
 
     def total(self, place: Host) -> int:
-        """How many bytes the whole trace copied to a place."""
-        return sum(self.copied(step, place) for step in self.steps)
+        """How many bytes the whole trace copied to a place.
+
+        Raises
+        ------
+        InvalidExportError
+            If nobody said what the size is.
+        """
+        if self.size is None:
+            raise InvalidExportError("how many bytes a trace copies depends on its size, and none was given")
+        return self.size * self.copies(place)
 
     def lines(self) -> tuple[str, ...]:
         """The walk in words: a line per step, and what was copied altogether."""
         said = [f"{number}. {self._said(step)}" for number, step in enumerate(self.steps, 1)]
-        sums = ", ".join(f"{self.total(place):,} bytes to {place.name}" for place in reversed(Host))
+        sums = ", ".join(f"{self._amount(self.copies(place))} to {place.name}" for place in reversed(Host))
         return (*said, f"Copied: {sums}.")
+
+    def _amount(self, times: int) -> str:
+        """So many copies, in bytes or in words."""
+        if self.size is not None:
+            return f"{self.size * times:,} byte{'' if self.size * times == 1 else 's'}"
+        return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
     def _said(self, step: Step) -> str:
         if step.refusal is not None:
             return f"{step.asked} in {step.before.head.name}: refused, {step.refusal.value}"
         done = effect([step]) or "nothing"
-        copies = [f"{self.copied(step, place):,} bytes" for place in Host if self.copied(step, place)]
+        copies = [self._amount(1) for place in Host if _copies(step, place)]
         end = "the end" if step.asked.call is Call.RELEASE else step.after.head.name
         return f"{step.asked}: {step.before.head.name} → {end}, {', '.join([done, *copies])}"
 
 
-def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 0, mode: Mode = Mode.GPU) -> Trace:
+def _copies(step: Step, place: Host) -> int:
+    return sum(verb_of(action) is Verb.COPY and place_of(action) is place for action in step.actions)
+
+
+def trace_of(
+    calls: str | Iterable[str], *, edition: str = "caffe", size: int | None = None, mode: Mode = Mode.GPU
+) -> Trace:
     """Walk some calls from a fresh memory.
 
     Parameters
@@ -105,8 +124,8 @@ def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 
         calls too.  ``release``, if at all, is the last one.
     edition : str
         A name from ``EDITIONS``.
-    size : int
-        Of the memory, in bytes.
+    size : int, optional
+        Of the memory, in bytes; without it the trace says "all bytes".
     mode : Mode
         What it is at the beginning.
 
@@ -121,7 +140,7 @@ def trace_of(calls: str | Iterable[str], *, edition: str = "caffe", size: int = 
     known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
-    if size < 0:
+    if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
     state, steps = State(state_of(SyncedHead.UNINITIALIZED), mode), list[Step]()
     for number, name in enumerate(names, 1):

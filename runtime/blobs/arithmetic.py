@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 
 from ..allocator import MemcpyKind
-from ..failures import reporting
+from ..failures import reporting, where_of
 from ..pointers import address_of
 from ..vectors.operations import Vectors, check_factor, vectors_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -10,6 +10,7 @@ from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
 from .model.drawing import Detail
 from .model.exports.formats import FORMATS, export
 from .model.exports.trace import trace_of
+from .model.palette import Theme
 from .output import named, place, write
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["diagram", "register"]
+
+Choice = TypeVar("Choice", Detail, Theme)
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +64,15 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(metavar="BYTES", help="The size of the memory that --trace is about; by itself 0."),
+        typer.Option(metavar="BYTES", help="The size of the memory that --trace is about, if it matters."),
+    ] = None,
+    theme: Annotated[
+        str | None,
+        typer.Option(
+            metavar="THEME",
+            help=f"The colours of a picture: {', '.join(Theme)}. By itself the first: light, and in SVG dark where the "
+            "reader's system is. A document for print takes light.",
+        ),
     ] = None,
     out: Annotated[
         str | None,
@@ -80,8 +91,15 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
     if size is not None and trace is None:
         raise InvalidExportError("--size is of the memory that a trace is about, and there is no --trace")
-    walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=_bytes(size or "0"))
-    found = export(format_, edition=edition, calls=_calls(calls or []), detail=_detail(detail), trace=walk)
+    walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=_bytes(size))
+    found = export(
+        format_,
+        edition=edition,
+        calls=_calls(calls or []),
+        detail=_named(Detail, detail),
+        trace=walk,
+        theme=_named(Theme, theme),
+    )
     if path is None or not check:
         write(path, found)
     elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
@@ -101,15 +119,15 @@ def _calls(given: Sequence[str]) -> tuple[Call, ...]:
     return tuple(known[name] for name in names)
 
 
-def _detail(name: str | None) -> Detail | None:
-    if name is not None and name not in list(Detail):
-        raise InvalidExportError.unknown("detail", name, list(Detail))
-    return None if name is None else Detail(name)
+def _named(kind: type[Choice], name: str | None) -> Choice | None:
+    if name is not None and name not in list(kind):
+        raise InvalidExportError.unknown(kind.__name__.lower(), name, list(kind))
+    return None if name is None else kind(name)
 
 
-def _bytes(text: str) -> int:
+def _bytes(text: str | None) -> int | None:
     try:
-        return int(text)
+        return None if text is None else int(text)
     except ValueError:
         raise InvalidArgumentError("--size", text, "a whole number of bytes") from None
 

@@ -34,7 +34,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr))
 dl div { background: var(--shade); border-radius: .5rem; padding: .6rem .8rem; }
 dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
 pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x: auto; font-size: .8rem; }
-figure { margin: 0; }
+figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
 """
 
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}

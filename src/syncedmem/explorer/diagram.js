@@ -15,7 +15,7 @@ function middleOf(box) {
 /** Light up the head, and the arrow of the last step. */
 export function markDiagram(place, { memory, last }) {
   const { head, released } = memory.state;
-  for (const box of place.querySelectorAll("rect")) {
+  for (const box of place.querySelectorAll(".smd-box")) {
     const name = box.nextElementSibling?.textContent;
     const here = name === head && !released;
     box.classList.toggle("here", here);

@@ -1,0 +1,138 @@
+"""Drawings as Chromium paints them: no word lies on another, with the letters that there really are."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from drawings import collisions, head_boxes, parsed, stretches, within
+
+from syncedmem.model import EDITIONS
+from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.drawing import Detail
+from syncedmem.model.exports.trace import trace_of
+from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from browser import Explorer
+
+HOST = "cpu_data mutable_cpu_data set_cpu_data"
+TRACES = ("", HOST, f"{HOST} " * 40)
+
+_WORDS = """
+const pen = document.createElement("canvas").getContext("2d");
+return [...document.querySelectorAll("svg")].map((drawing) => [...drawing.querySelectorAll("text")].map((text) => {
+  const { fontWeight, fontSize, fontFamily } = getComputedStyle(text);
+  pen.font = `${fontWeight} ${fontSize} ${fontFamily}`;
+  const ink = pen.measureText(text.textContent);
+  const [x, y] = ["x", "y"].map((name) => Number(text.getAttribute(name)));
+  const held = text.getComputedTextLength();
+  text.removeAttribute("textLength");
+  return [text.textContent, x, y - ink.actualBoundingBoxAscent, x + Math.max(held, text.getComputedTextLength()),
+    y + ink.actualBoundingBoxDescent];
+}));
+"""
+
+
+class Shown(NamedTuple):
+    """A drawing, and what it was asked for."""
+
+    name: str
+    text: str
+
+
+def shown() -> list[Shown]:
+    """All editions and details, without a trace, with a short one, and with one whose numbers are long."""
+    found = [Shown("covered", diamond_svg(covered=())), Shown("early, covered", diamond_svg("early", covered=()))]
+    for edition, detail, calls in product(EDITIONS, Detail, TRACES):
+        trace = trace_of(calls, edition=edition, size=1 << 40) if calls else None
+        text = diamond_svg(edition, detail=detail, trace=trace)
+        found.append(Shown(f"{edition}, {detail}, {calls[:30]}", text))
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    from browser import MISSING, Explorer
+
+    if MISSING:
+        pytest.skip(MISSING)
+    explorer = Explorer(tmp_path_factory.mktemp("drawings") / "page.html")
+    yield explorer
+    explorer.driver.quit()
+
+
+def opened(browser: Explorer, path: Path, body: str) -> None:
+    """Open a page with some elements."""
+    path.write_text(f'<!doctype html><meta charset="utf-8">{body}', encoding="utf-8")
+    browser.driver.get(path.as_uri())
+
+
+def lies_on(drawing: Shown, words: list[list[Any]]) -> list[tuple[str, str]]:
+    """What lies on words, by their boxes: other words, arrows, and states that they do not lie in."""
+    root = parsed(drawing.text)
+    boxes = [(f"{text} at {x:g},{y:g}", (x, y, to_x, to_y)) for text, x, y, to_x, to_y in words]
+    found = collisions(boxes)
+    for thing in stretches(root):
+        found += collisions([*boxes, thing])
+    for name, state in head_boxes(root).items():
+        outside = [word for word in boxes if not within(word[1], state)]
+        found += collisions([*outside, (name, state)])
+    return [pair for pair in dict.fromkeys(found) if pair[0] != pair[1]]
+
+
+def test_no_word_lies_on_anything(browser: Explorer, tmp_path: Path) -> None:
+    drawings = shown()
+    opened(browser, tmp_path / "all.html", "".join(text for _, text in drawings))
+    read = browser.run(_WORDS)
+    assert len(read) == len(drawings) == 2 + len(EDITIONS) * len(Detail) * len(TRACES)
+    assert not [
+        (drawing.name, lies_on(drawing, words))
+        for drawing, words in zip(drawings, read, strict=True)
+        if lies_on(drawing, words)
+    ]
+
+
+def test_a_word_that_is_longer_than_it_was_laid_out_for_is_found(browser: Explorer, tmp_path: Path) -> None:
+    text = diamond_svg().replace(">mutable_gpu_data<", f">{'mutable_gpu_data' * 3}<")
+    opened(browser, tmp_path / "long.html", text)
+    (words,) = browser.run(_WORDS)
+    assert lies_on(Shown("long", text), words)
+
+
+@pytest.mark.parametrize(
+    ("theme", "dark", "palette"),
+    [
+        (Theme.AUTO, False, LIGHT),
+        (Theme.AUTO, True, DARK),
+        (Theme.LIGHT, True, LIGHT),
+        (Theme.DARK, False, DARK),
+    ],
+)
+def test_a_theme_is_kept_or_the_reader_s(
+    browser: Explorer, tmp_path: Path, theme: Theme, palette: Palette, *, dark: bool
+) -> None:
+    """The palette that is to be seen, of every element, in a light system and in a dark one."""
+    browser.look(1360, 1000, dark=dark)
+    opened(browser, tmp_path / "theme.html", diamond_svg(covered=(), theme=theme))
+    seen = browser.run(
+        "return [...document.querySelectorAll('svg *')].flatMap((it) => ['fill', 'stroke'].map((use) =>"
+        " it.hasAttribute(use) ? getComputedStyle(it)[use] : 'none'))"
+    )
+    named = {f"rgb({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))})" for colour in palette}
+    assert set(seen) - {"none"} <= named
+    assert len(set(seen) - {"none"}) >= 6
+
+
+def test_an_image_has_its_own_size(browser: Explorer, tmp_path: Path) -> None:
+    """Also where nobody says how large it is to be."""
+    (tmp_path / "machine.svg").write_text(diamond_svg(), encoding="utf-8")
+    opened(browser, tmp_path / "image.html", '<span style="display:inline-block"><img src="machine.svg"></span>')
+    root = parsed(diamond_svg())
+    size = browser.run("const it = document.querySelector('img'); return [it.width, it.height]")
+    assert size == [pytest.approx(float(root.attrib[name]), abs=0.51) for name in ("width", "height")]
