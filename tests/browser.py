@@ -108,8 +108,13 @@ class Explorer:
 
     def open(self, calls: Iterable[str] = (), **said: object) -> None:
         """Load the page anew, with an address."""
+        self.visit(self.address + address(calls, **said))
+
+    def visit(self, whole: str) -> None:
+        """Load the page anew, and wait until also what can wait is there."""
         self.driver.get("about:blank")
-        self.driver.get(self.address + address(calls, **said))
+        self.driver.get(whole)
+        WebDriverWait(self.driver, 10).until(lambda _: self.run("return 'complete' in document.body.dataset"))
 
     def go(self, calls: Iterable[str] = (), **said: object) -> None:
         """Change the address of the page that is there."""

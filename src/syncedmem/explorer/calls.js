@@ -45,10 +45,14 @@ function drawCall(session, entry, key) {
 /** Say at each button what it would do now. */
 export function updateCalls(place, session) {
   const failing = at("failing").checked;
+  const { last } = session;
   for (const box of place.querySelectorAll(".call")) {
     const entry = session.machine.entries.get(box.dataset.input);
     const would = session.preview(entry);
     const nothing = !would.refusal && !would.actions.length;
+    const button = box.querySelector(".do");
+    if (last?.entry === entry) button.setAttribute("aria-current", "step");
+    else button.removeAttribute("aria-current");
     box.classList.toggle("refused", Boolean(would.refusal));
     box.classList.toggle("idle", nothing && would.after.state.head === would.before.state.head);
     box.querySelector(".effect").replaceChildren(...effect(session, entry, would));
