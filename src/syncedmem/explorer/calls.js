@@ -71,7 +71,7 @@ export function updateCalls(place, session) {
 
 function effect({ memory }, { mode }, would) {
   if (would.refusal) return [make("strong", {}, "refused: "), reasonOf(would)];
-  if (mode) return [mode === memory.state.mode ? "as it is now" : "host memory allocated from then on is " + (mode.value ? "page-locked" : "pageable")];
+  if (mode) return [mode === memory.state.mode ? "as it is now" : `host memory from then on: ${mode.value ? "page-locked" : "pageable"}`];
   const { head, released } = would.after.state;
   const moves = released ? "the end" : head === would.before.state.head ? "" : head;
   const steps = would.actions.map(({ name }) => name).join(", ");

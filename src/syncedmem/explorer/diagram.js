@@ -1,6 +1,6 @@
 /** The drawing of the heads, with the one that the memory is in, and the way it came. */
 
-import { fill, make } from "./element.js";
+import { fill, laidOut, make } from "./element.js";
 
 /** Put the drawing of an edition into the page. */
 export function drawDiagram(place, drawings, edition) {
@@ -28,7 +28,7 @@ export function markDiagram(place, { memory, last }) {
     const name = box.nextElementSibling?.textContent;
     const here = name === head && !released;
     box.classList.toggle("here", here);
-    if (here) place.scrollLeft = middleOf(box) - place.clientWidth / 2;
+    if (here) laidOut(() => (place.scrollLeft = middleOf(box) - place.clientWidth / 2));
   }
   const moved = last?.row?.dest && !last.fail;
   for (const arrow of place.querySelectorAll("[data-source]")) {
@@ -41,6 +41,7 @@ export function markDiagram(place, { memory, last }) {
   }
   const ended = last?.row && !last.row.dest && !last.fail;
   for (const note of place.querySelectorAll(".smd-note")) {
-    note.parentElement.classList.toggle("called", Boolean(ended) && note.textContent.startsWith(`${last.entry.name} `));
+    const [about] = note.textContent.split(" ");
+    note.parentElement.classList.toggle("called", Boolean(ended) && [last.entry.name, last.entry.call].includes(about));
   }
 }

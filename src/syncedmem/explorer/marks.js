@@ -30,7 +30,7 @@ export class Marks {
   update() {
     const [by, missed] = at("marks").value.split(/(?=!)/);
     const marked = this.taken(by);
-    const total = this.session.machine.cells().length;
+    const total = at("matrix").querySelectorAll("[data-cell]").length;
     const size = missed ? total - marked.size : marked.size;
     at("cells-note").textContent = `${size} of ${total} cells.`;
     markMatrix(at("matrix"), this.session, { marked, missed: Boolean(missed) });

@@ -2,15 +2,11 @@
 
 /** Watch boxes, and keep their `data-more` true: `left`, `right`, both, or nothing. */
 export function watchOverflow(boxes) {
-  const watcher = new ResizeObserver((seen) => seen.forEach(({ target }) => mark(target.closest("[data-more]"))));
+  const sizes = new ResizeObserver(() => boxes.forEach(mark));
   for (const box of boxes) {
-    box.dataset.more = "";
-    watcher.observe(box);
-    for (const inside of box.children) watcher.observe(inside);
-    new MutationObserver(() => {
-      for (const inside of box.children) watcher.observe(inside);
-      mark(box);
-    }).observe(box, { childList: true });
+    const watch = () => [box, ...box.children].forEach((it) => sizes.observe(it));
+    watch();
+    new MutationObserver(watch).observe(box, { childList: true });
     box.addEventListener("scroll", () => mark(box), { passive: true });
   }
 }
