@@ -58,17 +58,22 @@ def shown(row: dict[str, Any]) -> str:
     return f"{row['name']:12}{figures}, wanted under {row['wanted']:,.0f}"
 
 
+def browser_or_what_is_missing() -> tuple[Any, str]:
+    """The module of the tests that drives Chromium; or None, and what is not installed."""
+    try:
+        browser: Any = import_module("browser")
+    except ImportError:
+        return None, "selenium is not installed"
+    return browser, browser.MISSING
+
+
 def main() -> None:
     """Measure, and print; without a browser, the size alone."""
     arguments = options_of(__doc__).parse_args()
     sys.path.append(str(Path(__file__).parent.parent / "tests"))
     text = explorer_page()
     rows = [row_of("bytes", [float(len(text.encode()))], "")]
-    try:
-        browser = import_module("browser")
-        missing = browser.MISSING
-    except ImportError:
-        missing = "selenium is not installed"
+    browser, missing = browser_or_what_is_missing()
     if not missing:
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "page.html"

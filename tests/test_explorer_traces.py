@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benches import device_bench
 
+from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.spec import FAULTS, check_conformance
@@ -236,6 +237,28 @@ def test_what_is_no_trace_says_so_and_changes_nothing(explorer: Explorer, text: 
 
     assert load(explorer, text) == said
     assert explorer.shown() == was
+
+
+def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.visit(made_with("cpu_data\ngpu_data\n", tmp_path))
+
+    assert explorer.steps() == ["cpu_data", "gpu_data"]
+    assert explorer.text("unclear") == "Not understood:"
+
+
+def test_a_page_that_was_made_with_a_report_without_violations_says_so(explorer: Explorer, tmp_path: Path) -> None:
+    """At the top: that the trace is not there must not be found out by scrolling."""
+    explorer.visit(made_with('{"devices": []}', tmp_path))
+
+    assert explorer.find("#unclear").is_displayed()
+    assert "The report has no violations: everything passed." in explorer.text("unclear")
+
+
+def made_with(trace: str, folder: Path) -> str:
+    """The address of a page that was made with a trace."""
+    page = folder / "made.html"
+    page.write_text(explorer_page(trace), encoding="utf-8")
+    return page.as_uri()
 
 
 def test_a_file_is_read(explorer: Explorer, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileAccessError, FileFormatError
@@ -72,7 +72,7 @@ def _check_json(path: Path, text: str) -> None:
         except json.JSONDecodeError:
             where = f"line {error.lineno}, column {error.colno}: {error.msg}"
             raise FileFormatError(str(path), f"this is broken JSON: {where}") from error
-    found = data if isinstance(data, list) else [data]
+    found: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
         raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
 
