@@ -20,13 +20,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, metavar="FOLDER", help="keep pictures of the page to play with here")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under ``--dist loadgroup`` one worker has all tests that need a browser, so that only one is started."""
-    for item in items:
-        if "explorer" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture
 def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Where pictures go."""
