@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileAccessError, FileFormatError
@@ -64,15 +64,16 @@ def read_trace(path: Path) -> str:
 
 def _check_json(path: Path, text: str) -> None:
     """A document, a list of them, or one a line."""
+    found: list[Any]
     try:
         data: Any = json.loads(text)
+        found = data if text.lstrip().startswith("[") else [data]
     except json.JSONDecodeError as error:
         try:
-            data = [json.loads(line) for line in text.splitlines() if line.strip()]
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
         except json.JSONDecodeError:
             where = f"line {error.lineno}, column {error.colno}: {error.msg}"
             raise FileFormatError(str(path), f"this is broken JSON: {where}") from error
-    found: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
         raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
 
