@@ -31,6 +31,7 @@ _OPTIONS = (
 )
 
 _READ = """
+const read = () => {
 const all = (what, within = document) => [...within.querySelectorAll(what)];
 const flags = Object.fromEntries(all("[data-flag]").map(({dataset}) => [dataset.flag, dataset.set === "true"]));
 const bytes = Object.fromEntries(all(".side").map((side) =>
@@ -48,8 +49,33 @@ return {
   sides: document.getElementById("sides").textContent,
   unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
   lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
+  called: all("[data-do][aria-current]").map(({dataset}) => dataset.do),
+  labels: all("#drawing .called text:is(.smd-call, .smd-note)").map(({textContent}) => textContent),
+};
 };
 """
+
+# A button that is not there, or cannot be pressed, ends it: `click()` alone would do nothing and say nothing.
+_PLAY = (
+    _READ
+    + """
+const press = (selector) => {
+  const button = document.querySelector(selector);
+  if (!button?.checkVisibility() || button.disabled) throw new Error(`${selector} cannot be pressed`);
+  button.click();
+  return read();
+};
+return arguments[0].map(([address, selectors]) => {
+  if (address !== null) {
+    history.replaceState(null, "", address);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+  return [read(), ...selectors.map(press)];
+});
+"""
+)
+_AT_ONCE = 40
+"""Programs: a script may not run for ever."""
 
 
 class Shown(NamedTuple):
@@ -68,6 +94,15 @@ class Shown(NamedTuple):
     sides: str
     unchanged: str | None
     lit: list[str]
+    called: list[str]
+    labels: list[str]
+
+
+class Program(NamedTuple):
+    """Where to go, and what to press there, button by button."""
+
+    address: str | None
+    buttons: list[str]
 
 
 class Explorer:
@@ -108,8 +143,13 @@ class Explorer:
 
     def open(self, calls: Iterable[str] = (), **said: object) -> None:
         """Load the page anew, with an address."""
+        self.visit(self.address + address(calls, **said))
+
+    def visit(self, whole: str) -> None:
+        """Load the page anew, and wait until also what can wait is there."""
         self.driver.get("about:blank")
-        self.driver.get(self.address + address(calls, **said))
+        self.driver.get(whole)
+        WebDriverWait(self.driver, 10).until(lambda _: self.run("return 'complete' in document.body.dataset"))
 
     def go(self, calls: Iterable[str] = (), **said: object) -> None:
         """Change the address of the page that is there."""
@@ -131,12 +171,20 @@ class Explorer:
 
     def call(self, name: str) -> None:
         """Make a call, by its button."""
-        self.press(f'[data-do="{name}"]')
+        self.press(button(name))
 
     def wait_for_address(self, part: str) -> str:
         """The address, once something is in it: the page writes it a little later."""
         WebDriverWait(self.driver, 5).until(lambda driver: part in driver.current_url)
         return str(self.driver.current_url)
+
+    def wait_for(self, selector: str) -> None:
+        """Wait until there is such an element: some of it the browser does with its next frame."""
+        WebDriverWait(self.driver, 5).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def wait_for_value(self, script: str) -> Any:
+        """What a script returns, once that is something."""
+        return WebDriverWait(self.driver, 5).until(lambda _: self.run(script))
 
     def steps(self) -> list[str]:
         """The calls in the list of steps."""
@@ -145,7 +193,18 @@ class Explorer:
 
     def shown(self) -> Shown:
         """What the page shows now."""
-        return Shown(**self.run(_READ))
+        return Shown(**self.run(f"{_READ} return read();"))
+
+    def play(self, programs: Iterable[Program]) -> list[list[Shown]]:
+        """What the page shows before and after each press, for each program, in few trips to the browser.
+
+        The page itself presses its buttons, the real ones; that nothing lies over them is seen elsewhere.
+        """
+        rest, seen = list(programs), list[list[Shown]]()
+        while rest:
+            now, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
+            seen += [[Shown(**shown) for shown in found] for found in self.run(_PLAY, now)]
+        return seen
 
     def text(self, identifier: str) -> str:
         """The text of an element."""
@@ -161,6 +220,11 @@ class Explorer:
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(data))
+
+
+def button(name: str) -> str:
+    """Where the button of a call is."""
+    return f'[data-do="{name}"]'
 
 
 def address(calls: Iterable[str] = (), **said: object) -> str:

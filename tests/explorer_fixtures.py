@@ -30,7 +30,7 @@ def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    """One browser for all tests, or none where there is no Chromium."""
+    """One browser for all tests of a worker, or none where there is no Chromium."""
     pytest.importorskip("selenium", reason="selenium is not installed")
     from browser import MISSING, Explorer
 

@@ -9,6 +9,7 @@ import re
 import threading
 import webbrowser
 import zlib
+from collections.abc import Callable
 from http.client import HTTPConnection
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.explore import page_server
-from syncedmem.explorer import explorer_material, explorer_page
-from syncedmem.explorer.material import SIZES, calls_of
+from syncedmem.explorer import explorer_material, explorer_page, read_trace
+from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
@@ -45,11 +46,10 @@ def server() -> Iterator[ThreadingHTTPServer]:
         thread.join()
 
 
-def told(page: str) -> dict[str, Any]:
+def told(page: str, what: str = "material") -> Any:
     """What a page is told, unpacked again."""
-    (packed,) = re.findall(r'<script type="text/plain" id="material">([\w+/=]*)</script>', page)
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
-    return found
+    (packed,) = re.findall(rf'<script type="text/plain" id="{what}">([\w+/=]*)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def answer(server: ThreadingHTTPServer, path: str) -> tuple[int, str]:
@@ -102,19 +102,107 @@ def test_explore_serves_until_it_is_interrupted(browser: bool, monkeypatch: pyte
 def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> None:
     """A report may hold anything, also the end of a script."""
     trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
-    trace.write_text("cpu_data </script><p>", encoding="utf-8")
+    program = "memory = bench.make(4)  # </script><p>"
+    trace.write_text(program, encoding="utf-8")
     CliRunner().invoke(app, ["explore", str(trace), "--out", str(path)])
 
-    assert told(path.read_text(encoding="utf-8"))["opened"] == "cpu_data </script><p>"
+    assert told(path.read_text(encoding="utf-8"))["opened"] == program
 
 
-def test_a_trace_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from syncedmem import cli
+Refuse = Callable[..., str]
 
-    monkeypatch.setattr("sys.argv", ["syncedmem", "explore", "missing.json", "--out", "never.html"])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
+    """What the command says, in one line and with status 2, when it refuses what it is given."""
+
+    def refuse(*arguments: object) -> str:
+        from syncedmem import cli
+
+        monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        assert (stopped.value.code, said.out) == (2, "")
+        return said.err
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"cpu_data \xff", ", byte 9: this is no text; wanted is a report of verify,"),
+        (b"", ": the file is empty; wanted is"),
+        (b" \n\t", ": the file is empty; wanted is"),
+        (b'{"steps": [', ": this is broken JSON: line 1, column 12: Expecting value"),
+        (b'{"steps": []}\n{"steps": \n', ": this is broken JSON: line 2, column 1: Extra data"),
+        (b'{"a": 1}', ": this is JSON, but no trace; wanted is"),
+        (b"[]", ": this is JSON, but no trace; wanted is"),
+        (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
+        (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused: Refuse, tmp_path: Path) -> None:
+    trace, page = tmp_path / "trace", tmp_path / "page.html"
+    trace.write_bytes(content)
+    line = refused(trace, "--out", page)
+
+    assert line.startswith(f"syncedmem: {trace}{said}")
+    assert line.count("\n") == 1
+    assert not page.exists()
+
+
+def test_a_trace_that_cannot_be_read_is_one_line(refused: Refuse, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.json"
+
+    assert refused(missing, "--out", "never.html") == f"syncedmem: {missing}: No such file or directory\n"
+    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: Is a directory\n"
+
+
+def test_a_page_that_cannot_be_written_is_one_line(refused: Refuse, tmp_path: Path) -> None:
+    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: Is a directory\n"
+
+
+def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:
+    port = server.server_port
+
+    assert refused("--no-browser", "--port", port) == f"syncedmem: 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_a_port_and_a_file_are_not_taken_together(refused: Refuse, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+
+    assert "--port says where to serve the page" in refused("--port", 0, "--out", page)
+    assert not page.exists()
+
+
+def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
+    refused: Refuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object = None) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("syncedmem.explorer.explorer_page", fail)
+
+    assert refused() == "syncedmem: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"devices": []}',
+        '{"steps": ["cpu_data"]}\n\n{"header": {}}\n',
+        '[{"program": []}]',
+        "memory = bench.make(4)\nmemory.cpu_data()",
+        "cpu_data(), set_cpu_data(NULL);gpu_data!2 set_mode(CPU)\nrelease\n",
+    ],
+)
+def test_a_trace_of_any_form_is_taken_as_it_is(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text(text, encoding="utf-8")
+
+    assert read_trace(path) == text
 
 
 def test_no_two_scripts_declare_the_same_name() -> None:
@@ -154,7 +242,7 @@ def test_a_word_of_the_machine_in_a_script_is_seen() -> None:
 
 
 def test_every_vector_is_in_the_page_by_its_id() -> None:
-    suites = {(it["edition"], it["name"]): it for it in told(explorer_page())["suites"]}
+    suites = {(it["edition"], it["name"]): it for it in told(explorer_page(), "vectors")}
     assert set(suites) == {(edition, name) for edition in EDITIONS for name in SUITES}
     for (edition, name), suite in suites.items():
         found = list(vectors(name, edition))
@@ -167,7 +255,7 @@ def test_every_vector_is_in_the_page_by_its_id() -> None:
 def test_no_two_vectors_have_the_same_id_in_the_page() -> None:
     """Unless they are the same vector, in two suites."""
     whole = {vector.id for edition in EDITIONS for name in SUITES for vector in vectors(name, edition)}
-    starts = {start for suite in explorer_material()["suites"] for start in suite["ids"].split(" ")}
+    starts = {start for suite in explorer_vectors() for start in suite["ids"].split(" ")}
     assert len(starts) == len(whole)
 
 

@@ -53,9 +53,10 @@ def flags_of(edition: str, facts: Fact) -> dict[str, bool]:
 
 
 def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
+    """The model's sentence, in which no data has the name that it has on the button."""
     assert entry.refusal is not None
     assert asked.call is not None
-    return str(refusal_error(entry.refusal, asked.call.value, head, None))
+    return str(refusal_error(entry.refusal, asked.call.value, head, None)).replace("adopt None", "adopt NULL")
 
 
 # --- the machine
@@ -64,37 +65,39 @@ def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -> None:
     """Each is walked to by the address, and then made by pressing its button: 153 cells in Caffe's edition."""
-    words, taken = words_of(edition), 0
-    for before, row in matrix(edition).items():
-        for asked, entry in row.items():
-            explorer.go(words[before], edition=edition, size=SIZE)
-            assert explorer.shown().configuration == str(before)
-            explorer.call(str(asked))
-            shown = explorer.shown()
+    from browser import Program, address, button
 
-            assert shown.configuration == str(entry.after)
-            assert shown.actions == [[action.value, "done", SIZE] for action in entry.actions]
-            assert shown.flags == flags_of(edition, entry.facts)
-            assert shown.lit == [entry.after.head.name]
-            assert bool(shown.refusal) == (entry.refusal is not None)
-            if entry.refusal is not None:
-                assert refused_with(entry, asked, before.head) in shown.refusal
-            taken += 1
-    assert taken == sum(map(len, matrix(edition).values()))
+    words = words_of(edition)
+    cells = [(before, asked, entry) for before, row in matrix(edition).items() for asked, entry in row.items()]
+    programs = [
+        Program(address(words[before], edition=edition, size=SIZE), [button(str(asked))]) for before, asked, _ in cells
+    ]
+    for (before, asked, entry), (was, shown) in zip(cells, explorer.play(programs), strict=True):
+        assert was.configuration == str(before)
+        assert shown.configuration == str(entry.after)
+        assert shown.actions == [[action.value, "done", SIZE] for action in entry.actions]
+        assert shown.flags == flags_of(edition, entry.facts)
+        assert shown.lit == [entry.after.head.name]
+        assert shown.called == [str(asked)]
+        (label,) = shown.labels
+        assert label.split(" ")[0] in {str(asked), asked.call and asked.call.value}
+        assert bool(shown.refusal) == (entry.refusal is not None)
+        if entry.refusal is not None:
+            assert refused_with(entry, asked, before.head) in shown.refusal
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edition: str) -> None:
     """With the mode an input too: all 558 of Caffe's edition, with flags and mode after every step."""
-    taken: set[object] = set()
-    for word in tour(edition):
-        explorer.go(map(str, word), edition=edition, size=4, at=0)
+    from browser import Program, address
+
+    taken, words = set[object](), list(tour(edition))
+    programs = [Program(address(map(str, it), edition=edition, size=4, at=0), ["#forward"] * len(it)) for it in words]
+    for word, (_, *seen) in zip(words, explorer.play(programs), strict=True):
         state = space(edition).start
-        for entry in word:
-            explorer.run("document.getElementById('forward').click()")
+        for entry, shown in zip(word, seen, strict=True):
             taken.add((state, entry))
             state = space(edition).steps[state][entry].after
-            shown = explorer.shown()
             assert (shown.configuration, shown.mode) == (str(state.configuration), state.mode.name)
             assert shown.flags == flags_of(edition, state.facts)
     assert len(taken) == space(edition).transitions
@@ -102,15 +105,15 @@ def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edi
 
 def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
     """The same random calls on the page and on the runtime: head, flags, bytes of fresh sides and live blocks."""
+    from browser import Program, address, button
+
     chosen = random.Random(5)  # noqa: S311 -- a walk, not a secret
-    for _ in range(6):
-        explorer.go(size=SIZE)
+    walks = [chosen.choices(inputs(mode=False), k=19) for _ in range(6)]
+    programs = [Program(address(size=SIZE), [button(str(entry)) for entry in walk]) for walk in walks]
+    for walk, (_, *seen) in zip(walks, explorer.play(programs), strict=True):
         with using_mode(Mode.GPU), SyncedMemory(SIZE, device="simulated") as memory:
-            for number in range(1, 20):
-                entry = chosen.choice(inputs(mode=False))
-                explorer.call(str(entry))
-                assert bool(explorer.shown().refusal) == (not done(memory, entry, number))
-                shown = explorer.shown()
+            for number, (entry, shown) in enumerate(zip(walk, seen, strict=True), 1):
+                assert bool(shown.refusal) == (not done(memory, entry, number))
                 assert shown.configuration[0] == "UCGS"[memory.head.value]
                 assert shown.flags == {name: getattr(memory, name) for name in shown.flags}
                 assert shown.live == memory.own_cpu_data + memory.own_gpu_data
@@ -151,24 +154,28 @@ def compare_bytes(shown: Shown, memory: SyncedMemory) -> None:
 
 def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> None:
     """In every configuration, of every call: the strong guarantee is to be seen, and the next call works."""
-    words, points = words_of("caffe"), 0
+    from browser import Program, address
+
+    words = words_of("caffe")
+    points = [
+        (before, asked, k, action)
+        for before, row in matrix().items()
+        for asked, entry in row.items()
+        for k, action in enumerate(entry.actions, 1)
+    ]
     explorer.press("#failing")
-    for before, row in matrix().items():
-        for asked, entry in row.items():
-            for k, action in enumerate(entry.actions, 1):
-                explorer.go(words[before], size=SIZE)
-                was = explorer.shown()
-                button = f'[data-input="{asked}"] [data-fail="{k}"]'
-                explorer.run("document.querySelector(arguments[0]).click()", button)
-                shown = explorer.shown()
-                assert shown.unchanged == "true"
-                assert (shown.configuration, shown.flags, shown.bytes) == (was.configuration, was.flags, was.bytes)
-                assert (shown.ledger, shown.live, shown.fresh) == (was.ledger, was.live, was.fresh)
-                assert shown.actions[k - 1][:2] == [action.value, "failed"]
-                points += 1
+    programs = [
+        Program(address(words[before], size=SIZE), [f'[data-input="{asked}"] [data-fail="{k}"]'])
+        for before, asked, k, _ in points
+    ]
+    for (_, asked, k, action), (was, shown) in zip(points, explorer.play(programs), strict=True):
+        assert shown.unchanged == "true"
+        assert (shown.configuration, shown.flags, shown.bytes) == (was.configuration, was.flags, was.bytes)
+        assert (shown.ledger, shown.live, shown.fresh) == (was.ledger, was.live, was.fresh)
+        assert shown.actions[k - 1][:2] == [action.value, "failed"]
+        assert (shown.called, shown.labels) == ([str(asked)], [])
     explorer.call("cpu_data")
     assert not explorer.shown().refusal
-    assert points == sum(len(entry.actions) for row in matrix().values() for entry in row.values())
 
 
 def test_a_release_that_fails_half_way_can_be_made_again(explorer: Explorer) -> None:
@@ -219,8 +226,7 @@ def test_an_address_brings_back_what_was_there(explorer: Explorer) -> None:
         explorer.call(call)
     explorer.press("#undo")
     shown, address = explorer.shown(), explorer.wait_for_address("at=4")
-    explorer.driver.get("about:blank")
-    explorer.driver.get(address)
+    explorer.visit(address)
 
     assert explorer.shown() == shown
     assert explorer.wait_for_address("at=4") == address
@@ -229,22 +235,56 @@ def test_an_address_brings_back_what_was_there(explorer: Explorer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("asked", "said", "kept"),
     [
-        ("edition=nobody", "there is no edition nobody"),
-        ("calls=fly", "has no call fly"),
-        ("size=many", "many is no number"),
-        ("mode=TPU", "there is no mode TPU"),
-        ("edition=early&calls=async_gpu_push", "early has no call async_gpu_push"),
-        ("calls=cpu_data!x", "x is no number"),
+        ("edition=nobody&size=4", "edition=nobody: there is none of that name, so it is caffe", "caffe 4 GPU"),
+        ("mode=TPU&size=4", "mode=TPU: there is none of that name, so it is GPU", "caffe 4 GPU"),
+        ("size=many&mode=CPU", "size=many: it has to be a number from 0 to 64, so it is 16", "caffe 16 CPU"),
+        ("size=-5&mode=CPU", "size=-5: it has to be a number from 0 to 64, so it is 16", "caffe 16 CPU"),
+        ("size=65", "size=65: it has to be a number from 0 to 64, so it is 16", "caffe 16 GPU"),
+        ("calls=bogus", "bogus: caffe has no such call, so it is left out", "caffe 16 GPU"),
+        ("calls=gpu_data,fly,cpu_data", "fly: caffe has no such call", "caffe 16 GPU calls=gpu_data,cpu_data"),
+        ("at=2&calls=fly,gpu_data,cpu_data", "fly: caffe has no", "caffe 16 GPU at=1&calls=gpu_data,cpu_data"),
+        ("at=9&calls=cpu_data", "at=9: it has to be a number from 0 to 1, so it is 1", "caffe 16 GPU calls=cpu_data"),
+        ("edition=early&calls=async_gpu_push", "async_gpu_push: early has no such call", "early 16 GPU"),
+        ("calls=cpu_data!x", "cpu_data!x: behind ! has to be the number of", "caffe 16 GPU calls=cpu_data"),
+        ("calls=cpu_data!1!2", "cpu_data!1!2: behind ! has to be", "caffe 16 GPU calls=cpu_data"),
+        ("calls=cpu_data!9", "cpu_data!9: it has 2 actions, so none fails", "caffe 16 GPU calls=cpu_data"),
+        (
+            "calls=cpu_data,gpu_data,release!2,release!2",
+            "release!2: it has 1 action, so number 1 fails",
+            "caffe 16 GPU calls=cpu_data,gpu_data,release!2,release!1",
+        ),
+        ("colour=red&size=4", "colour: there is no such thing to say; there are edition, size,", "caffe 4 GPU"),
+        ("size=4&size=0", "size: it is said twice, and the first counts", "caffe 4 GPU"),
+        ("calls=%ff,cpu_data", "caffe has no such call", "caffe 16 GPU calls=cpu_data"),
     ],
 )
-def test_an_address_that_cannot_be_followed_says_why(explorer: Explorer, wrong: str, said: str) -> None:
-    explorer.driver.get("about:blank")
-    explorer.driver.get(f"{explorer.address}#{wrong}")
+def test_what_an_address_says_wrongly_is_said_and_the_rest_is_kept(
+    explorer: Explorer, asked: str, said: str, kept: str
+) -> None:
+    edition, size, mode, *more = kept.split(" ")
+    explorer.visit(f"{explorer.address}#{asked}")
 
-    assert said in explorer.text("banner")
-    assert explorer.shown().configuration == "U:--"
+    assert said in explorer.text("unclear")
+    assert explorer.find("#unclear").is_displayed()
+    assert explorer.run("return location.hash") == "&".join(
+        [f"#edition={edition}", f"size={size}", f"mode={mode}", *more]
+    )
+
+
+def test_what_was_not_understood_is_forgotten_with_the_next_call(explorer: Explorer) -> None:
+    explorer.visit(f"{explorer.address}#calls=fly")
+    explorer.call("cpu_data")
+
+    assert not explorer.find("#unclear").is_displayed()
+
+
+def test_an_address_that_is_understood_says_nothing(explorer: Explorer) -> None:
+    explorer.open(["cpu_data", "set_cpu_data(NULL)", "gpu_data!2"], edition="caffe", size=64, mode="CPU", at=1)
+
+    assert explorer.text("unclear") == "Not understood:"
+    assert not explorer.find("#unclear").is_displayed()
 
 
 def test_a_random_walk_goes_where_calls_are_not_refused(explorer: Explorer) -> None:

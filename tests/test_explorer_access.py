@@ -121,6 +121,72 @@ def axe(explorer: Explorer) -> list[dict[str, Any]]:
     return found
 
 
+_IN_SIGHT = """
+const inSight = (it) => {
+  const {top, bottom, left, right} = it.getBoundingClientRect();
+  return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
+};
+return [...document.querySelectorAll(arguments[0])].filter((it) => it.checkVisibility()).map(inSight);
+"""
+
+
+@pytest.mark.parametrize(
+    ("look", "wanted"),
+    [((1366, 660), ("#drawing rect.smd-box", 4)), ((390, 844), ("#heads li", 4)), ((950, 760), ("#heads li", 4))],
+    ids=["laptop", "phone", "frame of the site"],
+)
+def test_buttons_heads_and_sides_are_there_at_first_sight(
+    explorer: Explorer, look: tuple[int, int], wanted: tuple[str, int]
+) -> None:
+    """Without scrolling: all twelve calls, the four heads, and both sides with their flags."""
+    explorer.look(*look)
+    explorer.open(BUSY[:2])
+    heads, count = wanted
+
+    assert explorer.run(_IN_SIGHT, heads) == [True] * count
+    assert explorer.run(_IN_SIGHT, ".side") == [True] * 2
+    assert explorer.run(_IN_SIGHT, ".do") == [True] * 12
+
+
+_COVERED = """
+return [...document.querySelectorAll("button:enabled")].filter((it) => it.checkVisibility()).filter((it) => {
+  it.scrollIntoView({block: "center", inline: "center"});
+  const {x, y, width, height} = it.getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, y + height / 2)?.closest("button") !== it;
+}).map((it) => it.textContent);
+"""
+
+
+@pytest.mark.parametrize("look", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_nothing_lies_over_a_button(explorer: Explorer, look: tuple[int, int]) -> None:
+    """So that a press with the pointer is a press of the button, also where tests let the page press it."""
+    explorer.look(*look)
+    explorer.open(BUSY)
+    explorer.press("#failing")
+
+    assert explorer.run(_COVERED) == []
+    explorer.run("document.querySelector('.do').insertAdjacentHTML('afterend', '<i>over it</i>')")
+    explorer.run("document.querySelector('.do + i').style = 'position: absolute; inset: 0; z-index: 9'")
+    assert explorer.run(_COVERED) != []
+
+
+def test_what_is_wider_than_the_page_says_that_it_slides(explorer: Explorer) -> None:
+    explorer.look(*PHONE)
+    explorer.open(["cpu_data"])
+    explorer.run("document.getElementById('drawing').scrollLeft = 0")
+    explorer.wait_for("#drawing[data-more=right]")
+    explorer.run("document.getElementById('drawing').scrollLeft = 40")
+    explorer.wait_for("#drawing[data-more='left right']")
+    explorer.run("document.getElementById('drawing').scrollLeft = 9999")
+    explorer.wait_for("#drawing[data-more=left]")
+    hint = "return getComputedStyle(document.getElementById('drawing'), '::after').content"
+
+    assert "slide sideways" in explorer.run(hint)
+    explorer.look(*DESKTOP)
+    explorer.wait_for("#drawing[data-more='']")
+    assert explorer.run(hint) == "none"
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path) -> None:
     """Nothing has to be scrolled sideways but tables and the drawing; with --screenshots there are pictures of it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from benches import device_bench
 
+from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.spec import FAULTS, check_conformance
@@ -92,9 +94,38 @@ def test_a_vector_is_replayed_by_its_id(explorer: Explorer) -> None:
     assert vector.id[:12] in explorer.text("banner")
     explorer.press("#vector-any")
     assert "Loaded" in explorer.text("vector-answer")
-    explorer.run("document.getElementById('vector-id').value = 'none'")
-    explorer.press("#vector-form button")
-    assert "No vector" in explorer.text("vector-answer")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("none", "No vector of the edition caffe has an id that begins with none."), ("", "An id is needed")],
+)
+def test_an_id_that_no_vector_has_says_so(explorer: Explorer, typed: str, said: str) -> None:
+    explorer.find("#vector-id").send_keys(typed + "\n")
+
+    assert said in explorer.text("vector-answer")
+    assert explorer.steps() == []
+
+
+def test_how_many_ids_begin_so_is_said_and_none_is_replayed(explorer: Explorer) -> None:
+    ids = {vector.id for suite in SUITES for vector in vectors(suite, "caffe")}
+    several = sum(it.startswith("b") for it in ids)
+    starts = Counter(it[:5] for it in ids)
+    alone = next(start for start, count in starts.items() if count == 1)
+    field = explorer.find("#vector-id")
+    field.send_keys("b")
+    assert (
+        explorer.text("vector-answer")
+        == f"{several:,} vectors have an id that begins with b: more characters are needed."
+    )
+    field.send_keys("\n")
+    assert "more characters" in explorer.text("vector-answer")
+    assert explorer.steps() == []
+    field.clear()
+    field.send_keys(alone)
+    assert explorer.text("vector-answer") == "One vector has an id that begins so."
+    field.send_keys("\n")
+    assert explorer.text("vector-answer").startswith("Loaded")
 
 
 LONG = 60
@@ -104,14 +135,16 @@ LONG = 60
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_file_of_vectors_ends_where_they_say(explorer: Explorer, suite: str) -> None:
     """Heads, flags, actions and fresh sides after each step of some vectors of every suite."""
+    from browser import Program
+
     found = [it for it in vectors(suite, "caffe") if len(it.program.operations) < LONG]
     for vector in found[:: 1 + len(found) // 6]:
         steps = [it for it in vector.as_json()["steps"] if calls_of([it])]
         load(explorer, vector.line())
         assert explorer.text("totals").startswith(f"0 of {len(steps)};")
-        for step in steps:
-            explorer.run("document.getElementById('forward').click()")
-            compare(explorer.shown(), step)
+        ((_, *seen),) = explorer.play([Program(None, ["#forward"] * len(steps))])
+        for shown, step in zip(seen, steps, strict=True):
+            compare(shown, step)
 
 
 def compare(shown: Shown, step: dict[str, Any]) -> None:
@@ -204,6 +237,28 @@ def test_what_is_no_trace_says_so_and_changes_nothing(explorer: Explorer, text: 
 
     assert load(explorer, text) == said
     assert explorer.shown() == was
+
+
+def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.visit(made_with("cpu_data\ngpu_data\n", tmp_path))
+
+    assert explorer.steps() == ["cpu_data", "gpu_data"]
+    assert explorer.text("unclear") == "Not understood:"
+
+
+def test_a_page_that_was_made_with_a_report_without_violations_says_so(explorer: Explorer, tmp_path: Path) -> None:
+    """At the top: that the trace is not there must not be found out by scrolling."""
+    explorer.visit(made_with('{"devices": []}', tmp_path))
+
+    assert explorer.find("#unclear").is_displayed()
+    assert "The report has no violations: everything passed." in explorer.text("unclear")
+
+
+def made_with(trace: str, folder: Path) -> str:
+    """The address of a page that was made with a trace."""
+    page = folder / "made.html"
+    page.write_text(explorer_page(trace), encoding="utf-8")
+    return page.as_uri()
 
 
 def test_a_file_is_read(explorer: Explorer, tmp_path: Path) -> None:

@@ -156,8 +156,15 @@ def _transition(row: Transition, source: SyncedHead) -> Json:
     }
 
 
+class _Null:
+    """No data, in the word of Caffe's language and of the document's inputs; None is that of ours."""
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
 def _reason(refusal: Refusal | None, call: Call, head: SyncedHead) -> str | None:
-    return None if refusal is None else str(refusal_error(refusal, call.value, head, None))
+    return None if refusal is None else str(refusal_error(refusal, call.value, head, _Null()))
 
 
 def _configuration(edition: str, configuration: Configuration) -> Json:

@@ -268,5 +268,12 @@ def main() -> None:
     try:
         app()
     except (SyncedMemoryError, OSError) as error:
-        typer.echo(f"syncedmem: {error}", err=True)
+        typer.echo(f"syncedmem: {_line(error)}", err=True)
         sys.exit(2)
+
+
+def _line(error: Exception) -> str:
+    """What an error says, in one line; one of the system, which file it is about and then what is wrong with it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -36,22 +36,32 @@ def explore(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="NUMBER", help="The port to serve at; 0 takes one that is free.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="NUMBER",
+            help="The port to serve at; 0, and none said, take one that is free. Not with --out, which serves nothing.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Play with the machine in a browser.
 
     Serves a page on this machine alone, until it is interrupted.
-    """
-    from .explorer import explorer_page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
 
-    text = explorer_page(None if trace is None else trace.read_text(encoding="utf-8"))
+    Exit status 2: the command line is wrong, the trace is none, the page cannot be written or the port not be had.
+    """
+    if out is not None and port is not None:
+        raise typer.BadParameter("--port says where to serve the page, but with --out it is written and not served")
+    from .explorer import explorer_page, read_trace  # noqa: PLC0415 -- the spec brings Hypothesis; --help needs none
+
+    text = explorer_page(None if trace is None else read_trace(trace))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
         return
-    with page_server(text, port) as server:
+    with page_server(text, port or 0) as server:
         address = f"http://{HOST}:{server.server_port}/"
         typer.echo(f"The machine is at {address} (stop with Ctrl+C)")
         if browser:
@@ -75,9 +85,12 @@ def page_server(text: str, port: int = 0) -> ThreadingHTTPServer:
     Raises
     ------
     OSError
-        If the port cannot be had.
+        If the port cannot be had; its file name is the address.
     """
-    return ThreadingHTTPServer((HOST, port), partial(_Page, text.encode()))
+    try:
+        return ThreadingHTTPServer((HOST, port), partial(_Page, text.encode()))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{HOST}:{port}") from error
 
 
 class _Page(BaseHTTPRequestHandler):

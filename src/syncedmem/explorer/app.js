@@ -1,11 +1,12 @@
 /** The page: what is drawn after each change, and what its buttons and keys do. */
 
 import { callText, drawCalls, keysOf, updateCalls } from "./calls.js";
-import { drawDiagram, markDiagram } from "./diagram.js";
-import { at, make } from "./element.js";
+import { drawDiagram, drawHeads, markDiagram } from "./diagram.js";
+import { at, fill, make } from "./element.js";
 import { Library } from "./library.js";
 import { Marks } from "./marks.js";
 import { drawMatrix } from "./matrix.js";
+import { watchOverflow } from "./overflow.js";
 import { Session } from "./session.js";
 import { drawSides, titleOf, verdict } from "./sides.js";
 import { drawLedger, drawStep, drawSteps, summary } from "./steps.js";
@@ -14,6 +15,7 @@ import { Walk } from "./walk.js";
 const BETWEEN_ADDRESSES = 400;
 
 let ready = false;
+let whole = false;
 let drawn = null;
 let writing = null;
 let written = -Infinity;
@@ -26,7 +28,10 @@ const marks = new Marks(session, library);
 
 /** What `page.py` packed: JSON, compressed, in letters. */
 async function unpacked(text) {
-  const { body } = new Response(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let k = 0; k < letters.length; k += 1) bytes[k] = letters.charCodeAt(k);
+  const { body } = new Response(bytes);
   return new Response(body.pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
@@ -39,7 +44,8 @@ function draw() {
   const where = memory.state.released ? "released" : machine.configuration(memory.state).name;
   at("verdict").textContent = verdict(session);
   at("head").textContent = memory.state.released ? where : `${memory.state.head} · ${where}`;
-  at("glance").textContent = `${at("head").textContent}: ${verdict(session)}`;
+  at("glance").textContent = glance();
+  drawHeads(at("heads"), session);
   drawSides(at("sides"), session);
   drawStep(at("step"), session);
   updateCalls(at("call-list"), session);
@@ -47,7 +53,8 @@ function draw() {
   drawSteps(at("steps"), session);
   drawLedger(at("ledger"), at("balance"), session);
   drawBanner();
-  marks.update();
+  drawUnclear();
+  if (whole) marks.update();
   at("undo").disabled = cursor === 0;
   at("forward").disabled = cursor === records.length;
   at("reset").disabled = records.length === 0;
@@ -73,10 +80,21 @@ function drawEdition() {
   at("edition").value = drawn;
   drawCalls(at("call-list"), session);
   drawDiagram(at("drawing"), material.drawings, drawn);
+  if (whole) drawBelow();
+}
+
+/** What lies below the first sight; when the page opens it can wait. */
+function drawBelow() {
   drawMatrix(at("matrix"), at("legend"), session);
   library.draw();
   marks.draw();
   drawKeys();
+}
+
+/** The last step in a line. */
+function glance() {
+  const { last, cursor } = session;
+  return last ? `${cursor} ${callText(last.entry)}: ${summary(last)}` : verdict(session);
 }
 
 /** What was done so far, in a line; and the last step, for whoever listens. */
@@ -92,6 +110,13 @@ function drawBanner() {
   const { title, note } = session;
   at("banner").hidden = !title;
   if (title) at("banner").replaceChildren(make("strong", {}, title), " ", note ?? "");
+}
+
+/** What was asked for and could not be understood. */
+function drawUnclear() {
+  const { unclear } = session;
+  at("unclear").hidden = !unclear.length;
+  fill(at("unclear"), make("strong", {}, "Not understood:"), make("ul", {}, unclear.map((text) => make("li", {}, `${text}.`))));
 }
 
 function drawWalk(walking) {
@@ -121,14 +146,9 @@ function writeAddress() {
   else write();
 }
 
-/** Go where the address says; where it cannot be followed, say why, with a fresh memory. */
+/** Go where the address says, as far as it can be understood. */
 function followAddress() {
-  if (drawn && location.hash === session.address) return;
-  try {
-    session.begin(session.traceOf(decodeURI(location.hash)));
-  } catch (error) {
-    session.reset({ title: "The address cannot be followed:", note: `${error.message}.` });
-  }
+  if (!drawn || location.hash !== session.address) session.begin(session.traceOf(location.hash));
 }
 
 async function share() {
@@ -177,8 +197,6 @@ function listen() {
   at("failing").addEventListener("change", draw);
   at("edition").addEventListener("change", () => session.reset({ edition: at("edition").value }));
   at("size").addEventListener("change", () => session.reset({ size: Number(at("size").value) }));
-  library.listen();
-  marks.listen();
   document.addEventListener("keydown", press);
   addEventListener("hashchange", followAddress);
 }
@@ -191,8 +209,30 @@ function open() {
   ready = true;
   if (location.hash.length > 1) followAddress();
   else draw();
-  if (material.opened) library.loadText(material.opened);
+  if (material.opened) openTrace();
   performance.mark("interactive");
+  (globalThis.requestIdleCallback ?? setTimeout)(complete);
+}
+
+/** Take up the trace that the page was made with; where it cannot be, say why in sight. */
+function openTrace() {
+  const problem = library.loadText(material.opened);
+  if (!problem) return;
+  session.unclear = [`The trace: ${problem.replace(/\.$/, "")}`];
+  draw();
+}
+
+/** What is not needed at first sight: vectors, library and matrix. */
+async function complete() {
+  library.suites = await unpacked(at("vectors").textContent);
+  whole = true;
+  drawBelow();
+  marks.update();
+  library.listen();
+  marks.listen();
+  watchOverflow(["drawing", "ledger", "matrix"].map(at));
+  document.body.dataset.complete = "";
+  performance.mark("complete");
 }
 
 open();

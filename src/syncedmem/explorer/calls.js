@@ -45,10 +45,14 @@ function drawCall(session, entry, key) {
 /** Say at each button what it would do now. */
 export function updateCalls(place, session) {
   const failing = at("failing").checked;
+  const { last } = session;
   for (const box of place.querySelectorAll(".call")) {
     const entry = session.machine.entries.get(box.dataset.input);
     const would = session.preview(entry);
     const nothing = !would.refusal && !would.actions.length;
+    const button = box.querySelector(".do");
+    if (last?.entry === entry) button.setAttribute("aria-current", "step");
+    else button.removeAttribute("aria-current");
     box.classList.toggle("refused", Boolean(would.refusal));
     box.classList.toggle("idle", nothing && would.after.state.head === would.before.state.head);
     box.querySelector(".effect").replaceChildren(...effect(session, entry, would));
@@ -67,7 +71,7 @@ export function updateCalls(place, session) {
 
 function effect({ memory }, { mode }, would) {
   if (would.refusal) return [make("strong", {}, "refused: "), reasonOf(would)];
-  if (mode) return [mode === memory.state.mode ? "as it is now" : "host memory allocated from then on is " + (mode.value ? "page-locked" : "pageable")];
+  if (mode) return [mode === memory.state.mode ? "as it is now" : `host memory from then on: ${mode.value ? "page-locked" : "pageable"}`];
   const { head, released } = would.after.state;
   const moves = released ? "the end" : head === would.before.state.head ? "" : head;
   const steps = would.actions.map(({ name }) => name).join(", ");

@@ -28,6 +28,9 @@ export const fill = (element, ...children) => element.replaceChildren(...present
 
 const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
 
+/** Do what asks where things are, when the page is laid out anyway: to ask earlier would lay it out twice. */
+export const laidOut = (deed) => requestAnimationFrame(deed);
+
 /** `3 bytes`, `1 byte`. */
 export const bytesOf = (count) => counted(count, "byte");
 

@@ -15,7 +15,7 @@ export class Library {
    * @param {() => void} loading called before a trace is taken up
    */
   constructor(session, material, loading) {
-    Object.assign(this, { session, material, loading });
+    Object.assign(this, { session, material, loading, suites: [] });
   }
 
   get edition() {
@@ -28,13 +28,19 @@ export class Library {
   }
 
   /** The suites of this edition, each with the calls of its vectors. */
-  get suites() {
-    return this.material.suites.filter(({ edition }) => edition === this.edition);
+  get shelf() {
+    return this.suites.filter(({ edition }) => edition === this.edition);
+  }
+
+  /** The ids that begin so, or that what is wanted goes on from: the page has not the whole of an id. */
+  idsOf(wanted) {
+    const ids = new Set(this.shelf.flatMap((suite) => suite.ids.split(" ")));
+    return wanted ? [...ids].filter((id) => id.startsWith(wanted) || wanted.startsWith(id)) : [];
   }
 
   draw() {
     this.drawTests();
-    const counts = this.suites.map(({ name, ids }) => [name, ids.split(" ").length]);
+    const counts = this.shelf.map(({ name, ids }) => [name, ids.split(" ").length]);
     const sum = counts.reduce((all, [, count]) => all + count, 0);
     const parts = counts.map(([name, count]) => `${name} ${count.toLocaleString("en")}`);
     at("vectors-note").textContent = `${counted(sum, "vector")}: ${parts.join(", ")}.`;
@@ -72,25 +78,30 @@ export class Library {
     return { edition: this.edition, size: this.session.size, mode: this.material.mode };
   }
 
-  /** Take up the first vector whose id begins so; what is said of it. */
+  /** Take up the one vector whose id begins so; what is said of it, or of there being none, or several. */
   replayVector(wanted) {
-    for (const suite of wanted ? this.suites : []) {
-      const ids = suite.ids.split(" ");
-      const k = ids.findIndex((id) => id.startsWith(wanted) || wanted.startsWith(id));
-      if (k >= 0) {
-        const calls = callsOf(suite)[k];
-        at("vector-id").value = ids[k];
-        const trace = { ...this.traceOf(calls), size: suite.size };
-        this.load({ title: `vector ${ids[k]}`, note: `Suite ${suite.name}: ${suite.text}.`, trace });
-        return `Loaded: ${counted(calls.length, "step")}.`;
-      }
-    }
-    return `No vector of the edition ${this.edition} has an id that begins with ${wanted || "nothing"}.`;
+    const [id, ...others] = this.idsOf(wanted);
+    if (!id || others.length) return this.saidOf(wanted);
+    const suite = this.shelf.find(({ ids }) => ids.split(" ").includes(id));
+    const calls = callsOf(suite)[suite.ids.split(" ").indexOf(id)];
+    at("vector-id").value = id;
+    const trace = { ...this.traceOf(calls), size: suite.size };
+    this.load({ title: `vector ${id}`, note: `Suite ${suite.name}: ${suite.text}.`, trace });
+    return `Loaded: ${counted(calls.length, "step")}.`;
   }
 
   replayAny() {
-    const ids = this.suites.flatMap((suite) => suite.ids.split(" "));
+    const ids = this.shelf.flatMap((suite) => suite.ids.split(" "));
     return this.replayVector(ids[Math.floor(Math.random() * ids.length)]);
+  }
+
+  /** How many vectors there are with such an id, and what to do about it. */
+  saidOf(wanted) {
+    if (!wanted) return "An id is needed, or how one begins.";
+    const count = this.idsOf(wanted).length;
+    if (!count) return `No vector of the edition ${this.edition} has an id that begins with ${wanted}.`;
+    if (count === 1) return "One vector has an id that begins so.";
+    return `${counted(count, "vector")} have an id that begins with ${wanted}: more characters are needed.`;
   }
 
   /** Take up a choice: a trace to step through from its beginning, or the program of an allocator. */
@@ -106,7 +117,7 @@ export class Library {
     at("memory").scrollIntoView({ block: "start" });
   }
 
-  /** Take up what a text holds, or say what is wrong with it. */
+  /** Take up what a text holds, or say what is wrong with it: nothing, if nothing is. */
   loadText(text) {
     at("trace-choices").replaceChildren();
     try {
@@ -115,8 +126,10 @@ export class Library {
       at("trace-answer").textContent =
         choices.length > 1 ? `${counted(choices.length, "trace")}; the first one is loaded.` : `Loaded: ${choices[0].title}.`;
       if (choices.length > 1) this.drawChoices(choices.slice(0, MOST_CHOICES));
+      return "";
     } catch (error) {
       at("trace-answer").textContent = error.message;
+      return error.message;
     }
   }
 
@@ -159,9 +172,10 @@ export class Library {
     });
   }
 
-  /** Some of the ids that begin so; there are too many to offer all. */
+  /** Some of the ids that begin so, and how many there are; there are too many to offer all. */
   offerIds(start) {
-    const ids = start ? this.suites.flatMap((suite) => suite.ids.split(" ")).filter((id) => id.startsWith(start)) : [];
+    const ids = this.idsOf(start);
+    at("vector-answer").textContent = start ? this.saidOf(start) : "";
     at("vector-ids").replaceChildren(...ids.slice(0, MOST_IDS).map((id) => make("option", { value: id })));
   }
 }

@@ -15,7 +15,7 @@ export class Marks {
   /** Offer what there is to mark in this edition. */
   draw() {
     const chosen = at("marks").value || "me";
-    const suites = this.library.suites.map(({ name }) => [name, `the suite ${name} takes`]);
+    const suites = this.library.shelf.map(({ name }) => [name, `the suite ${name} takes`]);
     const sets = [
       ["me", "you have taken"],
       ["tests", "Caffe's seven tests take"],
@@ -30,7 +30,7 @@ export class Marks {
   update() {
     const [by, missed] = at("marks").value.split(/(?=!)/);
     const marked = this.taken(by);
-    const total = this.session.machine.cells().length;
+    const total = at("matrix").querySelectorAll("[data-cell]").length;
     const size = missed ? total - marked.size : marked.size;
     at("cells-note").textContent = `${size} of ${total} cells.`;
     markMatrix(at("matrix"), this.session, { marked, missed: Boolean(missed) });
@@ -41,7 +41,7 @@ export class Marks {
     const { session, library } = this;
     if (by === "me") return session.taken.get(library.edition) ?? new Set();
     if (by === "tests") return cellsOf(session.machine, library.tests.map(({ calls }) => calls));
-    const suites = library.suites.filter(({ name }) => name === by);
+    const suites = library.shelf.filter(({ name }) => name === by);
     return cellsOf(session.machine, suites.flatMap(callsOf));
   }
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.vectors.programs import Operation
 
-__all__ = ["SIZES", "calls_of", "explorer_material"]
+__all__ = ["SIZES", "calls_of", "explorer_material", "explorer_vectors"]
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ _LETTERS = string.ascii_letters + string.digits
 
 
 def explorer_material(opened: str | None = None) -> Json:
-    """Everything that the page is told.
+    """Everything that the page is told, but for the vectors.
 
     Parameters
     ----------
@@ -53,13 +53,23 @@ def explorer_material(opened: str | None = None) -> Json:
         "mode": space().start.mode.name,
         "drawings": {name: diamond_svg(name) for name in EDITIONS},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
-        "suites": [_suite(edition, name) for edition in EDITIONS for name in SUITES],
         "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
         "testsFile": CAFFE_TESTS_FILE,
         "testsMode": Mode.CPU.name,
         "operations": OPERATIONS,
         "opened": opened,
     }
+
+
+def explorer_vectors() -> list[Json]:
+    """Every suite of every edition with its vectors; apart from the rest, because the page can open without them.
+
+    Returns
+    -------
+    list of dict
+        Plain data, ready for JSON.
+    """
+    return [_suite(edition, name) for edition in EDITIONS for name in SUITES]
 
 
 def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:

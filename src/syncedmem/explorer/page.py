@@ -14,7 +14,7 @@ import zlib
 from importlib.resources import files
 from typing import Any
 
-from .material import explorer_material
+from .material import explorer_material, explorer_vectors
 
 __all__ = ["explorer_page"]
 
@@ -41,6 +41,7 @@ def explorer_page(opened: str | None = None) -> str:
         "style": _read("style.css"),
         "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
         "material": _packed(explorer_material(opened)),
+        "vectors": _packed(explorer_vectors()),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
 
@@ -61,7 +62,7 @@ def _without_modules(source: str) -> str:
     return _EXPORT.sub("", _IMPORT.sub("", source))
 
 
-def _packed(data: dict[str, Any]) -> str:
+def _packed(data: dict[str, Any] | list[dict[str, Any]]) -> str:
     """JSON, compressed and then in letters that can stand in any element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), level=9)).decode("ascii")

@@ -1,12 +1,12 @@
 /** What was done to one memory: steps that can be taken back, taken again, and written into an address. */
 
+import { counted } from "./element.js";
 import { Machine, cellOf, reach } from "./machine.js";
+import { FAIL, readAddress, writtenAddress } from "./address.js";
 import { freshMemory, perform } from "./memory.js";
 
 /** A trace: what to do to a fresh memory, as names, and which action of a step is to fail. */
-/** @typedef {{edition: string, size: number, mode: string, calls: {name: string, fail: number}[], at?: number}} Trace */
-
-const FAIL = "!";
+/** @typedef {{edition: string, size: number, mode: string, calls: {name: string, fail: number}[], at?: number, unclear?: string[]}} Trace */
 
 export class Session {
   /**
@@ -25,7 +25,7 @@ export class Session {
    *
    * @throws {Error} if it names something that the machine does not have; then all is as it was
    */
-  begin({ edition, size, mode, calls, at = 0, title = null, note = null }) {
+  begin({ edition, size, mode, calls, at = 0, title = null, note = null, unclear = [] }) {
     const machine = this.machineOf(edition, mode);
     const unknown = calls.find(({ name }) => !machine.entries.has(name));
     if (unknown) throw new Error(`${edition} has no call ${unknown.name}`);
@@ -35,7 +35,8 @@ export class Session {
       records.push(perform(machine, memory, machine.entries.get(name), fail));
       memory = records.at(-1).after;
     }
-    Object.assign(this, { machine, size, mode, records, title, note, cursor: 0 });
+    const without = records.flatMap((record, k) => (record.fail === calls[k].fail ? [] : [withoutAction(record, calls[k])]));
+    Object.assign(this, { machine, size, mode, records, title, note, unclear: [...unclear, ...without], cursor: 0 });
     this.start = freshMemory(machine, size);
     this.go(at);
   }
@@ -68,6 +69,7 @@ export class Session {
     const record = perform(this.machine, this.memory, this.machine.entries.get(name), fail);
     this.records = [...this.records.slice(0, this.cursor), record];
     this.title = this.note = null;
+    this.unclear = [];
     this.go(this.cursor + 1);
   }
 
@@ -106,36 +108,15 @@ export class Session {
 
   /** The address of all this. */
   get address() {
-    const calls = this.records.map(({ entry, fail }) => (fail ? `${entry.name}${FAIL}${fail}` : entry.name));
-    const parts = [`edition=${this.machine.edition.name}`, `size=${this.size}`, `mode=${this.mode}`];
-    if (this.cursor !== this.records.length) parts.push(`at=${this.cursor}`);
-    if (calls.length) parts.push(`calls=${calls.join(",")}`);
-    return `#${parts.join("&")}`;
+    return writtenAddress(this);
   }
 
-  /**
-   * The trace of an address; what it does not say is as it usually is.
-   *
-   * @throws {Error} if a number is none
-   * @returns {Trace}
-   */
+  /** The trace of an address, as far as it can be understood. */
   traceOf(address) {
-    const said = new URLSearchParams(address.replace(/^#/, "").replaceAll("+", "%2B"));
-    const calls = (said.get("calls") ?? "").split(",").filter(Boolean).map((text) => {
-      const [name, fail = "0"] = text.split(FAIL);
-      return { name, fail: natural(fail) };
-    });
-    return {
-      edition: said.get("edition") ?? this.material.machine.editions[0].name,
-      size: Math.min(natural(said.get("size") ?? `${this.material.sizes.default}`), this.material.sizes.most),
-      mode: said.get("mode") ?? this.material.mode,
-      calls,
-      at: said.has("at") ? natural(said.get("at")) : calls.length,
-    };
+    return readAddress(address, this.material, (edition, mode) => this.machineOf(edition, mode));
   }
 }
 
-function natural(text) {
-  if (!/^\d+$/.test(text)) throw new Error(`${text} is no number`);
-  return Number(text);
-}
+/** A step that was to fail in an action that it does not have. */
+const withoutAction = ({ entry, fail, actions }, asked) =>
+  `${entry.name}${FAIL}${asked.fail}: it has ${counted(actions.length, "action")}, so ${fail ? `number ${fail}` : "none"} fails`;

@@ -1,6 +1,6 @@
 /** The steps that were taken and those that lie ahead, what the last one did, and the ledger. */
 
-import { bytesOf, counted, fill, make } from "./element.js";
+import { bytesOf, counted, fill, laidOut, make } from "./element.js";
 import { callText, reasonOf } from "./calls.js";
 import { titleOf } from "./sides.js";
 import { live, unchanged } from "./memory.js";
@@ -28,7 +28,7 @@ export function drawSteps(place, session) {
   for (const entry of entries.slice(session.cursor + 1)) entry.classList.add("ahead");
   const current = entries[session.cursor];
   current.setAttribute("aria-current", "step");
-  place.scrollTop = Math.max(0, current.offsetTop - place.clientHeight / 2);
+  laidOut(() => (place.scrollTop = Math.max(0, current.offsetTop - place.clientHeight / 2)));
 }
 
 /** The steps that are in the list: it is made anew only when there are others. */
