@@ -80,7 +80,11 @@ def found(name: str) -> DeviceVerdict:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``verify`` tell what is known."""
-    monkeypatch.setattr(verification, "verify_device", lambda name, **_: found(name))
+
+    def here(name: str, **_: object) -> DeviceVerdict:
+        return found(name)
+
+    monkeypatch.setattr(verification, "verify_device", here)
 
 
 # --- verify
@@ -159,7 +163,11 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
 ) -> None:
     """Unless told where, they are written side by side; a device is checked once, however often it is named."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(verification, "verify_device", lambda name, **_: replace(found("cpu"), name=name))
+
+    def here(name: str, **_: object) -> DeviceVerdict:
+        return replace(found("cpu"), name=name)
+
+    monkeypatch.setattr(verification, "verify_device", here)
     some = run("verify", "--steps", "0", *("--device", "cpu", "--device", "opencl", "--device", "cpu"))
     every = run("verify", "--steps", "0")
     reordered = run("verify", "--steps", "0", *(f"--device={name}" for name in reversed(verification.BENCHES)))
