@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from .output import place, write
+
 __all__ = ["explore", "page_server", "register"]
 
 HOST = "127.0.0.1"
@@ -30,7 +32,7 @@ def explore(
     ] = None,
     *,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--out", "-o", metavar="FILE", help="Write the page to this file, which needs no network, and stop."
         ),
@@ -56,10 +58,10 @@ def explore(
         raise typer.BadParameter("--port says where to serve the page, but with --out it is written and not served")
     from .explorer import explorer_page, read_trace  # noqa: PLC0415 -- the spec brings Hypothesis; --help needs none
 
+    path = None if out is None else place("--out", out, "file")
     text = explorer_page(None if trace is None else read_trace(trace))
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
+    if path is not None:
+        write(path, text)
         return
     with page_server(text, port or 0) as server:
         address = f"http://{HOST}:{server.server_port}/"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from .output import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,7 +223,4 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
 
 
 def _write(place: str, text: str) -> None:
-    if place == "-":
-        sys.stdout.write(text)
-    else:
-        Path(place).write_text(text, encoding="utf-8")
+    write(None if place == "-" else Path(place), text)
