@@ -147,8 +147,8 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
 @pytest.mark.parametrize("edition", ["caffe", "early"])
 def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
     """Neither with guards nor with the numbers of a trace, even of one that takes nearly every arrow many times."""
-    trace = trace_of(calls, edition=edition, size=1 << 30)
-    root = parsed(diamond_svg(edition, detail=detail, trace=trace if calls else None))
+    trace = trace_of(calls, edition=edition, size=1 << 30) if calls else None
+    root = parsed(diamond_svg(edition, detail=detail, trace=trace))
     things = things_in(root)
     assert not collisions(things)
     _, _, width, height = numbers(root.attrib["viewBox"])

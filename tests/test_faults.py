@@ -94,18 +94,17 @@ def test_every_suite_of_blobs_is_tried_on_a_fault() -> None:
 
 
 def test_a_fault_is_a_wrong_memory_and_not_a_broken_class() -> None:
-    """At zero bytes and at one, in both modes, the kit finds what is wrong and never a slip in the fault itself."""
+    """At zero bytes or at one, in both modes, the kit finds what is wrong and never a slip in the fault itself."""
     words = [word for word in tour() if len(word) > 1]
     slips: list[str] = []
     for fault in FAULTS.values():
         bench = device_bench(fault.make) if fault.bench == "device" else host_bench(fault.make)
-        for word in words if fault.bench == "device" else tour("cpu_only"):
-            for size in (0, 1):
-                try:
-                    run_case(bench, Case(word, size))
-                except Violation as found:
-                    if "AttributeError" in found.message or "NameError" in found.message:
-                        slips.append(fault.name)
+        for number, word in enumerate(words if fault.bench == "device" else tour("cpu_only")):
+            try:
+                run_case(bench, Case(word, number % 2))
+            except Violation as found:
+                if "AttributeError" in found.message or "NameError" in found.message:
+                    slips.append(fault.name)
 
     assert {"CudaFreeWithoutDevice"} == set(slips)  # for which that is the point
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import pytest
 from programs import program
 
 from syncedmem.model import EDITIONS
-from syncedmem.spec.vectors import SUITES, programs, suite_files
+from syncedmem.spec.vectors import SUITES
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SUITE_NAMES = tuple(f"{edition}/{suite}" for edition in EDITIONS for suite in SUITES)
@@ -70,16 +70,20 @@ FAULTS = {
 }
 
 
-@cache
-def lines(name: str) -> str:
-    return suite_files()[f"{name}.jsonl"]
+@pytest.fixture(scope="session")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all vectors, written as a user writes them."""
+    folder = tmp_path_factory.mktemp("vectors")
+    subprocess.run([sys.executable, "-m", "syncedmem", "vectors", "--out", folder], check=True, stdout=subprocess.PIPE)
+    return folder
 
 
-def replay(command: list[str], name: str) -> tuple[int, str]:
+def replay(command: list[str], vectors: Path, name: str) -> tuple[int, str]:
     """The exit status, and the last line, which counts."""
-    done = subprocess.run(command, input=lines(name), text=True, capture_output=True, check=False)
+    with (vectors / f"{name}.jsonl").open("rb") as lines:
+        done = subprocess.run(command, stdin=lines, capture_output=True, check=False)
     assert done.stdout, done.stderr
-    return done.returncode, done.stdout.splitlines()[-1]
+    return done.returncode, done.stdout.decode().splitlines()[-1]
 
 
 def made(language: str, folder: Path, planted: tuple[str, str] = ("", "")) -> list[str]:
@@ -98,19 +102,21 @@ def made(language: str, folder: Path, planted: tuple[str, str] = ("", "")) -> li
 
 
 @pytest.mark.parametrize("language", ["c", "rs", "py"])
-def test_a_right_port_passes_every_suite(language: str, tmp_path: Path) -> None:
+def test_a_right_port_passes_every_suite(language: str, vectors: Path, tmp_path: Path) -> None:
     command = made(language, tmp_path)
-    wanted = {name: (0, f"{len(programs(*name.split('/')[::-1]))} vectors, 0 failed") for name in SUITE_NAMES}
+    suites = json.loads((vectors / "manifest.json").read_text(encoding="utf-8"))["suites"]
+    wanted = {it["file"].removesuffix(".jsonl"): (0, f"{it['vectors']} vectors, 0 failed") for it in suites}
 
-    assert wanted == {name: replay(command, name) for name in SUITE_NAMES}
+    assert set(wanted) == set(SUITE_NAMES)
+    assert wanted == {name: replay(command, vectors, name) for name in SUITE_NAMES}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("language", ["c", "rs", "py"])
-def test_a_wrong_port_does_not(language: str, fault: str, tmp_path: Path) -> None:
+def test_a_wrong_port_does_not(language: str, fault: str, vectors: Path, tmp_path: Path) -> None:
     planted = FAULTS[fault]
     command = made(language, tmp_path, getattr(planted, language))
-    found = {name: replay(command, name) for name in planted.suites}
+    found = {name: replay(command, vectors, name) for name in planted.suites}
 
     assert [] == [name for name, (status, said) in found.items() if status != 1 or said.endswith(" 0 failed")]
 
