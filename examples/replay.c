@@ -51,7 +51,13 @@ int main(void) {
     int count = 0, wrong = 0;
     for (; fgets(line, sizeof line, stdin); ++count) {
         port m = {0, strstr(line, "\"edition\":\"cpu_only\"") == NULL};
-        for (char *step = strstr(line, "{\"call\":\""), *next; step; step = next) {
+        char *step = strstr(line, "{\"call\":\""), *next;
+        if (!step || strcmp(strchr(line, '\0') - 2, "}\n") != 0) {
+            printf("no vector: %.60s\n", line);
+            ++wrong;
+            continue;
+        }
+        for (; step; step = next) {
             char call[32] = "", head[32], wanted[32] = "done";
             if ((next = strstr(step, ",{\"call\":\"")) != NULL)
                 *next++ = '\0';

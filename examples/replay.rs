@@ -61,6 +61,10 @@ fn main() {
     for line in std::io::stdin().lock().lines().map(Result::unwrap) {
         let mut port = Port { head: 0, has_gpu: text(&line, "\"edition\":") != Some("cpu_only") };
         count += 1;
+        if !line.contains("{\"call\":\"") || !line.ends_with("}") {
+            println!("no vector: {line:.60}");
+            wrong += 1;
+        }
         for step in line.split("{\"call\":\"").skip(1) {
             let call = step.split('"').next().unwrap_or("");
             let fails = field(step, "\"fail\":").is_some();

@@ -126,3 +126,12 @@ def test_nothing_replayed_is_nothing_passed(language: str, tmp_path: Path) -> No
     done = subprocess.run(made(language, tmp_path), input="", text=True, capture_output=True, check=False)
 
     assert (1, "0 vectors, 0 failed\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize("language", ["c", "rs", "py"])
+@pytest.mark.parametrize("line", ["garbage", "", "{}", '{"edition":"caffe","steps":[{"call":"cpu_da'])
+def test_what_is_no_vector_fails(language: str, line: str, tmp_path: Path) -> None:
+    """A file that was cut short must not pass for one that was replayed."""
+    done = subprocess.run(made(language, tmp_path), input=f"{line}\n", text=True, capture_output=True, check=False)
+
+    assert done.returncode == 1, done.stdout
