@@ -185,7 +185,9 @@ SUITES: dict[str, Suite] = {
     ),
     "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_words(counter_words)),
     "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
-    "failures": Suite("each action of each call but release fails in each state; nothing has changed then", "safe", _failures),
+    "failures": Suite(
+        "each action of each call but release fails in each state; nothing has changed then", "safe", _failures
+    ),
     "aliases": Suite(
         "own pointers handed in, buffers handed in twice, and buffers their owner writes", "safe", _aliases
     ),
