@@ -172,12 +172,71 @@ def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -
     assert ROW.tolist() == old.tolist()
 
 
+KEPT_WRITES: list[Callable[[Any], Any]] = [
+    lambda kept: kept.__setitem__((0, 0), kept[0, 0] + 1),
+    lambda kept: kept.__setitem__(..., kept * 2),
+    lambda kept: kept.T[1:].__setitem__(0, 7),
+    lambda kept: kept.__iadd__(1),
+    lambda kept: np.add(kept, 1, out=kept[:]),
+    lambda kept: np.add.at(kept, (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize("write", KEPT_WRITES)
+@pytest.mark.parametrize("part", ["data", "diff"])
+def test_an_array_that_was_kept_does_not_mix_old_numbers_with_new(
+    blob: Any, part: str, write: Callable[[Any], Any]
+) -> None:
+    """What it is computed from is of before the device wrote, and NumPy does not say that it was read."""
+    setattr(blob, part, ROW)
+    kept = getattr(blob, part)
+    getattr(blob, f"mutable_gpu_{part}")().set(np.full((2, 3), 50, np.float32))
+    with pytest.raises(InvalidPointerError, match="the device has newer numbers by now; take blob"):
+        write(kept)
+    assert (GPU, ROW.tolist()) == (getattr(blob, f"{part}_memory").head, kept.tolist())
+    getattr(blob, part)[0, 0] += 1
+    write(kept)
+
+    assert 51 <= getattr(blob, part)[0, 0]
+
+
+LEAVES: list[Callable[[Any, Any], Any]] = [
+    lambda blob, other: blob.reshape(100) and other,
+    lambda blob, other: blob.share_data(other),
+    lambda blob, other: blob.reshape(4).shrink_to_fit() and other,
+    lambda blob, other: blob.reshape(4).set_cpu_data(other.mutable_cpu_data()),
+]
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
+    blob: Any, leave: Callable[[Any, Any], Any]
+) -> None:
+    """The numbers would be lost: nobody looks for the blob's data there any more."""
+    old = blob.data
+    leave(blob, Blob((2, 3), device=blob.device))
+    for write in (lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)):
+        with pytest.raises(InvalidPointerError, match="its blob has another memory by now; take blob"):
+            write()
+
+    assert ROW.tolist() == old.tolist()
+
+
+def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:
+    """And can be written to, because nobody looks for its numbers anywhere else."""
+    blob = Blob((2, 3), device=device)
+    old, gone = blob.data, weakref.ref(blob)
+    del blob
+    gc.collect()
+    old[...] = 7
+    assert (None, 42) == (gone(), old.sum())
+
+
 def test_an_array_outlives_a_reshape(blob: Any) -> None:
     """It keeps the memory that it looks at, which the blob has left when it grew (H10)."""
     old, memory = blob.data, weakref.ref(blob.data_memory)
     blob.reshape((100,)).data = 1
-    old[...] = 7
-    assert ([7] * 6, 100) == (old.ravel().tolist(), blob.asum_data())
+    assert (ROW.tolist(), 100) == (old.tolist(), blob.asum_data())
     small = blob.reshape((4,)).data
     small[...] = 2
     blob.data = small[::-1]

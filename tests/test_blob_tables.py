@@ -257,6 +257,37 @@ def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
         assert [0, 0, 0, 0] == blob.cpu_data().tolist()
 
 
+def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(place: Any) -> None:
+    """What comes back to the one later would overwrite the other, which would not know."""
+    for start in (3, 0):
+        buffer: Any = np.arange(9, dtype=np.float32)
+        blob = Blob((6,), device=place)
+        blob.set_cpu_data(buffer[:6])
+        blob.set_cpu_diff(buffer[start : start + 6])
+        blob.gpu_data()
+        with pytest.raises(InvalidPointerError, match="update needs data and diff that are apart, or the same"):
+            blob.update()
+        assert (SYNCED, CPU, list(range(9))) == (*heads(blob), buffer.tolist())
+        blob.mutable_cpu_data()
+        blob.set_cpu_diff(buffer.copy()[:6])
+        blob.gpu_data()
+        blob.update()
+        assert [0] * 6 == blob.data.tolist()
+
+
+def test_one_buffer_for_both_on_both_sides_is_no_harm(place: Any) -> None:
+    near: Any = np.arange(4, dtype=np.float32)
+    blob = Blob((4,), device=place)
+    lender = Blob((4,), device=place)
+    far = lender.mutable_gpu_data()
+    for part in ("data", "diff"):
+        getattr(blob, f"set_gpu_{part}")(far)
+        getattr(blob, f"set_cpu_{part}")(near)
+    blob.gpu_data()
+    blob.update()
+    assert [0] * 4 == blob.data.tolist()
+
+
 def test_what_fails_on_the_device_has_changed_no_element(device: SimulatedDeviceAllocator) -> None:
     """For want of room, or in a copy; the next call works."""
     for operation, error in (("allocate", AllocationError), ("memcpy", SimulatedDeviceError)):

@@ -171,16 +171,26 @@ class _Place:
         return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
 
     def check_apart(self, call: str, first: Elements, second: Elements) -> None:
-        """Refuse two adopted buffers that overlap in part, before any byte is copied into one and so into the other."""
+        """Refuse two adopted buffers that overlap, before any byte is copied into one and so into the other.
+
+        One buffer for both is no harm where it is computed with.  On the other side it is, unless it is so on both:
+        what comes back there would overwrite both, and only one of the memories would know.
+        """
         memories: list[Any] = [first.memory, second.memory]
-        ends = [it._gpu if self.on_device else it._cpu for it in memories]  # noqa: SLF001 -- asking for them would copy
-        if any(end is None for end in ends):
-            return
-        x, y = first.flat(ends[0]), second.flat(ends[1])
-        if self.where.overlaps(x, y) and address_of(x) != address_of(y):
-            raise InvalidPointerError(
-                where_of(self.where), y, f"{call} needs data and diff that are apart, or the same"
-            )
+        host = [it._cpu for it in memories], _host_of(second)  # noqa: SLF001 -- asking for them would copy
+        device = [it._gpu for it in memories], second.memory.device  # noqa: SLF001 -- as above
+        here, there = (device, host) if self.on_device else (host, device)
+        one = False
+        for ends, where in (here, there):
+            if any(end is None for end in ends):
+                continue
+            x, y = first.flat(ends[0]), second.flat(ends[1])
+            if not where.overlaps(x, y):
+                continue
+            same = address_of(x) == address_of(y)
+            if not same or (where is not self.where and not one):
+                raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")
+            one = same
 
 
 def _host_of(elements: Elements) -> DeviceAllocator:
