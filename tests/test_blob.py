@@ -290,6 +290,18 @@ def test_counts_are_wider_than_an_int(place: Any) -> None:
     assert 2**40 == Blob((0, 2**20, 2**20), device=place).count_axes(1)
 
 
+def test_what_has_no_elements_has_arrays_all_the_same(place: Any) -> None:
+    """Extents that NumPy refuses next to a zero are refused when they are given, and not when somebody looks."""
+    blob = Blob((0, 2**60), device=place)
+    assert ((0, 2**60), (0, 2**60)) == (blob.data.shape, np.asarray(blob).shape)
+    if place is not None:
+        assert (0, 2**60) == blob.mutable_gpu_data().shape
+    for shape in ((0, 2**70), (0, 2**40, 2**40), (0, 2**61)):
+        with pytest.raises(InvalidShapeError, match="but for extents of zero"):
+            blob.reshape(shape)
+    assert (0, 2**60) == blob.shape
+
+
 def test_shrinking_gives_back_what_is_behind_the_shape(place: Any) -> None:
     """The elements stay, where they were fresh (H16)."""
     for head in HEADS if place is not None else (UNINITIALIZED, CPU):
