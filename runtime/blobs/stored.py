@@ -17,6 +17,7 @@ from ..files.proto import message_to_write, read_proto, shape_equals, write_prot
 from ..files.replacement import replacing
 from ..files.schema import DTYPES
 from .conversion import checked, fill
+from .elements import check_viewable
 from .pair import ScalarT
 from .viewed import Viewed
 
@@ -62,6 +63,7 @@ class Stored(Viewed[ScalarT]):
 
     def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
         """Arrays that look like data and diff, if that is wanted, and have one element; no head moves for them."""
+        check_viewable(self.shape, self.dtype)
         stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return stand_in, stand_in if write_diff else None
 
