@@ -22,6 +22,7 @@ from syncedmem.model import (
     SyncedHead,
     current_mode,
 )
+from syncedmem.model.dispatch import head_of
 
 from ..allocator import MemcpyKind
 from ..failures import reporting, where_of
@@ -51,7 +52,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         If the two are adopted buffers that overlap in part.
     """
     _check_type(call, data)
-    head = data.memory.head
+    head, _ = _head(call, data), _head(call, diff)
     if head is SyncedHead.UNINITIALIZED:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
@@ -78,7 +79,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
         As `subtract`.
     """
     _check_type(call, elements)
-    head = elements.memory.head
+    head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
         return 0.0
     place = _Place(call, elements, head)
@@ -98,8 +99,8 @@ def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
         If `factor` is no number.
     """
     _check_type(call, elements)
-    number = check_factor(factor)
-    head = elements.memory.head
+    number = check_factor(factor, "factor")
+    head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
         return
     place = _Place(call, elements, head)
@@ -191,6 +192,17 @@ class _Place:
             if not same or (where is not self.where and not one):
                 raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")
             one = same
+
+
+def _head(call: str, elements: Elements) -> SyncedHead:
+    """Where the elements are, as a call asks that errors name.
+
+    Raises
+    ------
+    ClosedMemoryError
+    """
+    memory: Any = elements.memory
+    return head_of(memory._open(call))  # noqa: SLF001 -- of this room; users ask for the head
 
 
 def _host_of(elements: Elements) -> DeviceAllocator:

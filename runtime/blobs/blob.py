@@ -18,6 +18,7 @@ import numpy as np
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError, SyncedHead
 
 from ..devices import resolve_device
+from ..pointers import as_flag
 from . import arithmetic
 from .elements import Elements
 from .foreign_arrays import ForeignArray
@@ -122,11 +123,12 @@ class Blob(Stored[ScalarT]):
         InvalidShapeError
             If the shapes differ and `reshape` is false, or `source` has none; nothing has changed.
         InvalidArgumentError
-            If `source` is no blob, or of another type; nothing has changed.
+            If `source` is no blob, or of another type, or a flag is no ``bool``; nothing has changed.
         AllocationError, DeviceError
             The blob has its old shape and memory; sides of both blobs may have been brought up to date.
         """
         self._check_same_type("source", source)
+        copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
