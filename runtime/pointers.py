@@ -68,9 +68,10 @@ def as_flag(value: object, argument: str) -> bool:
     InvalidArgumentError
         If it is neither Python's nor NumPy's.
     """
+    flag: Any = value
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(argument, value, "True or False")
-    return bool(value)
+    return bool(flag)
 
 
 def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:

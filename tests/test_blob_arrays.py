@@ -215,7 +215,8 @@ def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
     """The numbers would be lost: nobody looks for the blob's data there any more."""
     old = blob.data
     leave(blob, Blob((2, 3), device=blob.device))
-    for write in (lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)):
+    writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)]
+    for write in writes:
         with pytest.raises(InvalidPointerError, match="its blob has another memory by now; take blob"):
             write()
 
@@ -633,6 +634,44 @@ def test_a_pickle_goes_through_the_host(place: Any, protocol: int) -> None:
         assert (UNINITIALIZED if head is UNINITIALIZED else CPU, UNINITIALIZED, (2, 3), np.float32) == found
         if head is not UNINITIALIZED:
             assert ROW.tolist() == back.gpu_data().get().tolist()
+
+
+class Layered(runtime.Blob[Any]):
+    """A blob that somebody has derived, with an argument of their own."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layer: str, *shape: Any, **options: Any) -> None:
+        super().__init__(*shape, **options)
+        self.layers = [layer]
+
+
+class Named(Layered):
+    """With attributes beside the slots."""
+
+    def __init__(self, layer: str, *shape: Any, **options: Any) -> None:
+        super().__init__(layer, *shape, **options)
+        self.name, self.me = layer, self
+
+
+def pickled(blob: Any) -> Any:
+    """What comes back."""
+    return pickle.loads(pickle.dumps(blob))  # noqa: S301 -- our own
+
+
+COPIES: list[tuple[Callable[[Any], Any], bool]] = [(copy.copy, False), (copy.deepcopy, True), (pickled, True)]
+
+
+@pytest.mark.parametrize(("copied", "deep"), COPIES)
+def test_copies_of_a_derived_blob_keep_what_it_has_added(copied: Callable[[Any], Any], deep: bool) -> None:
+    """Its ``__init__`` is not called, so it may need what it likes."""
+    blob = Named("ip", (2, 3), device=None)
+    blob.data = ROW
+    other = copied(blob)
+    assert (Named, "ip", ["ip"], ROW.tolist()) == (type(other), other.name, other.layers, other.data.tolist())
+    assert (other.me is other, other.layers is not blob.layers) == (deep, deep)
+    other.data[0, 0] = 7
+    assert (0 if deep else 7) == blob.data[0, 0]
 
 
 def test_what_is_pickled_without_a_device_or_a_shape_comes_back_so() -> None:

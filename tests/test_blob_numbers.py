@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Blob: Any = runtime.Blob
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 INTEGERS = tuple(map(np.dtype, ("int32", "uint32")))
+INFO: Any = cast("Any", ml_dtypes).finfo
 FLOATS = (*map(np.dtype, ("float16", "float32", "float64")), BFLOAT16)
 GIVEN = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f2", "f4", "f8", ">f8", "c8", "c16")
 
@@ -84,14 +85,14 @@ def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None
 
 def rounded(number: Fraction, dtype: np.dtype[Any]) -> float:
     """The element that IEEE says, in whole numbers: the nearest one, and of two the even one."""
-    info: Any = ml_dtypes.finfo(dtype)
+    info = INFO(dtype)
     if not number:
         return 0.0
     exponent = abs(number.numerator).bit_length() - number.denominator.bit_length()
     exponent -= abs(number) < Fraction(2) ** exponent
     step = Fraction(2) ** (max(exponent, int(info.minexp)) - int(info.nmant))
     nearest = round(number / step) * step
-    return float(nearest) if abs(nearest) <= exact(float(info.max)) else math.copysign(math.inf, nearest)
+    return float(nearest) if abs(nearest) <= Fraction(float(info.max)) else math.copysign(math.inf, nearest)
 
 
 @given(
@@ -208,6 +209,25 @@ def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
         blob.data = values
     with pytest.raises(InvalidArgumentError, match="values must be numbers"):
         blob.data[...] = values
+
+
+@pytest.mark.parametrize("mask", [False, [True, False]])
+def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
+    blob = Blob((2,), device=None)
+    masked: Any = np.ma.array([1, 999], np.float32, mask=mask)
+    ways: list[Any] = [
+        lambda: setattr(blob, "data", masked),
+        lambda: blob.data.__setitem__(..., masked),
+        lambda: Blob.from_array(masked, device=None),
+        lambda: runtime.save_npy(tmp_path / "masked.npy", masked),
+        lambda: runtime.save_npz(tmp_path / "masked.npz", masked.filled(0), masked),
+    ]
+    for way in ways:
+        with pytest.raises(InvalidArgumentError, match=r"without a mask.*, got MaskedArray of shape \(2,\)"):
+            way()
+    assert ([], 0) == (list(tmp_path.iterdir()), blob.asum_data())
+    blob.data = masked.filled(3)
+    assert blob.data[1] in {3, 999}
 
 
 def test_numbers_of_small_types_are_numbers() -> None:

@@ -225,13 +225,14 @@ def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: Sim
 
 
 def test_arithmetic_on_a_closed_memory_says_what_was_called() -> None:
-    for part, call in (
+    calls: list[tuple[str, Callable[[Any], Any]]] = [
         ("data", Blob.update),
         ("diff", Blob.update),
         ("data", Blob.asum_data),
         ("diff", Blob.sumsq_diff),
         ("data", lambda it: it.scale_data(2)),
-    ):
+    ]
+    for part, call in calls:
         blob = Blob((4,), device=None)
         blob.data = blob.diff = 1
         getattr(blob, f"{part}_memory").close()

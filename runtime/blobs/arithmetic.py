@@ -179,7 +179,7 @@ class _Place:
         """
         memories: list[Any] = [first.memory, second.memory]
         host = [it._cpu for it in memories], _host_of(second)  # noqa: SLF001 -- asking for them would copy
-        device = [it._gpu for it in memories], second.memory.device  # noqa: SLF001 -- as above
+        device = [it._gpu for it in memories], memories[1].device  # noqa: SLF001 -- as above
         here, there = (device, host) if self.on_device else (host, device)
         one = False
         for ends, where in (here, there):

@@ -37,7 +37,15 @@ def host_array(values: Any) -> Array:
     """Anything as NumPy's array, without a copy if it has memory: by NumPy's own ways, and else by DLPack.
 
     NumPy's ways go first, because they honour arrays that must not be written; DLPack before its first version cannot.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Of a masked array, whose mask NumPy would drop in silence.
     """
+    given: object = values
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidArgumentError("values", given, "numbers without a mask, such as filled() makes of them")
     if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
         return np.from_dlpack(values)
     return np.asarray(values)
@@ -62,6 +70,8 @@ def converted(values: object, dtype: np.dtype[Any]) -> Array:
     """
     try:
         array = host_array(values)
+    except InvalidArgumentError:
+        raise
     except Exception as error:
         raise _no_numbers(values, dtype) from error
     if array.dtype == dtype:
