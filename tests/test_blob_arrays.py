@@ -26,7 +26,13 @@ from syncedmem.model import (
     InvalidShapeError,
     SyncedHead,
 )
-from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator, SimulatedDeviceError
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    DeviceType,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SimulatedDeviceError,
+)
 from syncedmem.runtime.blobs.live_array import LiveArray
 
 if TYPE_CHECKING:
@@ -773,6 +779,49 @@ def test_bfloat16_of_others_is_adopted_and_converted(place: Any) -> None:
     for other in (np.float32, np.float64, np.int32):
         assert ROW.tolist() == Blob.from_array(array, dtype=other, device=place).data.tolist()
         assert ROW.tolist() == Blob.from_array(ROW.astype(other), dtype=dtype, device=place).data.tolist()
+
+
+def test_a_view_of_what_a_pool_has_lent_again_is_somebody_elses() -> None:
+    """No pool can keep old bytes; ``blob.data`` alone keeps its memory, and refuses to write when that has others."""
+    with PoolAllocator(CPUDeviceAllocator()) as pool:
+        blob = Blob((2, 3), host=pool, device=None)
+        view, kept = blob.mutable_cpu_data(), blob.data
+        blob.set_cpu_data(np.zeros((2, 3), np.float32))
+        other = Blob((2, 3), host=pool, device=None)
+        other.data = ROW
+        assert ROW.tolist() == view.tolist()
+        with pytest.raises(InvalidPointerError, match="other bytes by now"):
+            kept[...] = 7
+        assert ROW.tolist() == other.data.tolist()
+        other.data_memory.close()
+
+
+def test_a_lender_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
+    """Which cannot know who has borrowed; the blob itself refuses."""
+    blob, sharer = Blob((2, 3), device=device), Blob((2, 3), device=device)
+    blob.set_gpu_data(blob.mutable_gpu_diff())
+    sharer.share_diff(blob)
+    mine = device.allocate(24)
+    with pytest.raises(BufferMismatchError, match="lies in this blob's own memory, which would be freed"):
+        blob.set_gpu_diff(mine)
+    sharer.set_gpu_diff(mine)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        blob.cpu_data()
+    sharer.set_gpu_diff(device.allocate(24))
+    device.release(mine)
+
+
+def test_a_view_to_read_is_adopted_where_arrays_have_no_such_form(place: Any) -> None:
+    lender, blob = Blob((2, 3), device=place), Blob((2, 3), device=place)
+    lender.data = ROW
+    if place.device_type == DeviceType.SIMULATED:
+        with pytest.raises(BufferMismatchError, match="read-only"):
+            blob.set_gpu_data(lender.gpu_data())
+        return
+    blob.set_gpu_data(lender.gpu_data())
+    blob.scale_data(5)
+    assert (SYNCED, ROW.tolist()) == (lender.data_memory.head, lender.data.tolist())
+    assert (ROW * 5).tolist() == lender.gpu_data().get().tolist()
 
 
 def test_a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed(place: Any) -> None:
