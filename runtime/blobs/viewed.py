@@ -1,9 +1,9 @@
 """`Viewed`: data and diff as arrays: Caffe's accessors, pycaffe's attributes, and what other libraries ask for.
 
 Every array is a fresh view over the memory itself and keeps its bytes, also when the blob has grown and has another
-memory, unless a pool has lent them again; on the simulated device, views of freed memory are of no use, and say so.  For
-the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps the
-blob alive, and not the memory.  The views have them.
+memory, unless a pool has lent them again.  On the simulated device views of freed memory are of no use, and say so.
+For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps
+the blob alive, and not the memory.  The views have them.
 """
 
 from __future__ import annotations
