@@ -294,6 +294,7 @@ def shown(value: object) -> str:
         text = _text(value)
     except Exception:  # noqa: BLE001 -- an error must not fail for want of a good name
         text = f"an object of type {type(value).__name__}"
+    text = text if text.strip() else f"a {type(value).__name__} that prints as nothing"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

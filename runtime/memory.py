@@ -184,7 +184,8 @@ class SyncedMemory(Performer):
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (000:214-227).
 
-        Mirrors `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.
+        Mirrors `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
+        memory's side is freed with that side, and on OpenCL and CUDA is written to even if it was made to read.
         """
         self._alone(Call.SET_GPU_DATA.value, self._call, Call.SET_GPU_DATA.value, data)
 

@@ -27,6 +27,7 @@ __all__ = [
     "Pointer",
     "address_of",
     "adopt_host",
+    "as_flag",
     "as_integer",
     "check_byte_size",
     "check_copy",
@@ -57,6 +58,20 @@ def as_integer(value: object, argument: str, expected: str) -> int:
         return int(operator.index(cast("Any", value)))  # int: what __index__ returns may be a bool, or a subclass
     except Exception as error:
         raise InvalidArgumentError(argument, value, expected) from error
+
+
+def as_flag(value: object, argument: str) -> bool:
+    """An argument as a ``bool``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is neither Python's nor NumPy's.
+    """
+    flag: Any = value
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(argument, value, "True or False")
+    return bool(flag)
 
 
 def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:

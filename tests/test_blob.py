@@ -27,6 +27,7 @@ from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 Blob: Any = runtime.Blob
 PLACES: list[Any] = [None, *devices()]
@@ -288,6 +289,36 @@ def test_counts_are_wider_than_an_int(place: Any) -> None:
     assert (2**32, 2**32, 2**34) == (blob.count, blob.capacity, blob.data_memory.size)
     assert (2**32 + 3,) == blob.reshape(SimpleNamespace(dim=[2**32 + 3])).shape
     assert 2**40 == Blob((0, 2**20, 2**20), device=place).count_axes(1)
+
+
+def test_what_has_no_elements_has_arrays_all_the_same(place: Any) -> None:
+    """Extents that NumPy refuses next to a zero are refused when they are given, and not when somebody looks."""
+    blob = Blob((0, 2**60), device=place)
+    assert ((0, 2**60), (0, 2**60)) == (blob.data.shape, np.asarray(blob).shape)
+    if place is not None:
+        assert (0, 2**60) == blob.mutable_gpu_data().shape
+    for shape in ((0, 2**70), (0, 2**40, 2**40)):
+        with pytest.raises(InvalidShapeError, match="but for extents of zero"):
+            blob.reshape(shape)
+    assert (0, 2**60) == blob.shape
+
+
+def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
+    """Caffe has this shape, and NumPy no arrays of it."""
+    blob = Blob((0, 2**31 - 1, 2**31 - 1), device=place)
+    looks: list[Callable[[], Any]] = [
+        lambda: blob.data,
+        lambda: np.asarray(blob),
+        blob.mutable_cpu_diff,
+        lambda: setattr(blob, "diff", blob.diff),
+        lambda: blob.save(tmp_path / "blob.npy"),
+        *([] if place is None else [blob.gpu_data, blob.mutable_gpu_diff]),
+    ]
+    for look in looks:
+        with pytest.raises(InvalidShapeError, match=r"no arrays of it: its other extents make \d+ bytes, more than"):
+            look()
+    assert (UNINITIALIZED, UNINITIALIZED) == (blob.data_memory.head, blob.diff_memory.head)
+    assert blob.copy_from(Blob(blob.shape, device=place)) is None
 
 
 def test_shrinking_gives_back_what_is_behind_the_shape(place: Any) -> None:

@@ -26,7 +26,13 @@ from syncedmem.model import (
     InvalidShapeError,
     SyncedHead,
 )
-from syncedmem.runtime import DeviceType, SimulatedDeviceAllocator, SimulatedDeviceError
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    DeviceType,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SimulatedDeviceError,
+)
 from syncedmem.runtime.blobs.live_array import LiveArray
 
 if TYPE_CHECKING:
@@ -172,12 +178,72 @@ def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -
     assert ROW.tolist() == old.tolist()
 
 
+KEPT_WRITES: list[Callable[[Any], Any]] = [
+    lambda kept: kept.__setitem__((0, 0), kept[0, 0] + 1),
+    lambda kept: kept.__setitem__(..., kept * 2),
+    lambda kept: kept.T[1:].__setitem__(0, 7),
+    lambda kept: kept.__iadd__(1),
+    lambda kept: np.add(kept, 1, out=kept[:]),
+    lambda kept: np.add.at(kept, (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize("write", KEPT_WRITES)
+@pytest.mark.parametrize("part", ["data", "diff"])
+def test_an_array_that_was_kept_does_not_mix_old_numbers_with_new(
+    blob: Any, part: str, write: Callable[[Any], Any]
+) -> None:
+    """What it is computed from is of before the device wrote, and NumPy does not say that it was read."""
+    setattr(blob, part, ROW)
+    kept = getattr(blob, part)
+    getattr(blob, f"mutable_gpu_{part}")().set(np.full((2, 3), 50, np.float32))
+    with pytest.raises(InvalidPointerError, match="the device has newer numbers by now; take blob"):
+        write(kept)
+    assert (GPU, ROW.tolist()) == (getattr(blob, f"{part}_memory").head, kept.tolist())
+    getattr(blob, part)[0, 0] += 1
+    write(kept)
+
+    assert 51 <= getattr(blob, part)[0, 0]
+
+
+LEAVES: list[Callable[[Any, Any], Any]] = [
+    lambda blob, other: blob.reshape(100) and other,
+    lambda blob, other: blob.share_data(other),
+    lambda blob, other: blob.reshape(4).shrink_to_fit() and other,
+    lambda blob, other: blob.reshape(4).set_cpu_data(other.mutable_cpu_data()),
+]
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
+    blob: Any, leave: Callable[[Any, Any], Any]
+) -> None:
+    """The numbers would be lost: nobody looks for the blob's data there any more."""
+    old = blob.data
+    leave(blob, Blob((2, 3), device=blob.device))
+    writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)]
+    for write in writes:
+        with pytest.raises(InvalidPointerError, match="its blob has another memory by now; take blob"):
+            write()
+
+    assert ROW.tolist() == old.tolist()
+
+
+def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:
+    """And can be written to, because nobody looks for its numbers anywhere else."""
+    blob = Blob((2, 3), device=device)
+    old, gone = blob.data, weakref.ref(blob)
+    del blob
+    gc.collect()
+    old[...] = 7
+    assert (None, 42) == (gone(), old.sum())
+
+
 def test_an_array_outlives_a_reshape(blob: Any) -> None:
     """It keeps the memory that it looks at, which the blob has left when it grew (H10)."""
     old, memory = blob.data, weakref.ref(blob.data_memory)
     blob.reshape((100,)).data = 1
-    old[...] = 7
-    assert ([7] * 6, 100) == (old.ravel().tolist(), blob.asum_data())
+    assert (ROW.tolist(), 100) == (old.tolist(), blob.asum_data())
     small = blob.reshape((4,)).data
     small[...] = 2
     blob.data = small[::-1]
@@ -576,6 +642,44 @@ def test_a_pickle_goes_through_the_host(place: Any, protocol: int) -> None:
             assert ROW.tolist() == back.gpu_data().get().tolist()
 
 
+class Layered(runtime.Blob[Any]):
+    """A blob that somebody has derived, with an argument of their own."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layer: str, *shape: Any, **options: Any) -> None:
+        super().__init__(*shape, **options)
+        self.layers = [layer]
+
+
+class Named(Layered):
+    """With attributes beside the slots."""
+
+    def __init__(self, layer: str, *shape: Any, **options: Any) -> None:
+        super().__init__(layer, *shape, **options)
+        self.name, self.me = layer, self
+
+
+def pickled(blob: Any) -> Any:
+    """What comes back."""
+    return pickle.loads(pickle.dumps(blob))  # noqa: S301 -- our own
+
+
+COPIES: list[tuple[Callable[[Any], Any], bool]] = [(copy.copy, False), (copy.deepcopy, True), (pickled, True)]
+
+
+@pytest.mark.parametrize(("copied", "deep"), COPIES)
+def test_copies_of_a_derived_blob_keep_what_it_has_added(copied: Callable[[Any], Any], deep: bool) -> None:
+    """Its ``__init__`` is not called, so it may need what it likes."""
+    blob = Named("ip", (2, 3), device=None)
+    blob.data = ROW
+    other = copied(blob)
+    assert (Named, "ip", ["ip"], ROW.tolist()) == (type(other), other.name, other.layers, other.data.tolist())
+    assert (other.me is other, other.layers is not blob.layers) == (deep, deep)
+    other.data[0, 0] = 7
+    assert (0 if deep else 7) == blob.data[0, 0]
+
+
 def test_what_is_pickled_without_a_device_or_a_shape_comes_back_so() -> None:
     empty = pickle.loads(pickle.dumps(Blob(dtype=np.int32, device=None)))  # noqa: S301 -- our own
     diffed = Blob((2, 3), ml_dtypes.bfloat16, device=None)
@@ -675,6 +779,49 @@ def test_bfloat16_of_others_is_adopted_and_converted(place: Any) -> None:
     for other in (np.float32, np.float64, np.int32):
         assert ROW.tolist() == Blob.from_array(array, dtype=other, device=place).data.tolist()
         assert ROW.tolist() == Blob.from_array(ROW.astype(other), dtype=dtype, device=place).data.tolist()
+
+
+def test_a_view_of_what_a_pool_has_lent_again_is_somebody_elses() -> None:
+    """No pool can keep old bytes; ``blob.data`` alone keeps its memory, and refuses to write when that has others."""
+    with PoolAllocator(CPUDeviceAllocator()) as pool:
+        blob = Blob((2, 3), host=pool, device=None)
+        view, kept = blob.mutable_cpu_data(), blob.data
+        blob.set_cpu_data(np.zeros((2, 3), np.float32))
+        other = Blob((2, 3), host=pool, device=None)
+        other.data = ROW
+        assert ROW.tolist() == view.tolist()
+        with pytest.raises(InvalidPointerError, match="other bytes by now"):
+            kept[...] = 7
+        assert ROW.tolist() == other.data.tolist()
+        other.data_memory.close()
+
+
+def test_a_lender_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
+    """Which cannot know who has borrowed; the blob itself refuses."""
+    blob, sharer = Blob((2, 3), device=device), Blob((2, 3), device=device)
+    blob.set_gpu_data(blob.mutable_gpu_diff())
+    sharer.share_diff(blob)
+    mine = device.allocate(24)
+    with pytest.raises(BufferMismatchError, match="lies in this blob's own memory, which would be freed"):
+        blob.set_gpu_diff(mine)
+    sharer.set_gpu_diff(mine)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        blob.cpu_data()
+    sharer.set_gpu_diff(device.allocate(24))
+    device.release(mine)
+
+
+def test_a_view_to_read_is_adopted_where_arrays_have_no_such_form(place: Any) -> None:
+    lender, blob = Blob((2, 3), device=place), Blob((2, 3), device=place)
+    lender.data = ROW
+    if place.device_type == DeviceType.SIMULATED:
+        with pytest.raises(BufferMismatchError, match="read-only"):
+            blob.set_gpu_data(lender.gpu_data())
+        return
+    blob.set_gpu_data(lender.gpu_data())
+    blob.scale_data(5)
+    assert (SYNCED, ROW.tolist()) == (lender.data_memory.head, lender.data.tolist())
+    assert (ROW * 5).tolist() == lender.gpu_data().get().tolist()
 
 
 def test_a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed(place: Any) -> None:

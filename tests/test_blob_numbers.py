@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Blob: Any = runtime.Blob
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 INTEGERS = tuple(map(np.dtype, ("int32", "uint32")))
+INFO: Any = cast("Any", ml_dtypes).finfo
 FLOATS = (*map(np.dtype, ("float16", "float32", "float64")), BFLOAT16)
 GIVEN = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f2", "f4", "f8", ">f8", "c8", "c16")
 
@@ -82,29 +83,83 @@ def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None
                     converted(value, dtype)
 
 
+def rounded(number: Fraction, dtype: np.dtype[Any]) -> float:
+    """The element that IEEE says, in whole numbers: the nearest one, and of two the even one."""
+    info = INFO(dtype)
+    if not number:
+        return 0.0
+    exponent = abs(number.numerator).bit_length() - number.denominator.bit_length()
+    exponent -= abs(number) < Fraction(2) ** exponent
+    step = Fraction(2) ** (max(exponent, int(info.minexp)) - int(info.nmant))
+    nearest = round(number / step) * step
+    return float(nearest) if abs(nearest) <= Fraction(float(info.max)) else math.copysign(math.inf, nearest)
+
+
 @given(
-    st.sampled_from(("?", "i8", "u8", "f2", "f4", "f8")).flatmap(lambda kind: arrays_of.arrays(kind, 3)),
+    st.sampled_from(("?", "i4", "u4", "i8", "u8", "f2", "f4", "f8")).flatmap(lambda kind: arrays_of.arrays(kind, 3)),
     st.sampled_from(FLOATS),
 )
-def test_floats_are_rounded_as_numpy_rounds_them(array: Any, dtype: np.dtype[Any]) -> None:
+def test_floats_are_rounded_once(array: Any, dtype: np.dtype[Any]) -> None:
     """Also to infinity, which is what IEEE and Caffe make of a double that is too large."""
-    with np.errstate(all="ignore"):
-        expected = array.astype(dtype)
+    found = converted(array, dtype)
+    assert dtype == found.dtype
+    for number, element in zip(array.tolist(), found.astype(np.float64).tolist(), strict=True):
+        value = exact(number)
+        assert str(number if value is None else rounded(value, dtype)) in (str(element), str(abs(element)))
 
-    assert expected.tobytes() == converted(array, dtype).tobytes()
+
+NEARLY = [1 + Fraction(1, 2**i) + sign * Fraction(1, 2**40) for i in (8, 9, 11, 12, 24) for sign in (1, 0, -1)]
+"""Next to the middle between two elements."""
 
 
-@given(st.lists(st.one_of(st.integers(), st.fractions(), st.decimals(), st.booleans()), min_size=1, max_size=4))
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("scale", [1, -1, 2**-140, 2**-20, 2**15, 2**60, -(2**60), -(2**100)])
+def test_what_is_next_to_the_middle_of_two_elements_is_rounded_once(dtype: np.dtype[Any], scale: float) -> None:
+    """As a float of two widths, an integer of 64 bits, and as an object, wherever it is given."""
+    numbers = [it * Fraction(scale) for it in NEARLY]
+    expected = [rounded(it, dtype) for it in numbers]
+    doubles = np.array([float(it) for it in numbers])
+    given: list[Any] = [doubles, doubles.astype(np.longdouble), numbers, np.array([*map(Decimal, doubles)], object)]
+    if abs(scale) == 2**60:
+        given.append(np.array([*map(int, numbers)], np.int64))
+    for values in given:
+        found = converted(values, dtype).astype(np.float64)
+        assert expected == found.tolist()
+        blob = Blob((len(numbers),), dtype, device=None)
+        blob.data = values
+        assert found.tolist() == blob.data.astype(np.float64).tolist()
+        other = Blob.from_array(np.asarray(values), dtype=dtype, device=None)
+        assert found.tolist() == other.data.astype(np.float64).tolist()
+
+
+def test_wide_floats_are_rounded_once() -> None:
+    """As wide as this machine has them."""
+    tail = np.finfo(np.longdouble).eps
+    for dtype, step in ((FLOATS[0], 2.0**-11), (BFLOAT16, 2.0**-8), (FLOATS[1], 2.0**-24)):
+        for sign in (1, -1):
+            numbers = sign * (np.longdouble(1) + np.longdouble(step) * (1 + tail * np.array([1, 0, -1])))
+            expected = [rounded(Fraction(*it.as_integer_ratio()), dtype) for it in numbers]
+            assert expected == converted(numbers, dtype).astype(np.float64).tolist()
+    assert np.isnan(converted(np.array([np.nan], np.longdouble), BFLOAT16).astype(float)).all()
+
+
+@given(st.lists(st.one_of(st.integers(), st.fractions(), st.decimals(allow_nan=False)), min_size=1, max_size=4))
+@example([2**80 + 2**56 + 1, -(2**80) - 2**56 - 1, Fraction(2**80 + 2**56 + 1, 2**80), Decimal(2**80 + 3 * 2**56 - 1)])
 def test_objects_are_numbers_too(numbers: list[Any]) -> None:
-    """Integers of any length, fractions and decimals: as the floats that Python makes of them."""
+    """Integers of any length, fractions and decimals."""
     objects = np.array([None, *numbers], object)[1:]
-    try:
-        expected = [float(number) for number in numbers]
-    except (OverflowError, ValueError):
-        with pytest.raises(InvalidValueError, match="no float is like it"):
-            converted(objects, np.dtype(np.float64))
-        return
-    assert np.array_equal(expected, converted(objects, np.dtype(np.float64)), equal_nan=True)
+    for dtype in FLOATS:
+        found = converted(objects, dtype).astype(np.float64).tolist()
+        assert [rounded(Fraction(it), dtype) if math.isfinite(it) else float(it) for it in numbers] == found
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
+    """Of whatever type it is."""
+    for number in (10**400, Fraction(10**400), Decimal("1e400"), 1e300 * 1e300):
+        for value in (number, -number):
+            assert (math.inf if value > 0 else -math.inf) == float(converted(np.array(value, object), dtype)[()])
+    assert math.isnan(converted([Decimal("nan")], dtype)[0])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +175,9 @@ def test_objects_are_numbers_too(numbers: list[Any]) -> None:
         ("uint32", -1, "uint32 cannot hold -1: it is not between 0 and 4294967295"),
         ("float32", 1j, "float32 cannot hold 1j: it has an imaginary part"),
         ("float32", [1, complex(0, math.nan)], "float32 cannot hold nan.*: it has an imaginary part"),
-        ("float32", 10**400, "float32 cannot hold 1000.*: no float is like it"),
+        ("int32", 10**400, "int32 cannot hold 1000.*: it is not between"),
+        ("int32", [10**20, 1 + Fraction(1, 10**30)], "int32 cannot hold 1000.*: it is not between"),
+        ("int32", [1 + Fraction(1, 10**30)], "int32 cannot hold Fraction.*: it is not a whole number"),
         ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: no float is like it"),
     ],
 )
@@ -152,6 +209,25 @@ def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
         blob.data = values
     with pytest.raises(InvalidArgumentError, match="values must be numbers"):
         blob.data[...] = values
+
+
+@pytest.mark.parametrize("mask", [False, [True, False]])
+def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
+    blob = Blob((2,), device=None)
+    masked: Any = np.ma.array([1, 999], np.float32, mask=mask)
+    ways: list[Any] = [
+        lambda: setattr(blob, "data", masked),
+        lambda: blob.data.__setitem__(..., masked),
+        lambda: Blob.from_array(masked, device=None),
+        lambda: runtime.save_npy(tmp_path / "masked.npy", masked),
+        lambda: runtime.save_npz(tmp_path / "masked.npz", masked.filled(0), masked),
+    ]
+    for way in ways:
+        with pytest.raises(InvalidArgumentError, match=r"without a mask.*, got MaskedArray of shape \(2,\)"):
+            way()
+    assert ([], 0) == (list(tmp_path.iterdir()), blob.asum_data())
+    blob.data = masked.filled(3)
+    assert blob.data[1] in {3, 999}
 
 
 def test_numbers_of_small_types_are_numbers() -> None:

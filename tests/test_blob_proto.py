@@ -274,6 +274,8 @@ def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
 
 
 def test_only_a_message_is_written_to() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"or its bytes, got a BlobShape that prints as nothing$"):
+        read_proto(caffe_pb2.BlobShape())
     with pytest.raises(InvalidArgumentError, match="proto must be a BlobProto with Caffe's fields"):
         write_proto((), np.ones(()), proto=caffe_pb2.Datum())
 

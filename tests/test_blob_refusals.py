@@ -50,7 +50,13 @@ def everything(blob: Any) -> tuple[object, ...]:
     return snapshot(blob), flags, repr(blob)
 
 
-def check_refused(blob: Any, log: list[str], call: Callable[[Any], object], error: type[Exception], given: Any) -> None:
+def check_refused(
+    blob: Any,
+    log: list[str],
+    call: Callable[[Any], object],
+    error: type[Exception] | tuple[type[Exception], ...],
+    given: Any,
+) -> None:
     """That a call is refused, and nothing else happens."""
     before = everything(blob)
     log.clear()
@@ -182,7 +188,8 @@ def test_operations_in_place_that_are_refused_change_nothing(
     if head is GPU:
         blob.mutable_gpu_data()
     call, error = IN_PLACE[name]
-    check_refused(blob, log, call, error, array)
+    # With newer numbers on the device the array is out of date, whatever else is wrong.
+    check_refused(blob, log, call, (error, InvalidPointerError) if head is GPU else error, array)
     assert head is blob.data_memory.head
 
 

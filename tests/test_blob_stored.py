@@ -262,6 +262,8 @@ def test_a_file_that_cannot_be(tmp_path: Path) -> None:
             blob.save(path)
         with pytest.raises(InvalidArgumentError, match="path must be a name that ends in"):
             Blob.load(path)
+    with pytest.raises(InvalidArgumentError, match=r"\(load_caffemodel reads the many blobs of a \.caffemodel\), got"):
+        Blob.load("net.caffemodel")
     with pytest.raises(FileAccessError):
         Blob.load(tmp_path / "blob.npy")
     with pytest.raises(InvalidShapeError, match="a file cannot say so"):

@@ -17,6 +17,7 @@ from blob_views import HEADS, at_head, recorded, snapshot
 from syncedmem import runtime
 from syncedmem.model import (
     AllocationError,
+    ClosedMemoryError,
     DeviceError,
     IllegalCallError,
     InvalidArgumentError,
@@ -32,6 +33,7 @@ from syncedmem.runtime.blobs import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 Blob: Any = runtime.Blob
 UNINITIALIZED, CPU, GPU, SYNCED = HEADS
@@ -222,13 +224,50 @@ def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: Sim
     assert 10.0 == blob.asum_data()
 
 
+def test_arithmetic_on_a_closed_memory_says_what_was_called() -> None:
+    calls: list[tuple[str, Callable[[Any], Any]]] = [
+        ("data", Blob.update),
+        ("diff", Blob.update),
+        ("data", Blob.asum_data),
+        ("diff", Blob.sumsq_diff),
+        ("data", lambda it: it.scale_data(2)),
+    ]
+    for part, call in calls:
+        blob = Blob((4,), device=None)
+        blob.data = blob.diff = 1
+        getattr(blob, f"{part}_memory").close()
+        with pytest.raises(ClosedMemoryError) as caught:
+            call(blob)
+        assert caught.value.call in {"update", "asum_data", "sumsq_diff", "scale_data"}
+
+
+@pytest.mark.parametrize("wrong", ["no", None, 0, 2, -1, np.ones(2)])
+def test_a_flag_is_true_or_false(device: SimulatedDeviceAllocator, tmp_path: Path, wrong: Any) -> None:
+    """NumPy's, too."""
+    blob, other = Blob((4,), device=device), Blob((4,), device=device)
+    at_head(blob.data_memory, SYNCED, X)
+    before = snapshot(blob)
+    attempts: dict[str, list[Callable[[], Any]]] = {
+        "copy_diff": [lambda: blob.copy_from(other, copy_diff=wrong)],
+        "reshape": [lambda: blob.copy_from(other, reshape=wrong), lambda: blob.from_proto(b"", reshape=wrong)],
+        "write_diff": [lambda: blob.to_proto(wrong), lambda: blob.save(tmp_path / "blob.npz", wrong)],
+    }
+    for name, calls in attempts.items():
+        for call in calls:
+            with pytest.raises(InvalidArgumentError, match=f"{name} must be True or False, got"):
+                call()
+    assert before == snapshot(blob)
+    other.copy_from(blob, copy_diff=np.False_, reshape=np.True_)
+    assert X.tolist() == other.data.tolist()
+
+
 def test_a_factor_is_a_number(device: SimulatedDeviceAllocator) -> None:
     blob = Blob((4,), device=device)
     at_head(blob.data_memory, SYNCED, X)
     before = snapshot(blob)
     for wrong in ("2", None, 10**400):
         for side in ("data", "diff"):
-            with pytest.raises(InvalidArgumentError, match="alpha must be a real number that a float can hold"):
+            with pytest.raises(InvalidArgumentError, match="factor must be a real number that a float can hold"):
                 getattr(blob, f"scale_{side}")(wrong)
 
     assert before == snapshot(blob)
@@ -255,6 +294,37 @@ def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
         getattr(blob, f"set_{kind}_diff")(row[:16])
         blob.update()
         assert [0, 0, 0, 0] == blob.cpu_data().tolist()
+
+
+def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(place: Any) -> None:
+    """What comes back to the one later would overwrite the other, which would not know."""
+    for start in (3, 0):
+        buffer: Any = np.arange(9, dtype=np.float32)
+        blob = Blob((6,), device=place)
+        blob.set_cpu_data(buffer[:6])
+        blob.set_cpu_diff(buffer[start : start + 6])
+        blob.gpu_data()
+        with pytest.raises(InvalidPointerError, match="update needs data and diff that are apart, or the same"):
+            blob.update()
+        assert (SYNCED, CPU, list(range(9))) == (*heads(blob), buffer.tolist())
+        blob.mutable_cpu_data()
+        blob.set_cpu_diff(buffer.copy()[:6])
+        blob.gpu_data()
+        blob.update()
+        assert [0] * 6 == blob.data.tolist()
+
+
+def test_one_buffer_for_both_on_both_sides_is_no_harm(place: Any) -> None:
+    near: Any = np.arange(4, dtype=np.float32)
+    blob = Blob((4,), device=place)
+    lender = Blob((4,), device=place)
+    far = lender.mutable_gpu_data()
+    for part in ("data", "diff"):
+        getattr(blob, f"set_gpu_{part}")(far)
+        getattr(blob, f"set_cpu_{part}")(near)
+    blob.gpu_data()
+    blob.update()
+    assert [0] * 4 == blob.data.tolist()
 
 
 def test_what_fails_on_the_device_has_changed_no_element(device: SimulatedDeviceAllocator) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
 from syncedmem.runtime.blobs.shape import (
+    INT_MAX,
     MAX_AXES,
     canonical_axis_index,
     check_shape,
@@ -37,7 +38,9 @@ shapes = st.lists(st.integers(0, 4), max_size=5).map(tuple)
         ((np.int64(7),), (7,)),
         (SimpleNamespace(dim=[1, 2]), (1, 2)),
         ((1,) * MAX_AXES, (1,) * MAX_AXES),
-        ((0, 1 << 62, 1 << 62), (0, 1 << 62, 1 << 62)),
+        ((0, 1 << 30, 1 << 30), (0, 1 << 30, 1 << 30)),
+        ((0, sys.maxsize), (0, sys.maxsize)),
+        ((0, INT_MAX, INT_MAX), (0, INT_MAX, INT_MAX)),
         (iter((4, 5)), (4, 5)),
     ],
 )
@@ -64,7 +67,9 @@ def test_what_is_no_sequence_of_integers_is_no_shape(bad: Any) -> None:
         ((2, -1), "an extent cannot be negative, as -1 is"),
         ((sys.maxsize // 4 + 1,), f"up to axis 0 there are {sys.maxsize // 4 + 1} elements of 4 bytes, more than"),
         ((1 << 40, 1 << 40), f"up to axis 1 there are {1 << 80} elements of 4 bytes, more than"),
-        ((1 << 40, 1 << 40, 0), f"up to axis 1 there are {1 << 80} elements"),
+        ((1 << 40, 1 << 40, 0), f"up to axis 1 there are, but for extents of zero, {1 << 80} elements"),
+        ((0, 1 << 70), f"up to axis 1 there are, but for extents of zero, {1 << 70} elements of 4 bytes"),
+        ((0, 1 << 40, 0, 1 << 40), f"up to axis 3 there are, but for extents of zero, {1 << 80} elements"),
     ],
 )
 def test_a_shape_that_no_blob_can_have_is_refused(bad: tuple[int, ...], reason: str) -> None:

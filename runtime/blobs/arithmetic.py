@@ -22,6 +22,7 @@ from syncedmem.model import (
     SyncedHead,
     current_mode,
 )
+from syncedmem.model.dispatch import head_of
 
 from ..allocator import MemcpyKind
 from ..failures import reporting, where_of
@@ -51,7 +52,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         If the two are adopted buffers that overlap in part.
     """
     _check_type(call, data)
-    head = data.memory.head
+    head, _ = _head(call, data), _head(call, diff)
     if head is SyncedHead.UNINITIALIZED:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
@@ -78,7 +79,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
         As `subtract`.
     """
     _check_type(call, elements)
-    head = elements.memory.head
+    head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
         return 0.0
     place = _Place(call, elements, head)
@@ -98,8 +99,8 @@ def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
         If `factor` is no number.
     """
     _check_type(call, elements)
-    number = check_factor(factor)
-    head = elements.memory.head
+    number = check_factor(factor, "factor")
+    head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
         return
     place = _Place(call, elements, head)
@@ -171,16 +172,37 @@ class _Place:
         return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
 
     def check_apart(self, call: str, first: Elements, second: Elements) -> None:
-        """Refuse two adopted buffers that overlap in part, before any byte is copied into one and so into the other."""
+        """Refuse two adopted buffers that overlap, before any byte is copied into one and so into the other.
+
+        One buffer for both is no harm where it is computed with.  On the other side it is, unless it is so on both:
+        what comes back there would overwrite both, and only one of the memories would know.
+        """
         memories: list[Any] = [first.memory, second.memory]
-        ends = [it._gpu if self.on_device else it._cpu for it in memories]  # noqa: SLF001 -- asking for them would copy
-        if any(end is None for end in ends):
-            return
-        x, y = first.flat(ends[0]), second.flat(ends[1])
-        if self.where.overlaps(x, y) and address_of(x) != address_of(y):
-            raise InvalidPointerError(
-                where_of(self.where), y, f"{call} needs data and diff that are apart, or the same"
-            )
+        host = [it._cpu for it in memories], _host_of(second)  # noqa: SLF001 -- asking for them would copy
+        device = [it._gpu for it in memories], memories[1].device  # noqa: SLF001 -- as above
+        here, there = (device, host) if self.on_device else (host, device)
+        one = False
+        for ends, where in (here, there):
+            if any(end is None for end in ends):
+                continue
+            x, y = first.flat(ends[0]), second.flat(ends[1])
+            if not where.overlaps(x, y):
+                continue
+            same = address_of(x) == address_of(y)
+            if not same or (where is not self.where and not one):
+                raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")
+            one = same
+
+
+def _head(call: str, elements: Elements) -> SyncedHead:
+    """Where the elements are, as a call asks that errors name.
+
+    Raises
+    ------
+    ClosedMemoryError
+    """
+    memory: Any = elements.memory
+    return head_of(memory._open(call))  # noqa: SLF001 -- of this room; users ask for the head
 
 
 def _host_of(elements: Elements) -> DeviceAllocator:

@@ -10,6 +10,7 @@ difference.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat, overload
 
@@ -18,6 +19,7 @@ import numpy as np
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError, SyncedHead
 
 from ..devices import resolve_device
+from ..pointers import as_flag
 from . import arithmetic
 from .elements import Elements
 from .foreign_arrays import ForeignArray
@@ -44,6 +46,9 @@ class Blob(Stored[ScalarT]):
 
     Calls on one blob are not serialised, as those on a `SyncedMemory` are: threads that share one, and reshape, adopt
     or compute, have to take turns.
+
+    A class that is derived from this one may need other arguments.  Copies and pickles keep its attributes and do not
+    call its ``__init__``; `from_array`, `load` and `from_contents` call it, with ``dtype``, ``host`` and ``device``.
 
     Parameters
     ----------
@@ -122,11 +127,12 @@ class Blob(Stored[ScalarT]):
         InvalidShapeError
             If the shapes differ and `reshape` is false, or `source` has none; nothing has changed.
         InvalidArgumentError
-            If `source` is no blob, or of another type; nothing has changed.
+            If `source` is no blob, or of another type, or a flag is no ``bool``; nothing has changed.
         AllocationError, DeviceError
             The blob has its old shape and memory; sides of both blobs may have been brought up to date.
         """
         self._check_same_type("source", source)
+        copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
@@ -236,20 +242,27 @@ class Blob(Stored[ScalarT]):
 
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""
-        blob: Any = self._made(self.dtype, self._host, self._device)
+        blob = self._bare(self.dtype, self._host, self._device)
         blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- one of this class
-        return blob  # type: ignore[no-any-return]
+        return blob
 
     def __copy__(self) -> Self:
         """A blob that shares both memories, as `share_data` and `share_diff` make one."""
-        return self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
+        blob = self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
+        for name, value in self._added().items():
+            setattr(blob, name, value)
+        return blob
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A blob with memories of its own, the elements copied where they are fresh.
 
         Blobs that share a memory and are copied together share its copy.
         """
-        return self._like(self._shape, *(self._copied(it, memo) for it in (self._data, self._diff)))
+        blob = self._like(self._shape, *(self._copied(it, memo) for it in (self._data, self._diff)))
+        memo[id(self)] = blob  # before its attributes are copied, among which it may be itself
+        for name, value in self._added().items():
+            setattr(blob, name, deepcopy(value, memo))
+        return blob
 
     def _copied(self, elements: Elements, memo: dict[int, Any]) -> Elements:
         memory = elements.memory
@@ -264,7 +277,8 @@ class Blob(Stored[ScalarT]):
         fresh = [
             None if it.memory.head is SyncedHead.UNINITIALIZED else it.cpu_data() for it in (self._data, self._diff)
         ]
-        return _unpickled, (type(self), self._shape, self.dtype, self._device is not None, *fresh)
+        made = type(self), self._shape, self.dtype, self._device is not None, *fresh
+        return _unpickled, made, (None, self._added())  # as pickle has the state of what has slots
 
     # --- what it is
 
@@ -283,7 +297,8 @@ def _unpickled(  # noqa: PLR0913 -- what there is to a blob
     kind: type[Blob[Any]], shape: Shape | None, dtype: Any, on_device: bool, data: Any, diff: Any
 ) -> Blob[Any]:
     """A blob from what was pickled: on the device of this process, if it was on one."""
-    blob = kind(dtype=dtype, device="auto" if on_device else None)
+    kept: Any = kind
+    blob: Blob[Any] = kept._bare(dtype, None, "auto" if on_device else None)  # noqa: SLF001 -- one of this class
     if shape is not None:
         blob.reshape(shape)
     if data is not None:

@@ -16,6 +16,8 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidValueError
 
+from .rounding import float_of, odd_float_of, once
+
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +37,15 @@ def host_array(values: Any) -> Array:
     """Anything as NumPy's array, without a copy if it has memory: by NumPy's own ways, and else by DLPack.
 
     NumPy's ways go first, because they honour arrays that must not be written; DLPack before its first version cannot.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Of a masked array, whose mask NumPy would drop in silence.
     """
+    given: object = values
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidArgumentError("values", given, "numbers without a mask, such as filled() makes of them")
     if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
         return np.from_dlpack(values)
     return np.asarray(values)
@@ -60,21 +70,23 @@ def converted(values: object, dtype: np.dtype[Any]) -> Array:
     """
     try:
         array = host_array(values)
+    except InvalidArgumentError:
+        raise
     except Exception as error:
         raise _no_numbers(values, dtype) from error
     if array.dtype == dtype:
         return array
     if not are_numbers(array):
         raise _no_numbers(values, dtype)
-    real = checked(array, dtype)
+    real = once(checked(array, dtype), dtype)
     with np.errstate(all="ignore"):
         return real.astype(dtype, copy=False)
 
 
 def fill(elements: Array, real: Array) -> None:
-    """Write what is `checked` to elements, broadcast as NumPy does it."""
+    """Write what is `checked`, and rounded once, to elements, broadcast as NumPy does it."""
     with np.errstate(all="ignore"):
-        np.copyto(elements, real, casting="unsafe")
+        np.copyto(elements, once(real, elements.dtype), casting="unsafe")
 
 
 def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
@@ -118,9 +130,10 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
 def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
     """Objects that are numbers, such as integers of any length and fractions."""
     floats: Array = np.empty(array.size)
+    as_float = float_of if dtype == floats.dtype else odd_float_of
     for index, value in enumerate(array.flat):
         try:
-            floats[index] = float(value)
+            floats[index] = as_float(value)
         except Exception as error:
             raise InvalidValueError(value, dtype, "no float is like it") from error
     return floats.reshape(array.shape)

@@ -9,12 +9,13 @@ that is remembered keeps its bytes until the elements are looked at again.
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError
+from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError, InvalidShapeError
 
 from ..performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 from ..pointers import address_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..memory import SyncedMemory
     from .shape import Shape
 
-__all__ = ["OWNED", "TYPES", "Elements", "check_dtype"]
+__all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
 
 TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
 """The element types of blobs: Caffe's (blob.cpp 556-558), and two small ones."""
@@ -53,6 +54,19 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
         expected = f"one of {', '.join(TYPES)} (which there is once ml_dtypes is imported)"
         raise InvalidArgumentError("dtype", dtype, expected)
     return found
+
+
+def check_viewable(shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Refuse to look at a shape of no elements whose other extents are too large for an array of any.
+
+    Raises
+    ------
+    InvalidShapeError
+    """
+    limit, size = sys.maxsize, prod(filter(None, shape)) * dtype.itemsize
+    if size > limit:
+        reason = f"there are no arrays of it: its other extents make {size} bytes, more than {limit}"
+        raise InvalidShapeError(shape, reason)
 
 
 class Elements:
@@ -121,8 +135,16 @@ class Elements:
         return self._look(WRITE_GPU)
 
     def _look(self, accessor: int) -> Any:
-        """Call the memory's accessor, and remember how to look again while it has nothing to do."""
+        """Call the memory's accessor, and remember how to look again while it has nothing to do.
+
+        Raises
+        ------
+        InvalidShapeError
+            If there are no elements, and no arrays of that shape; no head has moved.
+        """
         memory = self._inside
+        if not self.count:
+            check_viewable(self.shape, self.dtype)
         with memory._lock:  # noqa: SLF001 -- what it hands out and what it has ready must be of one moment
             typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
             ready = getattr(memory, _READY[accessor])

@@ -3,7 +3,11 @@
 In pycaffe the attribute is ``mutable_cpu_data()`` each time (_caffe.cpp 475), so looking at a blob makes its device
 side stale, and a blob that grows leaves arrays behind that write to where it was.  Here the array is read-only as far
 as NumPy knows.  Assigning to items, and operators that work in place, ask the memory for its host side to write, which
-is when the device side becomes stale.  If the memory has other bytes by then, they are refused.
+is when the device side becomes stale.
+
+An array that is kept cannot follow what happens to its memory, and NumPy does not say when it is read.  But writing is
+noticed, so it is refused where what was read is out of date: the device has newer numbers, the memory has other bytes,
+or the blob has another memory.
 """
 
 from __future__ import annotations
@@ -12,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import InvalidPointerError, InvalidShapeError
+from syncedmem.model import InvalidPointerError, InvalidShapeError, SyncedHead
 
 from .conversion import converted
 
 if TYPE_CHECKING:
+    from weakref import ref
+
     from ..memory import SyncedMemory
     from .elements import Elements
+    from .pair import Pair
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,9 +42,13 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     memory: SyncedMemory | None = None
     """Whose host side this is; None of a copy."""
 
+    blob: ref[Pair[Any]] | None = None
+    """The blob that it was taken from, which is not kept alive; None of a copy."""
+
     def __array_finalize__(self, source: object) -> None:
         if not (self.flags.owndata or self.flags.writeable):  # a copy has nothing to do with the memory
             self.memory = getattr(source, "memory", None)
+            self.blob = getattr(source, "blob", None)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.flags.writeable:
@@ -79,7 +90,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         Raises
         ------
         InvalidPointerError
-            If the memory has other bytes now.
+            If the memory has other bytes now, or newer ones on the device, or the blob has another memory.
         AllocationError, DeviceError, ClosedMemoryError
         """
         memory: Any = self.memory
@@ -100,20 +111,27 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             return 0
         memory: Any = self.memory
         memory._open("blob.data")  # noqa: SLF001 -- refused, if it was closed
+        owner = None if self.blob is None else self.blob()
+        if owner is not None and memory is not owner.data_memory and memory is not owner.diff_memory:
+            raise self._outdated("its blob has another memory by now")
+        if memory.head is SyncedHead.HEAD_AT_GPU:
+            raise self._outdated("the device has newer numbers by now")
         here = memory._cpu  # noqa: SLF001 -- asking for it would bring it up to date
         start: int = self.ctypes.data - (0 if here is None else here.ctypes.data)
         try:
             np.ndarray(self.shape, self.dtype, b"" if here is None else here, start, self.strides)
         except (TypeError, ValueError, OverflowError):  # that lies outside of the buffer
-            reason = "its memory has other bytes by now; take blob.data or blob.diff again"
-            raise InvalidPointerError("the host", self, reason) from None
+            raise self._outdated("its memory has other bytes by now") from None
         return start
 
+    def _outdated(self, reason: str) -> InvalidPointerError:
+        return InvalidPointerError("the host", self, f"{reason}; take blob.data or blob.diff again")
 
-def live(elements: Elements) -> LiveArray:
-    """The elements, to read, and to assign to."""
+
+def live(elements: Elements, blob: ref[Pair[Any]]) -> LiveArray:
+    """The elements of a blob, to read, and to assign to."""
     array: LiveArray = elements.cpu_data().view(LiveArray)
-    array.memory = elements.memory
+    array.memory, array.blob = elements.memory, blob
     return array
 
 

@@ -75,6 +75,21 @@ class Pair(Shaped, Generic[ScalarT]):
         blob: Self = make(dtype=dtype, host=host, device=device)
         return blob
 
+    @classmethod
+    def _bare(cls, dtype: Any, host: Any, device: Any) -> Self:
+        """A blob without a shape, and without what a derived class adds, whose ``__init__`` may need more than this."""
+        blob: Any = object.__new__(cls)
+        Pair.__init__(blob, (), dtype, host, device)  # pyright: ignore[reportUnknownMemberType] -- of no type yet
+        return blob  # type: ignore[no-any-return]
+
+    def _added(self) -> dict[str, Any]:
+        """What a derived class has added, by the names of the attributes."""
+        state: Any = object.__getstate__(self)
+        attributes: dict[str, Any] | None
+        slots: dict[str, Any]
+        attributes, slots = state
+        return (attributes or {}) | {name: value for name, value in slots.items() if name not in _OWN}
+
     def _memory(self, size: int) -> SyncedMemory:
         return SyncedMemory(size, host=self._host, device=self._device)
 
@@ -326,6 +341,9 @@ class Pair(Shaped, Generic[ScalarT]):
             raise InvalidArgumentError(argument, other, "a Blob")
         if theirs.dtype != self.dtype:
             raise InvalidArgumentError(argument, theirs, f"a blob of {self.dtype}")
+
+
+_OWN = frozenset((*Shaped.__slots__, *Pair.__slots__))
 
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:

@@ -66,7 +66,8 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     ----------
     shape : iterable of int, or object with ``dim``
     itemsize : int
-        Of an element, in bytes: all of them must fit into the address space.
+        Of an element, in bytes: all of them must fit into the address space.  If there are none, because an extent
+        is zero, the other extents must have a product that does; Caffe has ``(0, INT_MAX, INT_MAX)``.
 
     Raises
     ------
@@ -85,12 +86,14 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
     if negative := [extent for extent in checked if extent < 0]:
         raise InvalidShapeError(shape, f"an extent cannot be negative, as {negative[0]} is")
-    # As in Caffe what follows an extent of zero counts for nothing, however large.
-    limit, size = sys.maxsize, itemsize
+    limit, size, but = sys.maxsize, itemsize, ""
+    if 0 in checked:
+        size, but = 1, ", but for extents of zero,"
     for axis, extent in enumerate(checked):
-        size *= extent
+        size *= extent or 1
         if size > limit:
-            many = f"up to axis {axis} there are {size // itemsize} elements of {itemsize} bytes"
+            count = size if but else size // itemsize
+            many = f"up to axis {axis} there are{but} {count} elements of {itemsize} bytes"
             raise InvalidShapeError(shape, f"{many}, more than {limit} bytes")
     return checked
 

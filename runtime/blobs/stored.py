@@ -16,7 +16,9 @@ from ..files.kinds import file_kind
 from ..files.proto import message_to_write, read_proto, shape_equals, write_proto
 from ..files.replacement import replacing
 from ..files.schema import DTYPES
+from ..pointers import as_flag
 from .conversion import checked, fill
+from .elements import check_viewable
 from .pair import ScalarT
 from .viewed import Viewed
 
@@ -52,6 +54,7 @@ class Stored(Viewed[ScalarT]):
             If the elements are of another type than float32 and float64.
         MissingPackageError
         """
+        write_diff = as_flag(write_diff, "write_diff")
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
         if self.dtype not in DTYPES.values():
@@ -62,6 +65,7 @@ class Stored(Viewed[ScalarT]):
 
     def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
         """Arrays that look like data and diff, if that is wanted, and have one element; no head moves for them."""
+        check_viewable(self.shape, self.dtype)
         stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return stand_in, stand_in if write_diff else None
 
@@ -88,6 +92,7 @@ class Stored(Viewed[ScalarT]):
         AllocationError, DeviceError
             In every case shape and elements are as they were.
         """
+        reshape = as_flag(reshape, "reshape")
         contents = read_proto(proto)
         if not reshape and (self._shape is None or not shape_equals(self._shape, proto)):
             reason = f"this blob has the shape {self.shape_string}, and reshape was not asked for"
@@ -125,7 +130,7 @@ class Stored(Viewed[ScalarT]):
             What cannot be written in a place like that is refused before any head moves; in every case what was at the
             path is still there.
         """
-        kind = file_kind(path)
+        kind, write_diff = file_kind(path), as_flag(write_diff, "write_diff")
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a file cannot say so")
         kind.check(path, *self._stand_ins(write_diff))

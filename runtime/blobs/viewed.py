@@ -1,15 +1,16 @@
 """`Viewed`: data and diff as arrays: Caffe's accessors, pycaffe's attributes, and what other libraries ask for.
 
 Every array is a fresh view over the memory itself and keeps its bytes, also when the blob has grown and has another
-memory; on the simulated device alone, views of freed memory are of no use, and say so.  For the same reason a blob has
-no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps the blob alive, and not the
-memory.  The views have them.
+memory, unless a pool has lent them again.  On the simulated device views of freed memory are of no use, and say so.
+For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes one keeps
+the blob alive, and not the memory.  The views have them.
 """
 
 from __future__ import annotations
 
 import operator
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -114,6 +115,9 @@ class Viewed(Pair[ScalarT]):
         Reading it leaves the device side fresh.  Assigning, as in ``blob.data[...] = 1``, ``blob.data -= step`` or
         ``blob.data = values``, makes it stale.  Everything else finds the array read-only.
 
+        Take it anew instead of keeping it.  One that was kept shows what was on the host when it was taken; it is
+        refused to write through it (`InvalidPointerError`) once the device has newer numbers, or the blob other memory.
+
         Raises
         ------
         InvalidValueError
@@ -121,7 +125,7 @@ class Viewed(Pair[ScalarT]):
         InvalidArgumentError, InvalidShapeError
             If they are no numbers, or do not fit.  In every case nothing has changed.
         """
-        return live(self._data)
+        return live(self._data, ref(self))
 
     @data.setter
     def data(self, values: object) -> None:
@@ -130,7 +134,7 @@ class Viewed(Pair[ScalarT]):
     @property
     def diff(self) -> NDArray[ScalarT]:
         """The diff on the host as a NumPy array; see `data`."""
-        return live(self._diff)
+        return live(self._diff, ref(self))
 
     @diff.setter
     def diff(self, values: object) -> None:

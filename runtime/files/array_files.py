@@ -246,9 +246,16 @@ def _header(file: io.RawIOBase | io.BufferedIOBase, name: str) -> tuple[tuple[in
         parts = entries["shape"].strip("()").split(",")
         shape = tuple(map(int, parts if parts[-1].strip() else parts[:-1]))
         fortran_order = {"True": True, "False": False}[entries["fortran_order"]]
-        dtype = _DESCRIPTIONS[entries["descr"][1:-1]]
+        description = entries["descr"][1:-1]
     except (KeyError, ValueError) as error:
         raise FileFormatError(name, f"no blob is described by {shown(text.strip())}", start) from error
+    dtype = _DESCRIPTIONS.get(description)
+    if dtype is None:
+        types = ", ".join(map(str, _TYPES))
+        reason = (
+            f"its elements are {shown(description)}, and files of blobs have {types}; load it with NumPy to convert it"
+        )
+        raise FileFormatError(name, reason, start)
     return shape, fortran_order, dtype, start + length
 
 

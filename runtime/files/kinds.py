@@ -47,7 +47,9 @@ def file_kind(path: StoredPath) -> FileKind:
     InvalidArgumentError
         If its name ends in no kind that is known.
     """
-    kind = _KINDS.get(PurePath(checked_path(path)).suffix)
+    suffix = PurePath(checked_path(path)).suffix
+    kind = _KINDS.get(suffix)
     if kind is None:
-        raise InvalidArgumentError("path", path, f"a name that ends in {', '.join(_KINDS)}")
+        many = " (load_caffemodel reads the many blobs of a .caffemodel)" if suffix == ".caffemodel" else ""
+        raise InvalidArgumentError("path", path, f"a name that ends in {', '.join(_KINDS)}{many}")
     return kind

@@ -136,8 +136,10 @@ def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) ->
         It is none.
     """
     array = cast("NDArray[Any]", value)
-    if not isinstance(value, np.ndarray) or array.dtype not in types:
-        raise InvalidArgumentError(name, array, f"a NumPy array of {', '.join(map(str, types))}")
+    masked = isinstance(value, np.ma.MaskedArray)
+    if not isinstance(value, np.ndarray) or masked or array.dtype not in types:
+        mask = ", without a mask" if masked else ""
+        raise InvalidArgumentError(name, array, f"a NumPy array of {', '.join(map(str, types))}{mask}")
     return array
 
 

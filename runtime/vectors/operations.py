@@ -177,8 +177,14 @@ def vectors_of(allocator: object) -> Vectors:
     return host_vectors()
 
 
-def check_factor(alpha: Any) -> float:
+def check_factor(alpha: Any, argument: str = "alpha") -> float:
     """What vectors are multiplied by, as a float.
+
+    Parameters
+    ----------
+    alpha : number
+    argument : str
+        As errors name it.
 
     Raises
     ------
@@ -187,8 +193,8 @@ def check_factor(alpha: Any) -> float:
     """
     expected = "a real number that a float can hold"
     if not hasattr(alpha, "__float__"):  # a string has none, and float() would read it
-        raise InvalidArgumentError("alpha", alpha, expected)
+        raise InvalidArgumentError(argument, alpha, expected)
     try:
         return float(alpha)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError("alpha", alpha, expected) from error
+        raise InvalidArgumentError(argument, alpha, expected) from error

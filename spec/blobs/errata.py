@@ -40,8 +40,8 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "reads are reads", "B21-accessors",
      f"ReadsAsWrites {_ARRAYS}reading_the_attribute_leaves_the_device_side_fresh"),
     ("H10; _caffe.cpp 236", "a view outlives the memory that it shows", "after a reshape that grows it dangles",
-     ("a view on the host keeps its bytes, and `blob.data` refuses to write when its memory has others; of views on "
-      "the device, see blobs.md"), "B06-growth-renews",
+     ("a view on the host keeps its bytes, unless a pool has lent them again, and `blob.data` refuses to write when "
+      "its blob has others; of views on the device, see blobs.md"), "B06-growth-renews",
      (f"GrowsByHalf {_ARRAYS}an_array_outlives_a_reshape {_ARRAYS}views_keep_the_memory_and_not_the_blob "
       f"{_ARRAYS}a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed")),
     ("H11; blob.cpp 176-196, 443-462", "arithmetic goes by the head, copying by the mode", "pointers of the wrong side",
