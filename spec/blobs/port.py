@@ -92,15 +92,20 @@ class BlobPort(ShapePort):
         self.reshape(other.shape)
 
     def shrink_to_fit(self) -> None:
-        self.data_memory, self.diff_memory = self.fitting(self.data_memory), self.fitting(self.diff_memory)
+        data = self.fitting(self.data_memory, self.diff_memory)
+        self.data_memory, self.diff_memory = data, self.fitting(self.diff_memory, data)
 
-    def fitting(self, memory: Any) -> Any:
-        if memory.size == self.bytes():
+    def fitting(self, memory: Any, other: Any) -> Any:
+        if memory.size == self.bytes() or self.holds(memory, other):
             return memory
         fitting = self.memory(self.bytes())
         if memory.head is not SyncedHead.UNINITIALIZED:
             self.bring(memory, fitting)
         return fitting
+
+    def holds(self, memory: Any, other: Any) -> bool:
+        """Whether the other part lies in this memory, which then has to stay."""
+        return any(lends(memory, other, side) for side in ("cpu", "gpu"))
 
     def bring(self, memory: Any, fitting: Any) -> None:
         side = self.where(memory)

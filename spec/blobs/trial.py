@@ -219,6 +219,30 @@ class BlobTrial(BlobInspection):
             self._compare_memories(everyone, UNCHANGED)
 
     @_blaming
+    def unchanged(self, requirement: str, call: str) -> None:
+        """See that a call is taken, calls no allocator and changes nothing.
+
+        Parameters
+        ----------
+        requirement : str
+            What one breaks that does otherwise.
+        call : str
+            As the script has it.
+
+        Raises
+        ------
+        Violation
+        """
+        if not self.takes():
+            return
+        start, everyone = len(self.ledger.entries), set(range(len(self.world.blobs)))
+        raised = self.script.call(call, self.world.mode).raised
+        self.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
+        self.require(len(self.ledger.entries) == start, requirement, "there was nothing to do, but it called allocators")
+        self._compare_blobs(everyone, Duty(requirement, requirement))
+        self._compare_memories(everyone, Duty(requirement, requirement))
+
+    @_blaming
     def shows(self, requirement: str, expression: str, expected: object) -> None:
         """See what an expression is, that it calls no allocator, and that it changes nothing.
 

@@ -225,6 +225,14 @@ class SharesWhatItFrees(BlobPort):
         self.data_memory = other.data_memory
 
 
+@planted("B66-own-memory", "H16, H18: what is given back is freed")
+class ShrinkFreesTheLender(BlobPort):
+    """shrink_to_fit gives back memory that the other part has adopted."""
+
+    def holds(self, memory: Any, other: Any) -> bool:
+        return False
+
+
 @planted("B62-negative-index", "blob.hpp 156: channels() for c")
 class NegativeChannel(BlobPort):
     """A negative channel is taken."""

@@ -255,7 +255,7 @@ class TakesSets(BlobPort):
 class NeverShrinks(BlobPort):
     """shrink_to_fit does nothing."""
 
-    def fitting(self, memory: Any) -> Any:
+    def fitting(self, memory: Any, other: Any) -> Any:
         return memory
 
 
