@@ -283,8 +283,20 @@ class BlobPort(ShapePort):
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         self.check_alike(source)
-        if (source.shape, source.count) != (self.shape, self.count):
-            self.shape_like_source(source, reshape)
+        before = dict(vars(self))
+        try:
+            if (source.shape, source.count) != (self.shape, self.count):
+                self.shape_like_source(source, reshape)
+            self.copy_part(source, copy_diff)
+        except Exception:
+            self.restore(before)
+            raise
+
+    def restore(self, before: dict[str, Any]) -> None:
+        """Take the shape and the memories that there were."""
+        vars(self).update(before)
+
+    def copy_part(self, source: Any, copy_diff: bool) -> None:
         mine, theirs = self.parts(source, copy_diff)
         side = self.side_of_copy(mine, theirs)
         taken, given = self.raw(mine, f"mutable_{side}_data"), self.raw(theirs, f"{side}_data")

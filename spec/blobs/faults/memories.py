@@ -143,6 +143,14 @@ class ReshapesBeforeCopy(BlobPort):
         super().copy_from(source, copy_diff, reshape)
 
 
+@planted("B57-failure-keeps-numbers", "H4; blob.cpp 436: Reshape comes first")
+class FailedCopyReshapes(BlobPort):
+    """A copy that fails keeps the shape that it took, and the memory for it."""
+
+    def restore(self, before: dict[str, Any]) -> None:
+        pass
+
+
 @planted("B58-type-mismatch", "C++ has a type for each")
 class SharesAnyType(BlobPort):
     """Blobs of other types are shared and copied, byte by byte."""
