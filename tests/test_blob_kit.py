@@ -316,7 +316,7 @@ def test_what_cannot_fail_is_not_made_to_fail() -> None:
     """A refused call, and one that asks no allocator, are just made."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((2,)).make((2,))
     counts = [
-        failing_calls(foresee(world, step, 0), step)
+        failing_calls(world, step)
         for step in (
             Step(0, "update"),
             Step(0, "mode", (Mode.CPU,)),
