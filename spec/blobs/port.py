@@ -326,8 +326,11 @@ class BlobPort(ShapePort):
         side = self.where(self.data_memory)
         step = self.raw(self.diff_memory, f"{side}_data")
         data = self.raw(self.data_memory, f"mutable_{side}_data")
-        pairs = zip(decoded(shown(data), self.dtype), decoded(shown(step), self.dtype), strict=True)
-        pour(data, encoded((self.stepped(mine, theirs) for mine, theirs in pairs), self.dtype))
+        differences = self.differences(decoded(shown(data), self.dtype), decoded(shown(step), self.dtype))
+        pour(data, encoded(differences, self.dtype))
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(map(self.stepped, values, steps))
 
     def stepped(self, value: float, step: float) -> float:
         return value - step
