@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 from .elements import INTEGERS, TYPES
+from .inspection import PARTS
 from .steps import NORMS, SCALES, Step
 from .trial import BlobTrial
 
@@ -64,7 +65,7 @@ def sums(bench: Bench) -> Iterator[BlobTrial]:
             for call, (part, _) in NORMS.items():
                 trial.perform(Step(0, f"mutable_{side}_{part}"), values=values)
                 trial.perform(Step(0, call))
-            for part, at in product(("data", "diff"), ((0, 0), (0, 1), (1, 1))):
+            for part, at in product(PARTS, ((0, 0), (0, 1), (1, 1))):
                 trial.perform(Step(0, f"{part}_at", (at,)))
         yield trial.ended()
 
@@ -84,7 +85,7 @@ def many(bench: Bench) -> Iterator[BlobTrial]:
     """Arithmetic reaches all elements, however many there are (B28, B31, B32, B35)."""
     for count, side in product(_MANY, _sides(bench)):
         trial = BlobTrial.of(bench, (count,))
-        for part in ("data", "diff"):
+        for part in PARTS:
             trial.perform(Step(0, f"mutable_{side}_{part}"))
         for step in (Step(0, "update"), *(Step(0, call, (0.5,)) for call in SCALES), *(Step(0, it) for it in NORMS)):
             trial.perform(step)

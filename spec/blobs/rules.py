@@ -106,10 +106,10 @@ def positions(bench: Bench) -> Iterator[BlobTrial]:
         trial.refused("B16-offset-sequence", *(f"blob.offset({indices})" for indices in outside))
         _compare_elements(trial, shape)
         yield trial.ended()
-    for shape in ((1, 2, 1, 3, 2), (2, *(1,) * (_AXES - 2), 3)):
-        trial, last = BlobTrial.of(bench, shape), [extent - 1 for extent in shape]
-        trial.shows("B16-offset-sequence", f"blob.offset({last})", prod(shape) - 1)
-        _compare_elements(trial, shape)
+    for many_axes in ((1, 2, 1, 3, 2), (2, *(1,) * (_AXES - 2), 3)):
+        trial, last = BlobTrial.of(bench, many_axes), [extent - 1 for extent in many_axes]
+        trial.shows("B16-offset-sequence", f"blob.offset({last})", prod(many_axes) - 1)
+        _compare_elements(trial, many_axes)
         yield trial.ended()
 
 
@@ -252,4 +252,4 @@ RULES: tuple[Rule, ...] = (
     no_elements,
     many,
 )
-"""The checks that every bench of blobs can be put to; what is about any blob comes before what is about an empty one."""
+"""The checks that every bench of blobs can be put to; what is about any blob comes before what is about empty ones."""
