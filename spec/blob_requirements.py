@@ -117,7 +117,8 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B65-too-large",
      "A shape that the address space cannot hold is refused, and so is one that is no integers, or has no order.",
      "H15; #2474"),
-    ("B66-own-memory", "A call that would free memory in which the blob's data or diff then lies is refused.",
+    ("B66-own-memory",
+     "A call that would free memory in which the blob's data or diff then lies is refused; shrink_to_fit keeps it.",
      "H5, H18; blob.cpp 90-128 as R35 has it of one memory"),
 )  # fmt: skip
 

@@ -29,9 +29,10 @@ _IMPORTS = {
     "array": ("array",),
     "contextlib": ("suppress",),
     "ctypes": ("c_char",),
+    "math": ("inf", "nan"),
     "types": ("SimpleNamespace",),
     "syncedmem.model": ("Mode", "set_mode"),
-    "syncedmem.spec.blobs.elements": ("numbers", "pour"),
+    "syncedmem.spec.blobs.elements": ("encoded", "numbers", "pour"),
     "syncedmem.spec.contents": ("Watched", "pattern", "put"),
     "syncedmem.spec.ledger": ("InjectedInterrupt", "recorded"),
 }

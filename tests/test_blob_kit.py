@@ -20,7 +20,7 @@ from syncedmem.spec import (
     blob_suite_names,
     check_blobs,
 )
-from syncedmem.spec.blobs.elements import TYPES, decoded, encoded, itemsize, numbers, pour, shown
+from syncedmem.spec.blobs.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
 from syncedmem.spec.blobs.messages import offers_messages
 from syncedmem.spec.blobs.oracle import World
 from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
@@ -135,8 +135,8 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
 
     verdict = check_blobs(blob_device_bench(), steps=0, suites=["rules", "walks"], progress=tell)
 
-    assert [49, 0] == [suite.cases for suite in verdict.suites]
-    assert ("rules", 49) == told[-1]
+    assert [79, 0] == [suite.cases for suite in verdict.suites]
+    assert ("rules", 79) == told[-1]
 
 
 # --- what a violation says
@@ -316,7 +316,7 @@ def test_what_cannot_fail_is_not_made_to_fail() -> None:
     """A refused call, and one that asks no allocator, are just made."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((2,)).make((2,))
     counts = [
-        failing_calls(foresee(world, step, 0), step)
+        failing_calls(world, step)
         for step in (
             Step(0, "update"),
             Step(0, "mode", (Mode.CPU,)),
@@ -354,6 +354,45 @@ def test_numbers_are_whole_and_come_back(dtype: str) -> None:
     assert content == encoded(decoded(content, dtype), dtype)
     assert content != numbers(4, 7, dtype)
     assert all(value == int(value) for value in decoded(content, dtype))
+
+
+def test_numbers_are_alike_bit_for_bit_but_for_what_is_none() -> None:
+    """Any NaN is as good as another; a zero has a sign, and integers have no NaN."""
+    quiet, other = (bytes.fromhex(digits) for digits in ("0000c07f", "0100c0ff"))
+    one, less = encoded((0.0,), "float32"), encoded((-0.0,), "float32")
+
+    assert alike(one + quiet, one + other, "float32")
+    assert not alike(one + quiet, less + other, "float32")
+    assert not alike(quiet, one, "float32")
+    assert not alike(quiet, other, "int32")
+    assert not alike(quiet, quiet + one, "float32")
+    assert not alike(quiet[:3], other[:3], "float32")
+
+
+@pytest.mark.parametrize("value", ["1.0", b"1.0", None, 1j, [1.0]])
+def test_what_is_no_number_is_near_none(value: object) -> None:
+    assert near(1, 1.0, 0.0)
+    assert near(float("nan"), float("nan"), 0.0)
+    assert near(float("inf"), float("inf"), 0.0)
+    assert near(1.0 + 1e-13, 1.0, 1e-12)
+    assert not near(1.0 + 1e-13, 1.0, 0.0)
+    assert not near(value, 1.0, 1e-2)
+
+
+def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
+    """Not what else a blob without elements must do, nor what cannot be looked at."""
+    found = [caught(BLOB_FAULTS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
+
+    assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
+    assert "sumsq_data is '" in found[0].message
+    assert "these are no 32-bit integers" in found[1].message
+
+
+def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
+    found = caught(BLOB_FAULTS["UpdatesAThousand"].make, "rules")
+
+    assert "from byte 4000 of 4012, expected" in found.message
+    assert len(found.message) < 200
 
 
 def test_pouring_fills_host_and_device_views() -> None:

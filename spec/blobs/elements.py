@@ -1,14 +1,27 @@
-"""The elements of blobs under test: numbers to write that no arithmetic here rounds, and their bytes."""
+"""The elements of blobs under test: whole numbers to write, the bytes of numbers, and when two of them are alike."""
 
 from __future__ import annotations
 
 import struct
+from math import isclose, isnan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["INTEGERS", "TYPES", "USUAL", "decoded", "encoded", "itemsize", "numbers", "pour", "shown"]
+__all__ = [
+    "INTEGERS",
+    "TYPES",
+    "USUAL",
+    "alike",
+    "decoded",
+    "encoded",
+    "itemsize",
+    "near",
+    "numbers",
+    "pour",
+    "shown",
+]
 
 TYPES = {"float32": "f", "float64": "d", "int32": "i", "uint32": "I", "float16": "e"}
 """The element types that the kit puts to a blob, and what `struct` calls them."""
@@ -25,7 +38,8 @@ _WHEEL = 61  # a prime, so that neither a shift nor another number of elements m
 def numbers(number: int, count: int, dtype: str) -> bytes:
     """The bytes of `count` small whole numbers, other ones for each `number`."""
     lowest = 0 if dtype == "uint32" else -(_WHEEL // 2)
-    return encoded(((number * 7 + place * 3) % _WHEEL + lowest for place in range(count)), dtype)
+    turn = encoded(((number * 7 + place * 3) % _WHEEL + lowest for place in range(min(count, _WHEEL))), dtype)
+    return (turn * -(-count // _WHEEL))[: count * itemsize(dtype)]
 
 
 def itemsize(dtype: str) -> int:
@@ -42,6 +56,29 @@ def encoded(values: Iterable[float], dtype: str) -> bytes:
 def decoded(content: bytes, dtype: str) -> tuple[Any, ...]:
     """The numbers of some bytes."""
     return struct.unpack(f"={len(content) // itemsize(dtype)}{TYPES[dtype]}", content)
+
+
+def alike(found: bytes, wanted: bytes, dtype: str) -> bool:
+    """Whether these are the same numbers, bit for bit; which NaN arithmetic makes is left to it."""
+    if found == wanted or dtype in INTEGERS:
+        return found == wanted
+    size = itemsize(dtype)
+    if len(found) != len(wanted) or len(found) % size:
+        return False
+    pairs = zip(decoded(found, dtype), decoded(wanted, dtype), strict=True)
+    return all(
+        found[at * size :][:size] == wanted[at * size :][:size] or (isnan(mine) and isnan(theirs))
+        for at, (mine, theirs) in enumerate(pairs)
+    )
+
+
+def near(value: Any, wanted: float, tolerance: float) -> bool:
+    """Whether a blob's answer is a number, and this one; a string is none, whatever it says."""
+    try:
+        number = float("" if isinstance(value, str | bytes) else value)
+    except (TypeError, ValueError):
+        return False
+    return isclose(number, wanted, rel_tol=tolerance) or (isnan(number) and isnan(wanted))
 
 
 def pour(view: Any, content: bytes) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from itertools import chain, permutations
-from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Mode, SyncedHead, using_mode
 
 from ..script import Script
 from ..subject import Violation
-from .elements import shown
+from .elements import alike, near, shown
 from .oracle import Duty, World
+from .steps import NORMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,10 @@ _FRESH: dict[SyncedHead, tuple[Side, ...]] = {
 
 UNCHANGED = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
 
-_TOLERANCE = {"float16": 1e-2, "float32": 1e-4}
+_TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
+"""Of norms, by the type of the elements: they are sums, in whatever order."""
+
+_LONGEST = 256
 
 
 class BlobInspection:
@@ -130,14 +133,16 @@ class BlobInspection:
     def _compare_value(self, step: Step, foreseen: Foreseen, value: Any) -> None:
         result = foreseen.duty.result
         if foreseen.value is not None:
-            near = isclose(float(value), foreseen.value, rel_tol=_TOLERANCE.get(self.world.dtype, 1e-9))
-            self.require(near, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
+            tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
+            same = near(value, foreseen.value, tolerance)
+            self.require(same, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
         if foreseen.view is not None:
             self._compare_view(step, foreseen.view, value)
 
     def _compare_view(self, step: Step, content: bytes, view: Any) -> None:
         found = shown(view)
-        self.require(found == content, "B22-elements", f"{step.call} shows {_short(found)}, expected {_short(content)}")
+        same = alike(found, content, self.world.dtype)
+        self.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
         if content and "cpu" in step.call:
             shape, wanted = memoryview(view).shape, self.world.blobs[step.blob].shape
             self.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
@@ -231,8 +236,8 @@ class BlobInspection:
             with using_mode(self.world.mode):
                 found = shown(getattr(memory, f"{side}_data")())
             self.require(len(self.ledger.entries) == start, requirement, f"the {side} side was not fresh")
-            text = f"the {side} side holds {_short(found)}, expected {_short(wanted)}"
-            self.require(found == wanted, requirement, text)
+            same = alike(found, wanted or b"", self.world.dtype)
+            self.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 
     def _fresh_numbers(self) -> dict[int, bytes | None]:
         """What each memory holds that was ever written."""
@@ -258,5 +263,10 @@ def _tally(live: Counter[tuple[Side, int]]) -> str:
     return ", ".join(f"{times} x {size} bytes on {side}" for (side, size), times in sorted(live.items())) or "nothing"
 
 
-def _short(content: bytes | None) -> str:
-    return (content or b"").hex()
+def _compared(found: bytes, wanted: bytes) -> str:
+    """Both as hexadecimal digits; of many, those around the first difference."""
+    if max(len(found), len(wanted)) <= _LONGEST:
+        return f"{found.hex()}, expected {wanted.hex()}"
+    at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8
+    mine, theirs = (content[at : at + 8].hex() for content in (found, wanted))
+    return f"{mine} from byte {at} of {len(found)}, expected {theirs} of {len(wanted)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .elements import USUAL, itemsize
 from .inspection import PARTS
-from .steps import Step
+from .steps import Other, Step
 from .trial import BlobTrial
 
 if TYPE_CHECKING:
@@ -68,15 +68,29 @@ def own_memory(bench: Bench) -> Iterator[BlobTrial]:
         yield trial.ended()
 
 
-def _lend(trial: BlobTrial, n: int, side: Side, part: Part = "data") -> None:
-    """Have a part of a blob adopt the first blob's data, which stays where it is, so that is no offence."""
+def lenders(bench: Bench) -> Iterator[BlobTrial]:
+    """Memory that is larger than the blob stays if the other part lies in it (B66)."""
+    sides: tuple[Side, ...] = () if bench.profile != "safe" else ("cpu",) if bench.device is None else ("cpu", "gpu")
+    for side, lender in product(sides, PARTS):
+        # Sharing gives the borrower memory of the blob's size, so that adopting does not renew the lender.
+        trial, borrower = BlobTrial.of(bench, (2, 4), (2, 3)), PARTS[lender == "data"]
+        trial.perform(Step(0, f"mutable_{side}_{lender}"))
+        trial.perform(Step(0, "reshape", ((2, 3),)))
+        trial.perform(Step(0, f"share_{borrower}", (Other(1),)))
+        _lend(trial, 0, side, borrower, lender)
+        trial.unchanged("B66-own-memory", "blob.shrink_to_fit()")
+        yield trial.ended()
+
+
+def _lend(trial: BlobTrial, n: int, side: Side, part: Part = "data", lender: Part = "data") -> None:
+    """Have a part of a blob adopt a part of the first, which stays where it is, so that is no offence."""
     if not trial.takes():
         return
-    call = f"{trial.name(n)}.set_{side}_{part}(blob.mutable_{side}_data())"
+    call = f"{trial.name(n)}.set_{side}_{part}(blob.mutable_{side}_{lender}())"
     raised = trial.script.call(call, trial.world.mode).raised
     trial.require(raised is None, "B66-own-memory", f"nothing would be freed, and yet it raised {raised!r}")
-    trial.world = trial.world.adopt(n, part, side, trial.world.content(0, "data", side)).after
+    trial.world = trial.world.adopt(n, part, side, trial.world.content(0, lender, side)).after
 
 
-ADOPTION_RULES: tuple[Callable[[Bench], Iterator[BlobTrial]], ...] = (buffers, own_memory)
+ADOPTION_RULES: tuple[Callable[[Bench], Iterator[BlobTrial]], ...] = (buffers, own_memory, lenders)
 """The checks of adoption."""

@@ -92,15 +92,20 @@ class BlobPort(ShapePort):
         self.reshape(other.shape)
 
     def shrink_to_fit(self) -> None:
-        self.data_memory, self.diff_memory = self.fitting(self.data_memory), self.fitting(self.diff_memory)
+        data = self.fitting(self.data_memory, self.diff_memory)
+        self.data_memory, self.diff_memory = data, self.fitting(self.diff_memory, data)
 
-    def fitting(self, memory: Any) -> Any:
-        if memory.size == self.bytes():
+    def fitting(self, memory: Any, other: Any) -> Any:
+        if memory.size == self.bytes() or self.holds(memory, other):
             return memory
         fitting = self.memory(self.bytes())
         if memory.head is not SyncedHead.UNINITIALIZED:
             self.bring(memory, fitting)
         return fitting
+
+    def holds(self, memory: Any, other: Any) -> bool:
+        """Whether the other part lies in this memory, which then has to stay."""
+        return any(lends(memory, other, side) for side in ("cpu", "gpu"))
 
     def bring(self, memory: Any, fitting: Any) -> None:
         side = self.where(memory)
@@ -278,8 +283,20 @@ class BlobPort(ShapePort):
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         self.check_alike(source)
-        if (source.shape, source.count) != (self.shape, self.count):
-            self.shape_like_source(source, reshape)
+        before = dict(vars(self))
+        try:
+            if (source.shape, source.count) != (self.shape, self.count):
+                self.shape_like_source(source, reshape)
+            self.copy_part(source, copy_diff)
+        except Exception:
+            self.restore(before)
+            raise
+
+    def restore(self, before: dict[str, Any]) -> None:
+        """Take the shape and the memories that there were."""
+        vars(self).update(before)
+
+    def copy_part(self, source: Any, copy_diff: bool) -> None:
         mine, theirs = self.parts(source, copy_diff)
         side = self.side_of_copy(mine, theirs)
         taken, given = self.raw(mine, f"mutable_{side}_data"), self.raw(theirs, f"{side}_data")
@@ -309,8 +326,11 @@ class BlobPort(ShapePort):
         side = self.where(self.data_memory)
         step = self.raw(self.diff_memory, f"{side}_data")
         data = self.raw(self.data_memory, f"mutable_{side}_data")
-        pairs = zip(decoded(shown(data), self.dtype), decoded(shown(step), self.dtype), strict=True)
-        pour(data, encoded((self.stepped(mine, theirs) for mine, theirs in pairs), self.dtype))
+        differences = self.differences(decoded(shown(data), self.dtype), decoded(shown(step), self.dtype))
+        pour(data, encoded(differences, self.dtype))
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(map(self.stepped, values, steps))
 
     def stepped(self, value: float, step: float) -> float:
         return value - step

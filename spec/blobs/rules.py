@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
+from .arithmetic import ARITHMETIC_RULES, many
 from .elements import TYPES, numbers, shown
 from .ownership import ADOPTION_RULES
 from .steps import ACCESSORS, NORMS, SCALES, Other, Step
@@ -105,6 +106,11 @@ def positions(bench: Bench) -> Iterator[BlobTrial]:
         trial.refused("B16-offset-sequence", *(f"blob.offset({indices})" for indices in outside))
         _compare_elements(trial, shape)
         yield trial.ended()
+    for many_axes in ((1, 2, 1, 3, 2), (2, *(1,) * (_AXES - 2), 3)):
+        trial, last = BlobTrial.of(bench, many_axes), [extent - 1 for extent in many_axes]
+        trial.shows("B16-offset-sequence", f"blob.offset({last})", prod(many_axes) - 1)
+        _compare_elements(trial, many_axes)
+        yield trial.ended()
 
 
 def _compare_elements(trial: BlobTrial, shape: Shape) -> None:
@@ -195,8 +201,7 @@ def no_elements(bench: Bench) -> Iterator[BlobTrial]:
         asked = [it for it in trial.ledger.entries if it.byte_size or it.operation != "clone"]
         trial.require(not asked, known, "no elements, and yet it called its allocators")
         if bench.device is not None and shape is not None:
-            there, wanted = trial.extents(), trial.world.blobs[0].shape
-            trial.require(there == wanted, "B17-gpu-shape", f"the device has {there}, expected {wanted}")
+            trial.compare_extents()
         yield trial.ended()
 
 
@@ -208,14 +213,13 @@ def shape_on_the_device(bench: Bench) -> Iterator[BlobTrial]:
     bare.refused("B17-gpu-shape", "blob.gpu_shape()")
     yield bare.ended()
     trial = BlobTrial.of(bench, (2, 3))
-    for shape in ((2, 3), (6, 1, 1), (1, 6), (6, 1)):
+    for shape in ((2, 3), (6, 1, 1), (1, 6), (6, 1), (1, 2, 1, 3), (1, 1, 3, 1, 2), (*(1,) * (_AXES - 2), 3, 2)):
         trial.perform(Step(0, "reshape", (shape,)))
-        there = trial.extents()
-        trial.require(there == shape, "B17-gpu-shape", f"the device has {there}, expected {shape}")
+        trial.compare_extents()
         start = len(trial.ledger.entries)
         if trial.safe:
             trial.perform(Step(0, "reshape", (shape,)))
-            trial.require(trial.extents() == shape, "B17-gpu-shape", "the second time it is another")
+            trial.compare_extents()
             again = len(trial.ledger.entries) - start
             trial.require(not again, "B61-shape-once", "the same extents were sent again")
     yield trial.ended()
@@ -242,8 +246,10 @@ RULES: tuple[Rule, ...] = (
     *ADOPTION_RULES,
     strangers,
     copies,
-    no_elements,
     shape_on_the_device,
     element_types,
+    *ARITHMETIC_RULES,
+    no_elements,
+    many,
 )
-"""The checks that every bench of blobs can be put to."""
+"""The checks that every bench of blobs can be put to; what is about any blob comes before what is about empty ones."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from syncedmem.model import Mode
+
 from .elements import encoded, numbers
 from .oracle import Duty, Foreseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from syncedmem.model import Mode
 
     from ..oracle import Side
     from .oracle import Part, Shape, World
@@ -112,15 +112,17 @@ def foresee(world: World, step: Step, number: int) -> Foreseen:
     return _CALLS[call](world, n, *arguments, **dict(options))
 
 
-def failing_calls(foreseen: Foreseen, step: Step) -> int:
+def failing_calls(world: World, step: Step) -> int:
     """How many allocator calls of a step can be made to fail.
 
-    A copy between blobs is one call more than is foreseen.  A free of memory that is dropped has nobody to tell, so
-    what frees is left alone.
+    A copy between blobs is one call more than is foreseen; on the host it need not be one.  A free of memory that is
+    dropped has nobody to tell, so what frees is left alone.
     """
+    foreseen = foresee(world, step, 0)
     if foreseen.refused or step.call == "mode":
         return 0
-    return sum(map(len, foreseen.calls)) + (step.call == "copy_from")
+    on_device, frees = world.mode is Mode.GPU and world.has_device, world.held - foreseen.after.held
+    return sum(map(len, foreseen.calls)) + (step.call == "copy_from" and (on_device or not frees))
 
 
 def _reshape_like(world: World, n: int, other: Other) -> Foreseen:

@@ -122,13 +122,19 @@ def _failures(bench: Bench) -> Iterator[Story]:
         if bench.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
             continue
         start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors), in_mode(mode))
-        for k in range(1, failing_calls(foresee(_after(bench, start), step, 0), step) + 1):
-            yield Story((_SHAPE, _SHAPE), (*start, step), failing=k)
+        for other in (_SHAPE, *_SOURCES) if ("reshape", True) in step.options else (_SHAPE,):
+            shapes = (_SHAPE, other) if step.blob == 0 else (other, _SHAPE)
+            for k in range(1, failing_calls(_after(bench, shapes, start), step) + 1):
+                yield Story(shapes, (*start, step), failing=k)
 
 
-def _after(bench: Bench, steps: tuple[Step, ...]) -> World:
+_SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
+"""What is copied with its shape: as many elements as there were, fewer, and more than there is memory for."""
+
+
+def _after(bench: Bench, shapes: tuple[Shape, Shape], steps: tuple[Step, ...]) -> World:
     """What must be the case after some steps of two blobs."""
-    world = World(USUAL, bench.device is not None, Mode.GPU).make(_SHAPE).make(_SHAPE)
+    world = World(USUAL, bench.device is not None, Mode.GPU).make(shapes[0]).make(shapes[1])
     for step in steps:
         world = foresee(world, step, 0).after
     return world

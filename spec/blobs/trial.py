@@ -11,7 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from ..subject import Violation
-from .elements import USUAL, decoded, shown
+from .elements import USUAL, decoded, encoded, numbers, shown
 from .excerpts import Enough, now
 from .inspection import UNCHANGED, BlobInspection
 from .oracle import Duty, World
@@ -19,7 +19,7 @@ from .steps import ADOPTIONS, Other, Step, failing_calls, foresee, number_of, wr
 from .tables import cell_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..script import Outcome
     from ..subject import Bench
@@ -119,7 +119,7 @@ class BlobTrial(BlobInspection):
     # --- doing
 
     @_blaming
-    def perform(self, step: Step, *, about: str = "", text: str = "") -> None:
+    def perform(self, step: Step, *, about: str = "", text: str = "", values: Sequence[float] = ()) -> None:
         """Make one call, and compare everything.
 
         Parameters
@@ -129,6 +129,8 @@ class BlobTrial(BlobInspection):
             The requirement that all of it is for, where it is not the usual one.
         text : str
             How the script is to say it, where that is not the usual way.
+        values : sequence of float
+            What to write through the view that the step hands out, in place of its own whole numbers.
 
         Raises
         ------
@@ -161,7 +163,7 @@ class BlobTrial(BlobInspection):
             self._compare_value(step, foreseen, value)
         self._compare_memories(step.changed, duty)
         if raised is None:
-            self._write(step)
+            self._write(step, values)
 
     @_blaming
     def perform_failing(self, step: Step, k: int) -> None:
@@ -173,7 +175,7 @@ class BlobTrial(BlobInspection):
         ------
         Violation
         """
-        if k > failing_calls(foresee(self.world, step, self._number), step):
+        if k > failing_calls(self.world, step):
             self.perform(step)
             return
         self._number += 1
@@ -219,6 +221,31 @@ class BlobTrial(BlobInspection):
             self._compare_memories(everyone, UNCHANGED)
 
     @_blaming
+    def unchanged(self, requirement: str, call: str) -> None:
+        """See that a call is taken, calls no allocator and changes nothing.
+
+        Parameters
+        ----------
+        requirement : str
+            What one breaks that does otherwise.
+        call : str
+            As the script has it.
+
+        Raises
+        ------
+        Violation
+        """
+        if not self.takes():
+            return
+        start, everyone = len(self.ledger.entries), set(range(len(self.world.blobs)))
+        raised = self.script.call(call, self.world.mode).raised
+        self.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
+        asked = len(self.ledger.entries) - start
+        self.require(not asked, requirement, "there was nothing to do, and yet it called its allocators")
+        self._compare_blobs(everyone, Duty(requirement, requirement))
+        self._compare_memories(everyone, Duty(requirement, requirement))
+
+    @_blaming
     def shows(self, requirement: str, expression: str, expected: object) -> None:
         """See what an expression is, that it calls no allocator, and that it changes nothing.
 
@@ -240,17 +267,23 @@ class BlobTrial(BlobInspection):
             for statement in statements:
                 self.script.run(statement)
 
-    def extents(self) -> tuple[object, ...]:
-        """Ask the first blob for its extents on the device; from now on it has memory for them besides its own.
+    def compare_extents(self) -> None:
+        """See which extents the first blob has on the device; from now on it has memory for them besides its own.
 
         Raises
         ------
         Violation
         """
-        self._extents = True
+        if not self.takes():
+            return
+        self._extents, known, wanted = True, "B17-gpu-shape", self.world.blobs[0].shape
         raised, value = self.script.call("blob.gpu_shape()", self.world.mode)
-        self.require(raised is None, "B17-gpu-shape", f"it raised {type(raised).__name__}: {raised}")
-        return decoded(shown(value), "int32")
+        self.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
+        try:
+            there = decoded(shown(value), "int32")
+        except Exception as error:
+            raise self.violation(known, f"these are no 32-bit integers: {type(error).__name__}: {error}") from error
+        self.require(there == wanted, known, f"the device has {there}, expected {wanted}")
 
     @_blaming
     def finish(self) -> None:
@@ -300,14 +333,15 @@ class BlobTrial(BlobInspection):
             self.script.run(f"put(bench, {name}, {content})")
         return name
 
-    def _write(self, step: Step) -> None:
-        """Write this step's numbers through the view that was handed out for it."""
+    def _write(self, step: Step, values: Sequence[float]) -> None:
+        """Write numbers through the view that was handed out for it: this step's, or some others."""
         writes = write_of(step.call)
         if writes is None:
             return
-        content = number_of(self.world, step.blob, self._number)
+        count, dtype = self.world.blobs[step.blob].count, self.world.dtype
+        content = encoded(values, dtype) if values else numbers(self._number, count, dtype)
         if content:
-            count = self.world.blobs[step.blob].count
-            self.script.run(f"pour(view, numbers({self._number}, {count}, {self.world.dtype!r}))")
+            said = f"encoded({tuple(values)!r}" if values else f"numbers({self._number}, {count}"
+            self.script.run(f"pour(view, {said}, {dtype!r}))")
             self.world = self.world.wrote(step.blob, *writes, content)
         self._compare_memories({step.blob}, Duty("B21-accessors", "B22-elements"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isfinite, isnan, prod
 from typing import Any
 
 from syncedmem.model import Mode, SyncedHead, current_mode
@@ -12,12 +12,52 @@ from ..port import BlobPort
 from .registry import planted
 
 
+def as_float(value: float) -> float:
+    """The nearest number of 32 bits."""
+    found: float = decoded(encoded((value,), "float32"), "float32")[0]
+    return found
+
+
 @planted("B28-update-numbers", "003:76-102: data - diff")
 class UpdateAdds(BlobPort):
     """update adds the diff."""
 
     def stepped(self, value: float, step: float) -> float:
         return value + step
+
+
+@planted("B28-update-numbers", "one block of 1000 threads, and no grid")
+class UpdatesAThousand(BlobPort):
+    """Only the first thousand elements are updated."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        return (*super().differences(values[:1000], steps), *values[1000:])
+
+
+@planted("B28-update-numbers", "two at a time, and no loop for what is left")
+class UpdatesInPairs(BlobPort):
+    """The last of an odd number of elements above a thousand is not updated."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        even = len(values) & ~1 if len(values) > 1000 else len(values)
+        return (*super().differences(values[:even], steps), *values[even:])
+
+
+@planted("B28-update-numbers", "65,535 blocks are the most in a grid's second dimension")
+class UpdatesIn16Bits(BlobPort):
+    """The count of an update has 16 bits."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        count = len(values) & 0xFFFF
+        return (*super().differences(values[:count], steps), *values[count:])
+
+
+@planted("B28-update-numbers", "one kernel, in float, for all types")
+class UpdatesAsFloat(BlobPort):
+    """The difference of doubles is rounded to a float."""
+
+    def stepped(self, value: float, step: float) -> float:
+        return as_float(super().stepped(value, step))
 
 
 @planted("B29-update-side", "H11: by the head, not by the mode")
@@ -53,6 +93,39 @@ class AsumOfSigned(BlobPort):
 
     def asum(self, memory: Any) -> float:
         return float(sum(self.values(memory)))
+
+
+@planted("B31-asum", "cublasSasum for all types")
+class AsumAsFloat(BlobPort):
+    """The sum of doubles is rounded to a float."""
+
+    def asum(self, memory: Any) -> float:
+        return as_float(super().asum(memory))
+
+
+@planted("B31-asum", "numpy.nan_to_num")
+class AsumOfTheFinite(BlobPort):
+    """A sum that is no number, or infinite, is zero."""
+
+    def asum(self, memory: Any) -> float:
+        found = super().asum(memory)
+        return found if isfinite(found) else 0.0
+
+
+@planted("B32-sumsq", "cublasSdot for all types")
+class SumsqAsFloat(BlobPort):
+    """The sum of the squares of doubles is rounded to a float."""
+
+    def sumsq(self, memory: Any) -> float:
+        return as_float(super().sumsq(memory))
+
+
+@planted("B32-sumsq", "what a message of a protocol holds")
+class SumsqInWords(BlobPort):
+    """sumsq is a string."""
+
+    def sumsq(self, memory: Any) -> Any:
+        return str(super().sumsq(memory))
 
 
 @planted("B32-sumsq", "003:110 says that sumsq is the L1 norm")
@@ -91,6 +164,47 @@ class ScalesTheFirst(BlobPort):
         row = self.raw(memory, f"mutable_{self.where(memory)}_data")
         first, *rest = decoded(shown(row), self.dtype)
         pour(row, encoded((first * factor, *rest), self.dtype))
+
+
+@planted("B35-scale-numbers", "a rate that is counted in steps")
+class FactorInHalves(BlobPort):
+    """The factor is rounded to halves, so that a rate of 0.1 is none."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, factor // 0.5 * 0.5)
+
+
+@planted("B35-scale-numbers", "cublasSscal for all types")
+class FactorAsFloat(BlobPort):
+    """The factor for doubles is rounded to a float."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, as_float(factor))
+
+
+@planted("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
+class FactorAsHalf(BlobPort):
+    """The factor is rounded to half a float."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, decoded(encoded((factor,), "float16"), "float16")[0])
+
+
+@planted("B35-scale-numbers", "a factor that is not given is NaN")
+class NanFactorIsZero(BlobPort):
+    """A factor that is no number counts as zero."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, 0.0 if isnan(factor) else factor)
+
+
+@planted("B36-scale-side", "BLAS: alpha = 1 returns at once")
+class ScaleByOneIsNothing(BlobPort):
+    """Scaling the diff by one moves no head."""
+
+    def scale_diff(self, factor: float) -> None:
+        if factor != 1:
+            super().scale_diff(factor)
 
 
 @planted("B36-scale-side", "blob.cpp 360: SYNCED is the device")

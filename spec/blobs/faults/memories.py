@@ -143,6 +143,14 @@ class ReshapesBeforeCopy(BlobPort):
         super().copy_from(source, copy_diff, reshape)
 
 
+@planted("B57-failure-keeps-numbers", "H4; blob.cpp 436: Reshape comes first")
+class FailedCopyReshapes(BlobPort):
+    """A copy that fails keeps the shape that it took, and the memory for it."""
+
+    def restore(self, before: dict[str, Any]) -> None:
+        pass
+
+
 @planted("B58-type-mismatch", "C++ has a type for each")
 class SharesAnyType(BlobPort):
     """Blobs of other types are shared and copied, byte by byte."""
@@ -223,6 +231,14 @@ class SharesWhatItFrees(BlobPort):
         self.check_alike(other)
         self.check_count(other)
         self.data_memory = other.data_memory
+
+
+@planted("B66-own-memory", "H16, H18: what is given back is freed")
+class ShrinkFreesTheLender(BlobPort):
+    """shrink_to_fit gives back memory that the other part has adopted."""
+
+    def holds(self, memory: Any, other: Any) -> bool:
+        return False
 
 
 @planted("B62-negative-index", "blob.hpp 156: channels() for c")

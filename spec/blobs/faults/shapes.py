@@ -7,7 +7,7 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..elements import encoded, itemsize, pour
+from ..elements import decoded, encoded, itemsize, pour
 from ..port import BlobPort
 from .registry import planted
 
@@ -190,6 +190,40 @@ class ShapeBackwards(BlobPort):
         pour(self.shape_memory.mutable_cpu_data(), encoded(self.axes[::-1], "int32"))
 
 
+@planted("B17-gpu-shape", "num, channels, height; the width is the rest")
+class ThreeExtents(BlobPort):
+    """Of four extents the last is not shown."""
+
+    def gpu_shape(self) -> Any:
+        shown = super().gpu_shape()
+        return shown[: 3 * itemsize("int32")] if self.num_axes == 4 else shown
+
+
+@planted("B17-gpu-shape", "bytes counted as elements")
+class ShortShape(BlobPort):
+    """As many bytes of the extents are shown as there are axes."""
+
+    def gpu_shape(self) -> Any:
+        return super().gpu_shape()[: self.num_axes]
+
+
+@planted("B18-element", "pycaffe: data is float, whatever the type")
+class ElementAsFloat(BlobPort):
+    """An element that is a double is rounded to a float."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        found = super().element(memory, position)
+        return decoded(encoded((found,), "float32"), "float32")[0] if self.dtype == "float64" else found
+
+
+@planted("B18-element", "blob.hpp 166: four axes were enough once")
+class ManyAxesAtZero(BlobPort):
+    """A sequence of more than four indices is the first element."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        return super().element(memory, 0 if self.num_axes > 4 else position)
+
+
 @planted("B18-element", "blob.hpp 183: cpu_data()[offset]")
 class ElementOnTheDevice(BlobPort):
     """Reading an element makes the host side the only fresh one."""
@@ -255,7 +289,7 @@ class TakesSets(BlobPort):
 class NeverShrinks(BlobPort):
     """shrink_to_fit does nothing."""
 
-    def fitting(self, memory: Any) -> Any:
+    def fitting(self, memory: Any, other: Any) -> Any:
         return memory
 
 
