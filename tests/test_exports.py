@@ -35,7 +35,7 @@ from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.exports.vocabulary import Host
 from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.plan import plan_of
 from syncedmem.model.tables import markdown_table
 
@@ -404,6 +404,20 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
     texts = [node.text or "" for node in root.iter(f"{SVG}text")]
     assert {"1: cpu_data", "2: gpu_data", "3: cpu_data"} <= set(texts)
     assert texts[-1] == "Copied: 64 bytes to GPU, 0 bytes to CPU."
+
+
+@pytest.mark.parametrize("detail", Detail)
+@pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.GPU)])
+def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: Kind, detail: Detail) -> None:
+    """And not like a copy that another call would make on the same arrow: its colour and its tip are the step's."""
+    trace = trace_of(f"cpu_data {calls}")
+    root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
+    ways = [node[0] for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
+    taken = [way for way in ways if "smd-taken" in way.attrib["class"]]
+    assert [way.attrib["class"] for way in taken] == ["smd-none smd-taken", f"smd-{kind.name.lower()} smd-taken"]
+    assert {path.attrib["stroke"] for path in taken[1]} == {getattr(LIGHT, COLOURS[kind])}
+    (way,) = re.findall(r"color=\"(\S+)\", arrowhead=(\w+), penwidth=3", dot(detail=detail, trace=trace))[1:]
+    assert way == (getattr(LIGHT, COLOURS[kind]), {Kind.ADOPT: "odiamond", Kind.GPU: "normal"}[kind])
 
 
 @pytest.mark.parametrize("detail", Detail)

@@ -139,11 +139,11 @@ class _Pen(NamedTuple):
         width = 20 + max([width_of(call, self.look) for call in calls] + [width_of(step, "step") for step in steps])
         height = 14 * len(rows)
         left, top = block_at(arrow.anchor, width, height)
-        followed = any(arrow.taken(line, self.trace) for line in arrow.lines)
+        followed, kind = arrow.taken(self.trace), arrow.kind(self.trace)
         faint = self.trace is not None and not followed
-        colour = self.palette.faint if faint else getattr(self.palette, COLOURS[arrow.kind])
-        thick = "3" if followed else "1.5" if arrow.kind in (Kind.GPU, Kind.CPU) else "1"
-        way = f'color="{colour}", arrowhead={_TIPS[arrow.kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
+        colour = self.palette.faint if faint else getattr(self.palette, COLOURS[kind])
+        thick = "3" if followed else "1.5" if kind in (Kind.GPU, Kind.CPU) else "1"
+        way = f'color="{colour}", arrowhead={_TIPS[kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
         yield f"  {_quoted(tail)} -> {_quoted(arrow.dest)} [{way}];"
         place = _at((left + width // 2, top + height // 2))
         yield f'  label{number} [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
