@@ -9,6 +9,8 @@ import re
 import shutil
 import struct
 import subprocess
+import time
+import zlib
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -225,6 +227,67 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
     assert max(counts, key=lambda colour: counts[colour]) == palette.paper
     assert {palette.ink, palette.soft, palette.head, palette.gpu, palette.cpu, palette.adopt} <= set(counts)
     assert "#000000" not in counts
+
+
+@pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
+    if of == "CairoSVG":
+        pytest.importorskip("cairosvg")
+    else:
+        program("dot")
+        without_cairo(monkeypatch)
+    first = export(kind, calls=(Call.CPU_DATA,))
+    time.sleep(1.01 - time.time() % 1)
+    assert export(kind, calls=(Call.CPU_DATA,)) == first
+    assert isinstance(first, bytes)
+    assert [date for date in re.findall(rb"D:\d+", first) if date != b"D:19700101000000"] == []
+
+
+def chunks(png: bytes) -> dict[bytes, bytes]:
+    """What is in a PNG, of each kind the last; its checksums are right."""
+    found, at = dict[bytes, bytes](), 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        body, check = png[at + 4 : at + 8 + length], png[at + 8 + length : at + 12 + length]
+        assert struct.pack(">I", zlib.crc32(body)) == check
+        found[body[:4]] = body[4:]
+        at += 12 + length
+    return found
+
+
+def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Width and height of the PNG in points, by its own density, are those of the PDF."""
+    pytest.importorskip("cairosvg")
+    pdf, png = export("pdf"), export("png")
+    assert isinstance(pdf, bytes)
+    assert isinstance(png, bytes)
+    sides = re.search(rb"/MediaBox \[ 0 0 (\S+) (\S+) \]", pdf)
+    assert sides
+    found = chunks(png)
+    per_metre = struct.unpack(">IIB", found[b"pHYs"])
+    assert per_metre == (7559, 7559, 1)
+    pixels = struct.unpack(">II", found[b"IHDR"][:8])
+    points = [72 * count / (0.0254 * per_metre[0]) for count in pixels]
+    assert points == pytest.approx([float(side) for side in sides.groups()], abs=0.6)
+    program("dot")
+    without_cairo(monkeypatch)
+    drawn = export("png")
+    assert isinstance(drawn, bytes)
+    assert struct.unpack(">IIB", chunks(drawn)[b"pHYs"]) == (5906, 5906, 1)
+
+
+def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
+    """One call less is painted."""
+    pytest.importorskip("cairosvg")
+    at_heads = diamond_svg(trace=trace_of("cpu_data"))
+    height = re.search(r' height="([\d.]+)"', at_heads)
+    assert height
+    most = 1 + int((32_767 / 2 - float(height[1])) / 25)
+    with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* would have 32,7"):
+        export("png", trace=trace_of("cpu_data " * (most + 1)))
+    assert export("png", trace=trace_of("cpu_data " * most))
 
 
 def test_graphviz_has_the_places_of_the_diamond() -> None:

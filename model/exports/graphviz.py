@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from ..palette import Palette
     from .trace import Trace
 
-__all__ = ["dot", "laid_out"]
+__all__ = ["DENSITY", "dot", "laid_out"]
+
+DENSITY = 150
+"""Pixels of a PNG for an inch."""
 
 # Arrowheads, and in the legend letters like them, say the same as the colours.
 _TIPS: Mapping[Kind, str] = MappingProxyType(
@@ -223,7 +226,7 @@ def laid_out(text: str, kind: str) -> bytes:
     text : str
         DOT.
     kind : str
-        ``svg``, ``pdf`` or ``png``; the latter has 150 dots per inch.
+        ``svg``, ``pdf`` or ``png``; the latter has ``DENSITY``.
 
     Raises
     ------
@@ -237,5 +240,5 @@ def laid_out(text: str, kind: str) -> bytes:
         raise MissingProgramError(
             f"a picture as {kind}", "cairosvg or dot", "cairosvg, which is syncedmem[pictures], or graphviz"
         )
-    command = [program, f"-T{kind}", *(["-Gdpi=150"] if kind == "png" else [])]
+    command = [program, f"-T{kind}", *([f"-Gdpi={DENSITY}"] if kind == "png" else [])]
     return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- found on PATH
