@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from .exports.trace import Trace
     from .layout import Anchor, Point
 
-__all__ = ["Arrangement", "Arrow", "Box", "Group", "taken"]
+__all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
+
+GUARDED = "(step) depends on a guard"
+NUMBERED = "3: the third call of the list, 3…: and later ones"
+"""What a legend says of effects, and of a trace."""
 
 
 class Box(NamedTuple):

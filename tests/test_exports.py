@@ -34,7 +34,7 @@ from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.plantuml import plantuml
 from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
-from syncedmem.model.exports.trace import trace_of
+from syncedmem.model.exports.trace import Trace, trace_of
 from syncedmem.model.exports.vocabulary import Host
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.palette import COLOURS, DARK, LIGHT, Palette, Theme
@@ -391,7 +391,7 @@ def test_a_trace_says_what_it_copies() -> None:
         "3. mutable_gpu_data: SYNCED → HEAD_AT_GPU, nothing",
         "4. cpu_data: HEAD_AT_GPU → SYNCED, copy to CPU, 4,096 bytes",
         "5. set_cpu_data(NULL) in SYNCED: refused, null_data",
-        "6. release: SYNCED → the end, free",
+        "6. release: SYNCED → the end, free CPU + free GPU",
         "Copied: 4,096 bytes to GPU, 4,096 bytes to CPU.",
     )
     assert (trace.total(Host.CPU), trace.total(Host.GPU)) == (4096, 4096)
@@ -422,13 +422,61 @@ def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
 
 
 def test_a_call_is_named_with_its_first_step() -> None:
-    """And with an ellipsis where there are more, or where there is no room."""
+    """And with an ellipsis where there are more; for the longest there is room."""
     trace = trace_of("gpu_data " * 200)
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@UNINITIALIZED"], "UNINITIALIZED")) == "1: gpu_data"
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU")) == "2…: gpu_data"
     assert trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == []
     assert trace.numbered("gpu_data", []) == "gpu_data"
-    assert trace.numbered("gpu_data", [13, 14]) == "…: gpu_data"
+    assert trace.numbered("gpu_data", [13, 14]) == "13…: gpu_data"
+    assert trace.room == len("200…: ")
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ("cpu_data gpu_data", "3. release: SYNCED → the end, free CPU + free GPU"),
+        ("set_cpu_data gpu_data", "3. release: SYNCED → the end, free GPU"),
+        ("set_gpu_data cpu_data", "3. release: SYNCED → the end, free CPU"),
+        ("set_cpu_data set_gpu_data", "3. release: HEAD_AT_GPU → the end, nothing"),
+    ],
+)
+def test_the_end_of_a_trace_says_which_sides_are_freed(calls: str, said: str) -> None:
+    assert trace_of(f"{calls} release").lines()[2] == said
+
+
+def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
+    """The steps that no earlier one was drawn with: by the call and both states, of a frame any of its states."""
+    found: dict[object, int] = {}
+    for number, step in enumerate(trace.steps, 1):
+        before, after = step.before.configuration, step.after.configuration
+        inside = before[1:] == after[1:]
+        drawn = (before if inside else before[1:], after) if detail is Detail.CONFIGURATIONS else (before[0], after[0])
+        found.setdefault((step.asked, drawn), number)
+    return set(found.values())
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_every_step_is_found_in_the_drawing(detail: Detail, format_: str) -> None:
+    """The list names the states that are drawn, every call that was made has a number, and the legend says which."""
+    calls = "cpu_data gpu_data set_gpu_data cpu_data set_cpu_data gpu_data mutable_gpu_data mutable_cpu_data"
+    trace = trace_of(f"{calls} " * 5, size=8)
+    text = str(export(format_, trace=trace, detail=detail))
+    start, end = ("S:ee", "G:ee") if detail is Detail.CONFIGURATIONS else ("SYNCED", "HEAD_AT_GPU")
+    assert f"19. set_gpu_data: {start} → {end}, " in text
+    assert "3…: and later ones" in text
+    assert "3…: and later ones" not in str(export(format_, detail=detail))
+    assert not re.search(r"[^\d]…: ", text)
+    assert {int(number) for number in re.findall(r">(\d+)…?: [a-z]+_", text)} == first_on_a_way(trace, detail)
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
+    text = str(export(format_, detail=detail))
+    assert "(free)" in text
+    assert "(step) depends on a guard" in text
 
 
 def test_a_change_of_mode_is_a_step() -> None:

@@ -77,17 +77,22 @@ def dot(
     DeclarationError
         If there is no such edition.
     """
-    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, numbered=trace is not None)
-    pen = _Pen(palette_of(theme), "brief" if detail is Detail.CONFIGURATIONS else "call", trace)
+    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
+    pen = _Pen(palette_of(theme), detail, trace)
     return "\n".join(["digraph SyncedMemory {", *pen.all(plan), "}"]) + "\n"
 
 
 class _Pen(NamedTuple):
-    """What is drawn with, the look of calls, and the trace, if any."""
+    """What is drawn with, how much, and the trace, if any."""
 
     palette: Palette
-    look: str
+    detail: Detail
     trace: Trace | None
+
+    @property
+    def look(self) -> str:
+        """Of calls."""
+        return "brief" if self.detail is Detail.CONFIGURATIONS else "call"
 
     def all(self, plan: Arrangement) -> Iterable[str]:
         """Everything, what is below first."""
@@ -158,7 +163,7 @@ class _Pen(NamedTuple):
             mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
             rows.append(f'<tr><td align="left"><font point-size="11">{mark} {escape(kind.value)}</font></td></tr>')
         rows += [self._row(text, self.palette.soft, 10) for text in plan.abbreviations]
-        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines()
+        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines(self.detail)
         rows += [self._row(text, self.palette.ink, 10) for text in said]
         texts = [plan.drawn.title, *plan.abbreviations, *said]
         width, height = max(width_of(text, "call") for text in texts), 15 * len(rows)
