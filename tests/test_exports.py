@@ -11,6 +11,7 @@ import struct
 import subprocess
 import time
 import zlib
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -43,6 +44,7 @@ from syncedmem.model.tables import markdown_table
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]
+GUIDE = (Path(__file__).parent.parent / "docs" / "document-it.md").read_text(encoding="utf-8")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -288,6 +290,17 @@ def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* would have 32,7"):
         export("png", trace=trace_of("cpu_data " * (most + 1)))
     assert export("png", trace=trace_of("cpu_data " * most))
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> None:
+    """In points, where a drawing is scaled to a width in millimetres."""
+    text = diamond_svg(detail=detail)
+    smallest = min(int(size) for size in re.findall(r'font-size="(\d+)"', text))
+    box = re.search(r'viewBox="0 0 (\d+) ', text)
+    assert box
+    found = [f"{smallest / int(box[1]) * width / 25.4 * 72:.1f}" for width in (170, 257, 400)]
+    assert f"| {detail} | {' | '.join(found)} |" in GUIDE
 
 
 def test_graphviz_has_the_places_of_the_diamond() -> None:

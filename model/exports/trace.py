@@ -115,8 +115,8 @@ def _done(step: Step) -> str:
     """What a step does.  The destructor alone has no side in its name, so what it frees is said with its side."""
     if step.asked.call is not Call.RELEASE:
         return effect([step]) or "nothing"
-    freed = (f"{effect([step._replace(actions=(action,))])} {place_of(action).name}" for action in step.actions)
-    return " + ".join(freed) or "nothing"
+    freed = [place for place in Host if place in map(place_of, step.actions)]
+    return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
 
 
 def _copies(step: Step, place: Host) -> int:
