@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from .exports.trace import Trace
     from .layout import Anchor, Point
 
-__all__ = ["Arrangement", "Arrow", "Box", "Group", "taken"]
+__all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
+
+GUARDED = "(step) depends on a guard"
+NUMBERED = "3: the third call of the list, 3…: and later ones"
+"""What a legend says of effects, and of a trace."""
 
 
 class Box(NamedTuple):
@@ -63,15 +67,14 @@ class Arrow(NamedTuple):
     points: list[Point]
     anchor: Anchor
 
-    @property
-    def kind(self) -> Kind:
-        """The kind that speaks for all lines: the first of them in the order of `Kind`."""
-        kinds = {line.kind for line in self.lines}
-        return next(kind for kind in Kind if kind in kinds)
+    def taken(self, trace: Trace | None) -> tuple[Line, ...]:
+        """The lines that a trace, if there is one, takes at least once."""
+        return tuple(line for line in self.lines if taken(line, self.sources, trace))
 
-    def taken(self, line: Line, trace: Trace | None) -> list[int]:
-        """The steps of a trace that took one of the lines."""
-        return taken(line, self.sources, trace)
+    def kind(self, trace: Trace | None) -> Kind:
+        """The first kind, in the order of `Kind`, of the lines that a trace takes, or else of all."""
+        kinds = {line.kind for line in self.taken(trace) or self.lines}
+        return next(kind for kind in Kind if kind in kinds)
 
 
 class Arrangement(NamedTuple):

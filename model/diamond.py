@@ -72,12 +72,12 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown of heads and guards, and not of configurations")
-    laid = plan_of(drawing(edition, calls=calls, detail=detail), detail, numbered=trace is not None)
+    laid = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
     inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
-    below = _below(laid.drawn, inscriber)
+    below = _below(laid.drawn, detail, inscriber)
     texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else _MARKS)]
     widest = max([item.width for item in below] + [width_of(text, "step") for text in texts]) + 2 * MARGIN
     width = max(widest, laid.size[0])
@@ -103,10 +103,10 @@ def _entry(box: Box, brush: Brush) -> str:
     return way + tip + brush.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
 
 
-def _below(drawn: Drawing, inscriber: Inscriber) -> list[Item]:
+def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     """The steps of the trace, each behind the mark of what it copies, or else the notes, the destructor first."""
     if inscriber.trace is not None:
-        *steps, sums = inscriber.trace.lines()
+        *steps, sums = inscriber.trace.lines(detail)
         marked = zip(inscriber.trace.steps, steps, strict=True)
         return [*(_step(step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
     return [

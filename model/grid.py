@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .arrangement import Arrangement, Arrow, Box, Group
+from .arrangement import GUARDED, Arrangement, Arrow, Box, Group
 from .drawing import without_kind
 from .exploration import Side
 from .head import Call, SyncedHead
@@ -27,9 +27,6 @@ _HIGH = 35
 
 _LANE = 9
 """How far from the axis of a state two arrows run that join it to another, there and back."""
-
-_ROOM = 4
-"""Letters before a call that a trace numbers."""
 
 _SIDES = {Side.NULL: "no", Side.OWNED: "owned", Side.EXTERNAL: "external"}
 
@@ -66,9 +63,9 @@ class _Measures(NamedTuple):
         return self.start[0] + self.half[0], self.start[1] + self.half[1]
 
 
-def _measures(drawn: Drawing, *, numbered: bool) -> _Measures:
+def _measures(drawn: Drawing, room: int) -> _Measures:
     lines = [without_kind(line) for edge in drawn.edges for line in edge.lines]
-    letters = max(len(call.value) for call in Call) + _ROOM * numbered
+    letters = max(len(call.value) for call in Call) + room
     letters = max([letters] + [len(step) for line in lines for step in line.steps])
     wide = INDENT[1] + width_of("m" * letters, "brief")
     half = wide // 2 + 6
@@ -108,11 +105,11 @@ class _Spot(NamedTuple):
         return (to_x, y) if head is SyncedHead.HEAD_AT_GPU else (x, to_y)
 
 
-def grid(drawn: Drawing, *, numbered: bool = False) -> Arrangement:
-    """The configurations of a drawing, laid out, on request with room for the numbers of a trace."""
+def grid(drawn: Drawing, room: int = 0) -> Arrangement:
+    """The configurations of a drawing, laid out, on request with room for some letters before each call."""
     heads = {node.name: node.head for node in drawn.nodes}
     places = {name: _place(name) for name in heads}
-    measures = _measures(drawn, numbered=numbered)
+    measures = _measures(drawn, room)
     spots = _spots(list(places.values()), measures)
     stays = {edge.source: tuple(map(without_kind, edge.lines)) for edge in drawn.edges if edge.source == edge.dest}
     boxes = tuple(
@@ -158,7 +155,7 @@ def _abbreviations(drawn: Drawing, groups: tuple[Group, ...]) -> tuple[str, ...]
     sides = ", ".join(f"{side.value} {said}" for side, said in _SIDES.items())
     found = (f"X:hd is a head ({heads})", f"and then the memory of host and device ({sides})")
     framed = ("an arrow from a frame leaves each state in it",) if groups else ()
-    return (", ".join(found), ", ".join(["a call in a state leaves it as it is", *framed]))
+    return (", ".join(found), ", ".join(["a call in a state leaves it as it is", *framed]), GUARDED)
 
 
 def _spots(places: list[_Place], measures: _Measures) -> dict[_Place, _Spot]:

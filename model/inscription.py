@@ -11,7 +11,7 @@ from .layout import INDENT, block_at, width_of
 from .palette import COLOURS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from .arrangement import Arrow, Box
     from .drawing import Line
@@ -71,8 +71,8 @@ class Inscriber(NamedTuple):
     def arrow(self, arrow: Arrow, look: str) -> str:
         """An arrow with its label."""
         items = [self._item_of(line, arrow.sources, look) for line in arrow.lines]
-        seen = self._seen([number for line in arrow.lines for number in arrow.taken(line, self.trace)])
-        way = self._way(arrow.points, arrow.kind, seen, missed=any(item.covered is False for item in items))
+        seen, kind = self._seen(arrow.taken(self.trace)), arrow.kind(self.trace)
+        way = self._way(arrow.points, kind, seen, missed=any(item.covered is False for item in items))
         label = self._label(arrow.anchor, items)
         return f'<g data-source="{" ".join(arrow.sources)}" data-dest="{arrow.dest}">{way}\n{label}</g>'
 
@@ -112,9 +112,9 @@ class Inscriber(NamedTuple):
         covered = self.covers(line.identifiers)
         return Item(texts, BULLETS[line.kind], COLOURS[line.kind], covered, self._seen(numbers))
 
-    def _seen(self, numbers: list[int]) -> str:
-        """How something is to be seen that was taken in some steps: no different where there is no trace."""
-        return "" if self.trace is None else "taken" if numbers else "faint"
+    def _seen(self, taken: Sequence[object]) -> str:
+        """How something is to be seen of which this much was taken: no different where there is no trace."""
+        return "" if self.trace is None else "taken" if taken else "faint"
 
     def _label(self, anchor: Anchor, items: list[Item]) -> str:
         """The lines of an arrow as a block, each call with what it does below it."""

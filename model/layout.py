@@ -48,6 +48,9 @@ SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "brief": 11, "step": 11
 _OUTER, _INNER = 50, 34
 _EM = 0.6
 
+_SPARE = 4
+"""Letters before a call for which there is room between the heads as they are."""
+
 Point = tuple[int, int]
 
 
@@ -127,17 +130,11 @@ def _frame(x: int, span: int, heights: tuple[int, int, int], turn: int) -> Frame
     return Frame(MappingProxyType(places), turn)
 
 
-_FRAMES: Mapping[Detail, Frame] = MappingProxyType(
-    {
-        Detail.HEADS: _frame(90, 210, (58, 284, 516), 138),
-        Detail.GUARDS: _frame(90, 300, (58, 300, 612), 182),
-    }
-)
-
-
-def frame_of(detail: Detail) -> Frame:
-    """The frame that has room for the labels of a detail; KeyError if it has no diamond."""
-    return _FRAMES[detail]
+def frame_of(detail: Detail, room: int = 0) -> Frame:
+    """The frame that has room for the labels of heads or of guards, and for some letters before each call."""
+    if detail is Detail.GUARDS:
+        return _frame(90, 300, (58, 300, 612), 182)
+    return _frame(90, 210 + 8 * max(0, room - _SPARE), (58, 284, 516), 138)
 
 
 def width_of(text: str, look: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .arrangement import Arrangement, Arrow, Box
+from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail
 from .grid import grid
 from .head import SyncedHead
@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 __all__ = ["plan_of"]
 
 
-def plan_of(drawn: Drawing, detail: Detail, *, numbered: bool = False) -> Arrangement:
-    """Lay a drawing out, on request with room for the numbers of a trace.
+def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
+    """Lay a drawing out, on request with room for the numbers of a trace, which the legend then explains.
 
     Parameters
     ----------
     drawn : Drawing
         Of this detail.
     detail : Detail
-    numbered : bool
+    room : int
+        Letters before each call.
     """
-    return grid(drawn, numbered=numbered) if detail is Detail.CONFIGURATIONS else _diamond(drawn, detail)
+    laid = grid(drawn, room) if detail is Detail.CONFIGURATIONS else _diamond(drawn, detail, room)
+    return laid._replace(abbreviations=(*laid.abbreviations, NUMBERED)) if room else laid
 
 
-def _diamond(drawn: Drawing, detail: Detail) -> Arrangement:
+def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
     """The four heads as a diamond, UNINITIALIZED on top."""
-    frame = frame_of(detail)
+    frame = frame_of(detail, room)
     boxes = tuple(Box(node.name, frame.places[node.head], (HALF_WIDTH, HALF_HEIGHT)) for node in drawn.nodes)
     arrows: list[Arrow] = []
     for edge in drawn.edges:
@@ -40,5 +42,5 @@ def _diamond(drawn: Drawing, detail: Detail) -> Arrangement:
     lowest = max(y for _, (_, y), _, _ in boxes)
     height = lowest + (92 if lowest > frame.middle[1] else 34)
     width = max(x + HALF_WIDTH + MARGIN + 8 for _, (x, _), _, _ in boxes)
-    guarded = "(step) depends on a guard" if detail is Detail.HEADS else "guard: step, !guard must not hold"
+    guarded = GUARDED if detail is Detail.HEADS else f"guard: step, !guard must not hold, {GUARDED}"
     return Arrangement(drawn, boxes, (), tuple(arrows), (width, height), (guarded,))

@@ -43,6 +43,7 @@ EVERYWHERE = (
     "cpu_data cpu_data mutable_cpu_data mutable_gpu_data gpu_data mutable_cpu_data gpu_data mutable_gpu_data "
     "cpu_data cpu_data gpu_data mutable_cpu_data gpu_data set_cpu_data mutable_gpu_data set_cpu_data "
 )
+LATE = f"{'set_mode(GPU) ' * 1000}{EVERYWHERE * 2}"
 
 
 def rows(edition: str) -> tuple[Transition, ...]:
@@ -143,7 +144,7 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
 
 
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
-@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9])
+@pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9, LATE])
 @pytest.mark.parametrize("edition", ["caffe", "early"])
 def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
     """Neither with guards nor with the numbers of a trace, even of one that takes nearly every arrow many times."""

@@ -9,6 +9,9 @@ import re
 import shutil
 import struct
 import subprocess
+import time
+import zlib
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -32,15 +35,16 @@ from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.plantuml import plantuml
 from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
-from syncedmem.model.exports.trace import trace_of
+from syncedmem.model.exports.trace import Trace, trace_of
 from syncedmem.model.exports.vocabulary import Host
 from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.plan import plan_of
 from syncedmem.model.tables import markdown_table
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]
+GUIDE = (Path(__file__).parent.parent / "docs" / "document-it.md").read_text(encoding="utf-8")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -227,6 +231,78 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
     assert "#000000" not in counts
 
 
+@pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
+    if of == "CairoSVG":
+        pytest.importorskip("cairosvg")
+    else:
+        program("dot")
+        without_cairo(monkeypatch)
+    first = export(kind, calls=(Call.CPU_DATA,))
+    time.sleep(1.01 - time.time() % 1)
+    assert export(kind, calls=(Call.CPU_DATA,)) == first
+    assert isinstance(first, bytes)
+    assert [date for date in re.findall(rb"D:\d+", first) if date != b"D:19700101000000"] == []
+
+
+def chunks(png: bytes) -> dict[bytes, bytes]:
+    """What is in a PNG, of each kind the last; its checksums are right."""
+    found, at = dict[bytes, bytes](), 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        body, check = png[at + 4 : at + 8 + length], png[at + 8 + length : at + 12 + length]
+        assert struct.pack(">I", zlib.crc32(body)) == check
+        found[body[:4]] = body[4:]
+        at += 12 + length
+    return found
+
+
+def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Width and height of the PNG in points, by its own density, are those of the PDF."""
+    pytest.importorskip("cairosvg")
+    pdf, png = export("pdf"), export("png")
+    assert isinstance(pdf, bytes)
+    assert isinstance(png, bytes)
+    sides = re.search(rb"/MediaBox \[ 0 0 (\S+) (\S+) \]", pdf)
+    assert sides
+    found = chunks(png)
+    per_metre = struct.unpack(">IIB", found[b"pHYs"])
+    assert per_metre == (7559, 7559, 1)
+    pixels = struct.unpack(">II", found[b"IHDR"][:8])
+    points = [72 * count / (0.0254 * per_metre[0]) for count in pixels]
+    assert points == pytest.approx([float(side) for side in sides.groups()], abs=0.6)
+    program("dot")
+    without_cairo(monkeypatch)
+    drawn = export("png")
+    assert isinstance(drawn, bytes)
+    assert struct.unpack(">IIB", chunks(drawn)[b"pHYs"]) == (5906, 5906, 1)
+
+
+def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
+    """One call less is painted."""
+    pytest.importorskip("cairosvg")
+    at_heads = diamond_svg(trace=trace_of("cpu_data"))
+    height = re.search(r' height="([\d.]+)"', at_heads)
+    assert height
+    most = 1 + int((32_767 / 2 - float(height[1])) / 25)
+    with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* would have 32,7"):
+        export("png", trace=trace_of("cpu_data " * (most + 1)))
+    assert export("png", trace=trace_of("cpu_data " * most))
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> None:
+    """In points, where a drawing is scaled to a width in millimetres."""
+    text = diamond_svg(detail=detail)
+    smallest = min(int(size) for size in re.findall(r'font-size="(\d+)"', text))
+    box = re.search(r'viewBox="0 0 (\d+) ', text)
+    assert box
+    found = [f"{smallest / int(box[1]) * width / 25.4 * 72:.1f}" for width in (170, 257, 400)]
+    assert f"| {detail} | {' | '.join(found)} |" in GUIDE
+
+
 def test_graphviz_has_the_places_of_the_diamond() -> None:
     """CPU and GPU as far from the middle, on one level."""
     places = dict(re.findall(r'"(\w+)" \[pos="(-?\d+,-?\d+)"', dot()))
@@ -328,7 +404,7 @@ def test_a_trace_says_what_it_copies() -> None:
         "3. mutable_gpu_data: SYNCED → HEAD_AT_GPU, nothing",
         "4. cpu_data: HEAD_AT_GPU → SYNCED, copy to CPU, 4,096 bytes",
         "5. set_cpu_data(NULL) in SYNCED: refused, null_data",
-        "6. release: SYNCED → the end, free",
+        "6. release: SYNCED → the end, free CPU + free GPU",
         "Copied: 4,096 bytes to GPU, 4,096 bytes to CPU.",
     )
     assert (trace.total(Host.CPU), trace.total(Host.GPU)) == (4096, 4096)
@@ -359,13 +435,61 @@ def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
 
 
 def test_a_call_is_named_with_its_first_step() -> None:
-    """And with an ellipsis where there are more, or where there is no room."""
+    """And with an ellipsis where there are more; for the longest there is room."""
     trace = trace_of("gpu_data " * 200)
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@UNINITIALIZED"], "UNINITIALIZED")) == "1: gpu_data"
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU")) == "2…: gpu_data"
     assert trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == []
     assert trace.numbered("gpu_data", []) == "gpu_data"
-    assert trace.numbered("gpu_data", [13, 14]) == "…: gpu_data"
+    assert trace.numbered("gpu_data", [13, 14]) == "13…: gpu_data"
+    assert trace.room == len("200…: ")
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ("cpu_data gpu_data", "3. release: SYNCED → the end, free CPU + free GPU"),
+        ("set_cpu_data gpu_data", "3. release: SYNCED → the end, free GPU"),
+        ("set_gpu_data cpu_data", "3. release: SYNCED → the end, free CPU"),
+        ("set_cpu_data set_gpu_data", "3. release: HEAD_AT_GPU → the end, nothing"),
+    ],
+)
+def test_the_end_of_a_trace_says_which_sides_are_freed(calls: str, said: str) -> None:
+    assert trace_of(f"{calls} release").lines()[2] == said
+
+
+def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
+    """The steps that no earlier one was drawn with: by the call and both states, of a frame any of its states."""
+    found: dict[object, int] = {}
+    for number, step in enumerate(trace.steps, 1):
+        before, after = step.before.configuration, step.after.configuration
+        inside = before[1:] == after[1:]
+        drawn = (before if inside else before[1:], after) if detail is Detail.CONFIGURATIONS else (before[0], after[0])
+        found.setdefault((step.asked, drawn), number)
+    return set(found.values())
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_every_step_is_found_in_the_drawing(detail: Detail, format_: str) -> None:
+    """The list names the states that are drawn, every call that was made has a number, and the legend says which."""
+    calls = "cpu_data gpu_data set_gpu_data cpu_data set_cpu_data gpu_data mutable_gpu_data mutable_cpu_data"
+    trace = trace_of(f"{calls} " * 5, size=8)
+    text = str(export(format_, trace=trace, detail=detail))
+    start, end = ("S:ee", "G:ee") if detail is Detail.CONFIGURATIONS else ("SYNCED", "HEAD_AT_GPU")
+    assert f"19. set_gpu_data: {start} → {end}, " in text
+    assert "3…: and later ones" in text
+    assert "3…: and later ones" not in str(export(format_, detail=detail))
+    assert not re.search(r"[^\d]…: ", text)
+    assert {int(number) for number in re.findall(r">(\d+)…?: [a-z]+_", text)} == first_on_a_way(trace, detail)
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
+    text = str(export(format_, detail=detail))
+    assert "(free)" in text
+    assert "(step) depends on a guard" in text
 
 
 def test_a_change_of_mode_is_a_step() -> None:
@@ -404,6 +528,20 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
     texts = [node.text or "" for node in root.iter(f"{SVG}text")]
     assert {"1: cpu_data", "2: gpu_data", "3: cpu_data"} <= set(texts)
     assert texts[-1] == "Copied: 64 bytes to GPU, 0 bytes to CPU."
+
+
+@pytest.mark.parametrize("detail", Detail)
+@pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.GPU)])
+def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: Kind, detail: Detail) -> None:
+    """And not like a copy that another call would make on the same arrow: its colour and its tip are the step's."""
+    trace = trace_of(f"cpu_data {calls}")
+    root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
+    ways = [node[0] for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
+    taken = [way for way in ways if "smd-taken" in way.attrib["class"]]
+    assert [way.attrib["class"] for way in taken] == ["smd-none smd-taken", f"smd-{kind.name.lower()} smd-taken"]
+    assert {path.attrib["stroke"] for path in taken[1]} == {getattr(LIGHT, COLOURS[kind])}
+    (way,) = re.findall(r"color=\"(\S+)\", arrowhead=(\w+), penwidth=3", dot(detail=detail, trace=trace))[1:]
+    assert way == (getattr(LIGHT, COLOURS[kind]), {Kind.ADOPT: "odiamond", Kind.GPU: "normal"}[kind])
 
 
 @pytest.mark.parametrize("detail", Detail)

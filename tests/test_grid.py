@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from syncedmem.model.arrangement import Arrangement
 
 CALLS = "mutable_cpu_data gpu_data cpu_data mutable_gpu_data set_cpu_data gpu_data gpu_data release"
+LATE = f"{'set_mode(GPU) ' * 1000}{CALLS}"
 HOST = "mutable_cpu_data cpu_data set_cpu_data cpu_data mutable_cpu_data " * 30
-TRACES = {"caffe": CALLS.replace("release", "set_gpu_data " * 12), "early": CALLS, "cpu_only": HOST}
+TRACES = {"caffe": CALLS.replace("release", "set_gpu_data " * 12), "early": LATE, "cpu_only": HOST}
 
 
 def planned(edition: str) -> Arrangement:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from ..palette import Palette
     from .trace import Trace
 
-__all__ = ["dot", "laid_out"]
+__all__ = ["DENSITY", "dot", "laid_out"]
+
+DENSITY = 150
+"""Pixels of a PNG for an inch."""
 
 # Arrowheads, and in the legend letters like them, say the same as the colours.
 _TIPS: Mapping[Kind, str] = MappingProxyType(
@@ -74,17 +77,22 @@ def dot(
     DeclarationError
         If there is no such edition.
     """
-    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, numbered=trace is not None)
-    pen = _Pen(palette_of(theme), "brief" if detail is Detail.CONFIGURATIONS else "call", trace)
+    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
+    pen = _Pen(palette_of(theme), detail, trace)
     return "\n".join(["digraph SyncedMemory {", *pen.all(plan), "}"]) + "\n"
 
 
 class _Pen(NamedTuple):
-    """What is drawn with, the look of calls, and the trace, if any."""
+    """What is drawn with, how much, and the trace, if any."""
 
     palette: Palette
-    look: str
+    detail: Detail
     trace: Trace | None
+
+    @property
+    def look(self) -> str:
+        """Of calls."""
+        return "brief" if self.detail is Detail.CONFIGURATIONS else "call"
 
     def all(self, plan: Arrangement) -> Iterable[str]:
         """Everything, what is below first."""
@@ -139,11 +147,11 @@ class _Pen(NamedTuple):
         width = 20 + max([width_of(call, self.look) for call in calls] + [width_of(step, "step") for step in steps])
         height = 14 * len(rows)
         left, top = block_at(arrow.anchor, width, height)
-        followed = any(arrow.taken(line, self.trace) for line in arrow.lines)
+        followed, kind = arrow.taken(self.trace), arrow.kind(self.trace)
         faint = self.trace is not None and not followed
-        colour = self.palette.faint if faint else getattr(self.palette, COLOURS[arrow.kind])
-        thick = "3" if followed else "1.5" if arrow.kind in (Kind.GPU, Kind.CPU) else "1"
-        way = f'color="{colour}", arrowhead={_TIPS[arrow.kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
+        colour = self.palette.faint if faint else getattr(self.palette, COLOURS[kind])
+        thick = "3" if followed else "1.5" if kind in (Kind.GPU, Kind.CPU) else "1"
+        way = f'color="{colour}", arrowhead={_TIPS[kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
         yield f"  {_quoted(tail)} -> {_quoted(arrow.dest)} [{way}];"
         place = _at((left + width // 2, top + height // 2))
         yield f'  label{number} [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
@@ -155,7 +163,7 @@ class _Pen(NamedTuple):
             mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
             rows.append(f'<tr><td align="left"><font point-size="11">{mark} {escape(kind.value)}</font></td></tr>')
         rows += [self._row(text, self.palette.soft, 10) for text in plan.abbreviations]
-        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines()
+        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines(self.detail)
         rows += [self._row(text, self.palette.ink, 10) for text in said]
         texts = [plan.drawn.title, *plan.abbreviations, *said]
         width, height = max(width_of(text, "call") for text in texts), 15 * len(rows)
@@ -223,7 +231,7 @@ def laid_out(text: str, kind: str) -> bytes:
     text : str
         DOT.
     kind : str
-        ``svg``, ``pdf`` or ``png``; the latter has 150 dots per inch.
+        ``svg``, ``pdf`` or ``png``; the latter has ``DENSITY``.
 
     Raises
     ------
@@ -237,5 +245,5 @@ def laid_out(text: str, kind: str) -> bytes:
         raise MissingProgramError(
             f"a picture as {kind}", "cairosvg or dot", "cairosvg, which is syncedmem[pictures], or graphviz"
         )
-    command = [program, f"-T{kind}", *(["-Gdpi=150"] if kind == "png" else [])]
+    command = [program, f"-T{kind}", *([f"-Gdpi={DENSITY}"] if kind == "png" else [])]
     return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- found on PATH

@@ -1,45 +1,105 @@
 """The state diagram as a picture: what programs make of the drawing, in pixels and for print.
 
 CairoSVG makes the very picture that the SVG is.  Where it is missing Graphviz draws the same places from the DOT, with
-its own tips and letters.  Both are programs that are run, so nothing is imported.
+its own tips and letters.  Both are programs that are run, so nothing is imported.  The same picture is the same bytes:
+a PDF says that it was made when time began, and not when it was.
 """
 
 from __future__ import annotations
 
+import re
+import struct
 import subprocess
 import sys
 from ctypes.util import find_library
 from importlib.util import find_spec
 from typing import Any
+from zlib import crc32
 
 from ..diamond import diamond_svg
-from .graphviz import dot, laid_out
+from ..errors import InvalidExportError
+from .graphviz import DENSITY, dot, laid_out
 
 __all__ = ["pdf_picture", "png_picture"]
 
-_PIXELS = {"png": 2, "pdf": 1}
-"""In each direction, for each pixel of the SVG."""
+_PIXELS = 2
+"""Of a PNG in each direction, for each pixel of the SVG, of which there are 96 in an inch."""
+
+_MOST = 32_767
+"""Pixels in each direction that cairo can paint."""
+
+_HEAD = 33
+"""Bytes of a PNG up to the end of its first chunk, which says how large it is."""
+
+# To replace the date in the bytes would not do: newer versions of cairo compress it.
+_CAIRO = {
+    "png": "cairosvg.svg2png(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=float(sys.argv[1]))",
+    "pdf": """
+import cairocffi
+class Dated(cairocffi.PDFSurface):
+    def __init__(self, *where):
+        super().__init__(*where)
+        self.set_metadata(cairocffi.PDF_METADATA_CREATE_DATE, "1970-01-01T00:00:00Z")
+cairosvg.surface.PDFSurface.surface_class = Dated
+cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=float(sys.argv[1]))
+""",
+}
 
 
 def png_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture in pixels; parameters and errors are those of `diamond_svg`.
+
+    It says how many pixels are an inch, so that a document takes it as large as the PDF.
+
+    Raises
+    ------
+    InvalidExportError
+        If a trace is so long that there would be more pixels than cairo paints.
+    MissingProgramError
+        If there is neither CairoSVG nor Graphviz.
+    """
+    if not _has_cairo():
+        return _dense(laid_out(dot(edition, **options), "png"), DENSITY)
+    text = diamond_svg(edition, **options)
+    pixels = int(_PIXELS * max(map(float, re.findall(r' (?:width|height)="([\d.]+)"', text)[:2])))
+    if pixels > _MOST:
+        raise InvalidExportError(
+            f"a PNG has at most {_MOST:,} pixels in each direction, and this one would have {pixels:,}: "
+            "the trace is too long; svg and pdf have room for it"
+        )
+    return _dense(_painted(text, "png", _PIXELS), 96 * _PIXELS)
+
+
+def pdf_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+    """The picture for print; parameters and errors are those of `diamond_svg`.
 
     Raises
     ------
     MissingProgramError
         If there is neither CairoSVG nor Graphviz.
     """
-    return _made("png", edition, options)
+    if not _has_cairo():
+        return _undated(laid_out(dot(edition, **options), "pdf"))
+    return _painted(diamond_svg(edition, **options), "pdf", 1)
 
 
-def pdf_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
-    """The picture for print; parameters and errors are those of `png_picture`."""
-    return _made("pdf", edition, options)
+def _has_cairo() -> bool:
+    return bool(find_spec("cairosvg") and find_library("cairo"))
 
 
-def _made(kind: str, edition: str, options: dict[str, Any]) -> bytes:
-    if not (find_spec("cairosvg") and find_library("cairo")):
-        return laid_out(dot(edition, **options), kind)
-    command = [sys.executable, "-m", "cairosvg", "-", "--format", kind, "--scale", str(_PIXELS[kind])]
-    text = diamond_svg(edition, **options).encode()
-    return subprocess.run(command, input=text, capture_output=True, check=True).stdout  # noqa: S603 -- our own words
+def _painted(text: str, kind: str, scale: int) -> bytes:
+    command = [sys.executable, "-c", f"import sys, cairosvg\n{_CAIRO[kind]}", str(scale)]
+    return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- our own
+
+
+def _undated(pdf: bytes) -> bytes:
+    """A PDF of Graphviz's with another date of the same length, because the places of its objects are written in it."""
+    return re.sub(rb"\(D:\d{14}[^)]*\)", lambda date: b"(D:19700101000000Z)".ljust(len(date[0])), pdf)
+
+
+def _dense(png: bytes, density: int) -> bytes:
+    """A PNG that says how many pixels are an inch: one more chunk before its pixels."""
+    metre = round(density / 0.0254)
+    chunk = b"pHYs" + struct.pack(">IIB", metre, metre, 1)
+    head, pixels = png[:_HEAD], png[_HEAD:]
+    return head + struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", crc32(chunk)) + pixels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..dispatch import state_of
-from ..drawing import effect
+from ..drawing import Detail, effect
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 __all__ = ["Step", "Trace", "trace_of"]
-
-
-_ROOM = 2
 
 
 class Step(NamedTuple):
@@ -65,11 +62,13 @@ class Trace(NamedTuple):
         ]
 
     def numbered(self, call: str, numbers: list[int]) -> str:
-        """A call with its steps before it, in two characters at most: there is no room for more beside an arrow."""
-        if not numbers:
-            return call
-        said = str(numbers[0]) + "…" * (len(numbers) > 1)
-        return f"{said if len(said) <= _ROOM else '…'}: {call}"
+        """A call with the first of its steps before it, and an ellipsis if there are more."""
+        return f"{numbers[0]}{'…' * (len(numbers) > 1)}: {call}" if numbers else call
+
+    @property
+    def room(self) -> int:
+        """Letters that `numbered` may put before a call."""
+        return len(self.numbered("", [len(self.steps), 0]))
 
     def copies(self, place: Host) -> int:
         """How many times the whole trace copied to a place."""
@@ -87,9 +86,9 @@ class Trace(NamedTuple):
             raise InvalidExportError("how many bytes a trace copies depends on its size, and none was given")
         return self.size * self.copies(place)
 
-    def lines(self) -> tuple[str, ...]:
-        """The walk in words: a line per step, and what was copied altogether."""
-        said = [f"{number}. {self._said(step)}" for number, step in enumerate(self.steps, 1)]
+    def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
+        """The walk in words: a line per step, between drawn states, and what was copied altogether."""
+        said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
         sums = ", ".join(f"{self._amount(self.copies(place))} to {place.name}" for place in reversed(Host))
         return (*said, f"Copied: {sums}.")
 
@@ -99,13 +98,25 @@ class Trace(NamedTuple):
             return f"{self.size * times:,} byte{'' if self.size * times == 1 else 's'}"
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
-    def _said(self, step: Step) -> str:
+    def _said(self, step: Step, detail: Detail) -> str:
+        start = _named(step.before, detail)
         if step.refusal is not None:
-            return f"{step.asked} in {step.before.head.name}: refused, {step.refusal.value}"
-        done = effect([step]) or "nothing"
+            return f"{step.asked} in {start}: refused, {step.refusal.value}"
         copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.call is Call.RELEASE else step.after.head.name
-        return f"{step.asked}: {step.before.head.name} → {end}, {', '.join([done, *copies])}"
+        end = "the end" if step.asked.call is Call.RELEASE else _named(step.after, detail)
+        return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
+
+
+def _named(state: State, detail: Detail) -> str:
+    return str(state.configuration) if detail is Detail.CONFIGURATIONS else state.head.name
+
+
+def _done(step: Step) -> str:
+    """What a step does.  The destructor alone has no side in its name, so what it frees is said with its side."""
+    if step.asked.call is not Call.RELEASE:
+        return effect([step]) or "nothing"
+    freed = [place for place in Host if place in map(place_of, step.actions)]
+    return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
 
 
 def _copies(step: Step, place: Host) -> int:
