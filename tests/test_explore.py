@@ -169,9 +169,9 @@ TOO_LONG: list[Any] = [[]] * (MOST_STEPS + 1)
     [
         {"steps": TOO_LONG},
         {"program": TOO_LONG},
-        {"findings": [{"program": []}, {"program": TOO_LONG}]},
+        {"findings": [{"program": [1]}, {"program": TOO_LONG}]},
         {"devices": [{}, {"violations": [{"script": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
-        [{"steps": []}, {"steps": TOO_LONG}],
+        [{"steps": ["cpu_data"]}, {"steps": TOO_LONG}],
     ],
     ids=["vector", "replay", "report of fuzz", "report of verify", "list"],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileAccessError, FileFormatError
@@ -106,17 +106,22 @@ def _parsed(text: str) -> list[Any]:
 def _steps(document: dict[str, Any]) -> int:
     """The steps of the longest trace in a document; what is of no known form has none."""
     violations = [it for device in _parts(document, "devices") for it in _parts(device, "violations")]
-    traces = [it.get(kind) for it in (document, *_parts(document, "findings")) for kind in ("steps", "program")]
+    traces = [_list(it, kind) for it in (document, *_parts(document, "findings")) for kind in ("steps", "program")]
     scripts = [it.get("script") for it in violations]
-    return max(
-        [len(it) for it in traces if isinstance(it, list)] + [_lines(it) for it in scripts if isinstance(it, str)],
-        default=0,
-    )
+    return max([len(it) for it in traces] + [_lines(it) for it in scripts if isinstance(it, str)])
 
 
 def _parts(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [it for it in _list(document, kind) if _is_document(it)]
+
+
+def _list(document: dict[str, Any], kind: str) -> list[Any]:
     found = document.get(kind)
-    return [it for it in found if isinstance(it, dict)] if isinstance(found, list) else []
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def _is_document(data: object) -> bool:
+    return isinstance(data, dict)
 
 
 def _lines(program: str) -> int:
