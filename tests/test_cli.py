@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import runpy
 import subprocess
@@ -400,6 +401,65 @@ def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPat
         output.write(None, b"text")
 
 
+def said_by(arguments: tuple[str, ...], stdout: object, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the command says on standard error, where it ends with status 2."""
+    errors = io.StringIO()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "argv", ["syncedmem", *arguments])
+        patched.setattr(sys, "stdout", stdout)
+        patched.setattr(sys, "stderr", errors)
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    assert 2 == stopped.value.code
+    return errors.getvalue()
+
+
+class FullDisk(io.StringIO):
+    """A stream to a disk that is full, which is seen when it writes or only when it flushes."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self._when = when
+
+    def write(self, text: str) -> int:
+        return self._said("write") or super().write(text)
+
+    def flush(self) -> None:
+        self._said("flush")
+
+    def _said(self, when: str) -> int:
+        if when == self._when:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return 0
+
+
+@pytest.mark.parametrize("when", ["write", "flush"])
+@pytest.mark.parametrize("command", ["devices", "devices --json", "--help", "--version", "vectors --suite tour --out"])
+def test_a_full_standard_output_is_said_by_name(
+    command: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that of the folder, into which all was written."""
+    arguments = (*command.split(), str(tmp_path)) if command.endswith("--out") else tuple(command.split())
+
+    assert "syncedmem: standard output: No space left on device\n" == said_by(arguments, FullDisk(when), monkeypatch)
+
+
+def test_a_full_folder_of_vectors_is_said_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, encoding: str) -> None:
+        raise OSError(errno.ENOSPC, f"No space left on device for {encoding}")
+
+    arguments = ("vectors", "--suite", "tour", "--out", str(tmp_path))
+    monkeypatch.setattr(Path, "write_text", fail)
+
+    assert f"syncedmem: {tmp_path}: No space left on device for utf-8\n" == said_by(
+        arguments, io.StringIO(), monkeypatch
+    )
+
+
+def test_a_closed_standard_output_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "syncedmem: standard output: it is closed\n" == said_by(("diagram", "--format", "svg"), None, monkeypatch)
+
+
 # --- all of it
 
 
@@ -413,6 +473,13 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
     assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
+
+
+@pytest.mark.parametrize("command", ["diagram", "explore", "fuzz", "vectors", "verify"])
+def test_help_says_that_folders_are_made(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+
+    assert "Folders that are missing are made." in run(command, "--help").output
 
 
 def test_version_and_help() -> None:

@@ -21,6 +21,7 @@ from syncedmem.cli import app
 from syncedmem.explore import page_server
 from syncedmem.explorer import explorer_material, explorer_page, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
+from syncedmem.explorer.trace import MOST_BYTES, MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
@@ -141,6 +142,13 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (b"[]", ": this is JSON, but no trace; wanted is"),
         (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
         (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
+        (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
+        (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
+        (
+            b"cpu_data " * (MOST_STEPS + 1),
+            f": it has {MOST_STEPS + 1:,} steps, and the page plays at most {MOST_STEPS:,}",
+        ),
+        (b"memory.cpu_data()\n" * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps"),
     ],
 )
 def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused: Refuse, tmp_path: Path) -> None:
@@ -151,6 +159,41 @@ def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused:
     assert line.startswith(f"syncedmem: {trace}{said}")
     assert line.count("\n") == 1
     assert not page.exists()
+
+
+TOO_LONG: list[Any] = [[]] * (MOST_STEPS + 1)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"steps": TOO_LONG},
+        {"program": TOO_LONG},
+        {"findings": [{"program": [1]}, {"program": TOO_LONG}]},
+        {"devices": [{}, {"violations": [{"script": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
+        [{"steps": ["cpu_data"]}, {"steps": TOO_LONG}],
+    ],
+    ids=["vector", "replay", "report of fuzz", "report of verify", "list"],
+)
+def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text(json.dumps(document), encoding="utf-8")
+
+    assert refused(trace) == (
+        f"syncedmem: {trace}: it has {MOST_STEPS + 1:,} steps, and the page plays at most {MOST_STEPS:,}\n"
+    )
+
+
+def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
+    """Of a file that has no end."""
+    assert refused("/dev/zero") == f"syncedmem: /dev/zero: it has more bytes than the page opens, {MOST_BYTES:,}\n"
+
+
+def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("cpu_data\n", encoding="utf-8-sig")
+
+    assert read_trace(path) == "cpu_data\n"
 
 
 def test_a_trace_that_cannot_be_read_is_one_line(refused: Refuse, tmp_path: Path) -> None:
@@ -196,6 +239,8 @@ def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
         '[{"program": []}]',
         "memory = bench.make(4)\nmemory.cpu_data()",
         "cpu_data(), set_cpu_data(NULL);gpu_data!2 set_mode(CPU)\nrelease\n",
+        '{"devices": [{"violations": [{"script": null}]}], "steps": 1}',
+        "cpu_data\n" * MOST_STEPS,
     ],
 )
 def test_a_trace_of_any_form_is_taken_as_it_is(text: str, tmp_path: Path) -> None:

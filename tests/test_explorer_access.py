@@ -198,6 +198,15 @@ def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path)
     assert explorer.run("return document.documentElement.scrollWidth") == width
 
 
+def test_the_size_is_written_out_on_a_phone(explorer: Explorer) -> None:
+    explorer.look(*PHONE)
+    width = "return document.getElementById('size').getBoundingClientRect().width"
+    found = explorer.run(width)
+    explorer.run("document.getElementById('size').style.maxWidth = 'none'")
+
+    assert found == explorer.run(width)
+
+
 def test_the_page_loads_nothing_and_says_when_it_is_there(explorer: Explorer) -> None:
     """How long that takes is measured, and not tested: other work may be going on here.  It was 80 to 190 ms."""
     explorer.open(BUSY)

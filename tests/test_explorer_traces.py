@@ -11,6 +11,7 @@ from benches import device_bench
 
 from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
+from syncedmem.explorer.trace import MOST_BYTES, MOST_STEPS
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.spec import FAULTS, check_conformance
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
@@ -228,6 +229,13 @@ def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
         ('{"a": 1}', "It is neither a report, nor a replay, nor a vector."),
         ('{"devices": []}', "The report has no violations: everything passed."),
         ('{"steps": ["fly"]}', "The edition caffe has no call fly."),
+        ("{broken", "This is broken JSON: line 1, column 2."),
+        ("[1,\n 2", "This is broken JSON: line 2, column 3."),
+        ("[" * 100_000, "This is broken JSON."),
+        ("cpu_data " * (MOST_STEPS + 1), "It has 10,001 steps; the most is 10,000."),
+        (json.dumps({"program": [[]] * (MOST_STEPS + 1)}), "It has 10,001 steps; the most is 10,000."),
+        ('{"steps": ["cpu_data"], "size": 1e9}', "It has 1,000,000,000 bytes of memory; the most is 4,096."),
+        ('{"steps": ["cpu_data"], "size": -1}', "The size is no number of bytes: -1."),
         ("null", "It is neither a report, nor a replay, nor a vector."),
     ],
 )
@@ -237,6 +245,75 @@ def test_what_is_no_trace_says_so_and_changes_nothing(explorer: Explorer, text: 
 
     assert load(explorer, text) == said
     assert explorer.shown() == was
+
+
+def test_as_many_steps_as_there_may_be_are_played(explorer: Explorer) -> None:
+    load(explorer, "cpu_data " * MOST_STEPS)
+    explorer.press("#forward")
+
+    assert explorer.text("totals").startswith(f"1 of {MOST_STEPS};")
+
+
+def test_a_file_that_is_too_large_is_not_read(explorer: Explorer) -> None:
+    explorer.run(
+        """
+        const blobs = new DataTransfer();
+        blobs.items.add(new File(["x".repeat(arguments[0])], "large"));
+        const field = document.getElementById("trace-file");
+        File.prototype.text = () => { throw new Error("it is read"); };
+        field.files = blobs.files;
+        field.dispatchEvent(new Event("change"));
+        """,
+        MOST_BYTES + 1,
+    )
+
+    assert explorer.text("trace-answer") == "It has 16,777,217 bytes; the most is 16,777,216."
+
+
+def test_a_text_that_is_too_large_is_refused(explorer: Explorer) -> None:
+    """What is in the field is not drawn: that would take the browser a quarter of a minute."""
+    text = "{get: () => 'x'.repeat(arguments[0])}"
+    explorer.run(f"Object.defineProperty(document.getElementById('trace-text'), 'value', {text})", MOST_BYTES + 1)
+    explorer.run("document.getElementById('trace-load').click()")
+
+    assert explorer.text("trace-answer") == "It has 16,777,217 bytes; the most is 16,777,216."
+
+
+def test_a_link_with_too_many_calls_keeps_the_first_of_them(explorer: Explorer) -> None:
+    explorer.go(["cpu_data"] * (MOST_STEPS + 1))
+
+    assert explorer.text("totals").startswith(f"{MOST_STEPS} of {MOST_STEPS};")
+    assert f"calls: there are {MOST_STEPS + 1}, and all after {MOST_STEPS} are left out." in explorer.text("unclear")
+
+
+def test_one_trace_of_several_that_cannot_be_played_leaves_the_others(explorer: Explorer) -> None:
+    lines = '{"steps": ["cpu_data"], "size": 5000}\n{"steps": ["gpu_data"]}'
+
+    assert load(explorer, lines) == "It has 5,000 bytes of memory; the most is 4,096."
+    explorer.press("#trace-choices button:last-child")
+    assert explorer.steps() == ["gpu_data"]
+    explorer.press("#trace-choices button:first-child")
+    assert explorer.steps() == ["gpu_data"]
+
+
+@pytest.mark.parametrize("text", ['{"steps": ["cpu_data"]}', "cpu_data", "memory = bench.make(4)\nmemory.cpu_data()"])
+def test_a_text_may_begin_with_a_byte_order_mark(explorer: Explorer, text: str) -> None:
+    assert load(explorer, f"\ufeff{text}").startswith("Loaded")
+    assert explorer.steps() == ["cpu_data"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
+def test_long_names_do_not_widen_the_page(explorer: Explorer, width: int, height: int) -> None:
+    name = "a_package.with.a_long.path.to_its.modules:AndAClassOfIt" * 3
+    finding = Finding(next(iter(PROPERTIES)), name, (Step("allocate", (0, 8, 0, 0)),))
+    explorer.look(width, height)
+    load(explorer, Replay(name, {}, finding).text())
+    wide = (
+        "return [...document.querySelectorAll('#shelves > div')].filter((it) => it.scrollWidth > it.clientWidth).length"
+    )
+
+    assert explorer.run("return document.documentElement.scrollWidth") == width
+    assert explorer.run(wide) == 0
 
 
 def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_path: Path) -> None:

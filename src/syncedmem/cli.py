@@ -16,7 +16,7 @@ from rich.table import Table
 
 from . import __version__, diagram, explore, fuzzing, vectors
 from .model import SyncedMemoryError
-from .output import write
+from .output import name_standard_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,8 @@ def verify(
         typer.Option(
             metavar="FOLDER",
             help="Where index.html and report.json go, over what is there. Without this option: "
-            f"{DEFAULT_OUT}, or if not all devices are checked {DEFAULT_OUT}-NAME+NAME.",
+            f"{DEFAULT_OUT}, or if not all devices are checked {DEFAULT_OUT}-NAME+NAME. Folders that are missing are "
+            "made.",
         ),
     ] = None,
 ) -> None:
@@ -265,6 +266,7 @@ vectors.register(app)
 
 def main() -> None:
     """Run the command line; errors of this package become one line and exit status 2."""
+    name_standard_output()
     try:
         app()
     except (SyncedMemoryError, OSError) as error:

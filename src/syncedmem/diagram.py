@@ -76,7 +76,12 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write to this file instead of standard output. Folders that are missing are made.",
+        ),
     ] = None,
     check: Annotated[
         bool,

@@ -34,7 +34,10 @@ def explore(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the page to this file, which needs no network, and stop."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the page to this file, which needs no network, and stop. Folders that are missing are made.",
         ),
     ] = None,
     port: Annotated[

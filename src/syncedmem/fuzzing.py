@@ -74,7 +74,9 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     junit: Annotated[
         str | None, typer.Option(metavar="PATH|-", help="Write the report as JUnit XML; - for standard output.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where a replay of each finding goes.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path, typer.Option(help="Where a replay of each finding goes. Folders that are missing are made.")
+    ] = DEFAULT_OUT,
 ) -> None:
     """Find what is wrong with an allocator.
 

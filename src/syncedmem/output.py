@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from .model.errors import FileAccessError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["named", "place", "write"]
+__all__ = ["name_standard_output", "named", "place", "write"]
+
+STANDARD_OUTPUT = "standard output"
 
 
 def place(option: str, text: str, kind: str) -> Path:
@@ -34,16 +37,48 @@ def write(path: Path | None, content: str | bytes) -> None:
     Raises
     ------
     FileAccessError
-        If the system does not let us; a folder that was made stays.
+        If the system does not let us, or standard output is closed; a folder that was made stays.
     """
     data = content.encode() if isinstance(content, str) else content
-    with named("standard output" if path is None else str(path)):
+    with named(STANDARD_OUTPUT if path is None else str(path)):
         if path is None:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            _write_out(data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
+
+
+def _write_out(data: bytes) -> None:
+    stream: Any = sys.stdout
+    if stream is None:  # as Python has it where descriptor 1 is closed
+        raise OSError(errno.EBADF, "it is closed")
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+
+def name_standard_output() -> None:
+    """Let every error of standard output say its name from now on, whoever writes there."""
+    stream: Any = sys.stdout
+    if stream is not None:
+        sys.stdout = cast("TextIO", _Named(stream))
+
+
+class _Named:
+    """A stream for text, the errors of which say that they are of standard output."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with named(STANDARD_OUTPUT):
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with named(STANDARD_OUTPUT):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 @contextmanager

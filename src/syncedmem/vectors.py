@@ -24,7 +24,12 @@ def register(app: typer.Typer) -> None:
 
 def vectors(
     *,
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the files go, over what is there.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER", help="Where the files go, over what is there. Folders that are missing are made."
+        ),
+    ],
     suite: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,7 +71,8 @@ def vectors(
         _compare(folder, wanted)
     else:
         with named(out):
-            typer.echo(f"{len(write(folder, wanted))} files in {folder}")
+            files = write(folder, wanted)
+        typer.echo(f"{len(files)} files in {folder}")
 
 
 def _compare(folder: Path, wanted: Sequence[str]) -> None:

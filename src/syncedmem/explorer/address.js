@@ -30,7 +30,9 @@ export function readAddress(address, material, machineOf) {
   const edition = named("edition", editions, editions[0].name);
   const mode = named("mode", modes, material.mode);
   const size = number("size", most, usual);
-  const words = (said.get("calls") ?? "").split(",").filter(Boolean);
+  const asked = (said.get("calls") ?? "").split(",").filter(Boolean);
+  const words = asked.slice(0, material.most.steps);
+  if (words.length < asked.length) unclear.push(`calls: there are ${asked.length}, and all after ${words.length} are left out`);
   const stands = number("at", words.length, words.length);
   const known = machineOf(edition, mode).entries;
   const calls = words.map((word) => readCall(word, known, edition, unclear));

@@ -3,7 +3,7 @@
 import { drawProgram } from "./allocator.js";
 import { at, counted, make } from "./element.js";
 import { explore } from "./exploration.js";
-import { readTraces, toActions } from "./traces.js";
+import { checkChoice, readTraces, refuseMore, toActions } from "./traces.js";
 
 const MOST_CHOICES = 200;
 const MOST_IDS = 100;
@@ -106,6 +106,7 @@ export class Library {
 
   /** Take up a choice: a trace to step through from its beginning, or the program of an allocator. */
   load({ title, note, trace, program }) {
+    checkChoice({ trace, program }, this.material.most);
     this.loading();
     at("allocator").hidden = !program;
     if (program) {
@@ -120,12 +121,25 @@ export class Library {
   /** Take up what a text holds, or say what is wrong with it: nothing, if nothing is. */
   loadText(text) {
     at("trace-choices").replaceChildren();
-    try {
+    return this.saying(() => {
       const choices = readTraces(text, this.usual(), this.session);
+      if (choices.length > 1) this.drawChoices(choices.slice(0, MOST_CHOICES));
       this.load(choices[0]);
       at("trace-answer").textContent =
         choices.length > 1 ? `${counted(choices.length, "trace")}; the first one is loaded.` : `Loaded: ${choices[0].title}.`;
-      if (choices.length > 1) this.drawChoices(choices.slice(0, MOST_CHOICES));
+    });
+  }
+
+  /** Take up what a file holds; one that is too large is not even read. */
+  async loadFile(file) {
+    const problem = this.saying(() => refuseMore(file.size, this.material.most.bytes, "bytes"));
+    if (!problem) this.loadText(await file.text());
+  }
+
+  /** Do something, or say where traces are opened why it cannot be done: nothing, if it can. */
+  saying(deed) {
+    try {
+      deed();
       return "";
     } catch (error) {
       at("trace-answer").textContent = error.message;
@@ -135,7 +149,7 @@ export class Library {
 
   drawChoices(choices) {
     at("trace-choices").replaceChildren(
-      ...choices.map((choice) => make("button.link", { type: "button", click: () => this.load(choice) }, choice.title)),
+      ...choices.map((choice) => make("button.link", { type: "button", click: () => this.saying(() => this.load(choice)) }, choice.title)),
     );
   }
 
@@ -168,7 +182,7 @@ export class Library {
     at("vector-any").addEventListener("click", () => (at("vector-answer").textContent = this.replayAny()));
     at("trace-load").addEventListener("click", () => this.loadText(at("trace-text").value));
     at("trace-file").addEventListener("change", async ({ target }) => {
-      if (target.files.length) this.loadText(await target.files[0].text());
+      if (target.files.length) await this.loadFile(target.files[0]);
     });
   }
 

@@ -14,17 +14,22 @@ from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
 from syncedmem.spec.vectors.programs import OWN, SET_MODE, WRITE_BUFFER
 
+from .trace import MOST_BYTES, MOST_STEPS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from syncedmem.spec.vectors.programs import Operation
 
-__all__ = ["SIZES", "calls_of", "explorer_material", "explorer_vectors"]
+__all__ = ["MOST_SIZE", "SIZES", "calls_of", "explorer_material", "explorer_vectors"]
 
 Json = dict[str, Any]
 
 SIZES = (0, 4, 16, 64)
 """The sizes in bytes that the page offers; nothing of the machine depends on them."""
+
+MOST_SIZE = 4096
+"""The size in bytes of the largest memory of a trace: the page shows each byte."""
 
 _DEFAULT_SIZE = 16
 _DIGITS = 12  # of an id: as many as tell all vectors apart with certainty enough, in a page that has to stay small
@@ -53,6 +58,7 @@ def explorer_material(opened: str | None = None) -> Json:
         "mode": space().start.mode.name,
         "drawings": {name: diamond_svg(name) for name in EDITIONS},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
+        "most": {"bytes": MOST_BYTES, "steps": MOST_STEPS, "size": MOST_SIZE},
         "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
         "testsFile": CAFFE_TESTS_FILE,
         "testsMode": Mode.CPU.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileAccessError, FileFormatError
@@ -16,7 +16,13 @@ from syncedmem.model.errors import FileAccessError, FileFormatError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["read_trace"]
+__all__ = ["MOST_BYTES", "MOST_STEPS", "read_trace"]
+
+MOST_BYTES = 16 << 20
+"""The largest file that the page opens: our largest suite of vectors has 11 million bytes."""
+
+MOST_STEPS = 10_000
+"""The most steps that the page plays: our longest replay of ``fuzz`` has 8192, and each press takes 0.3 s then."""
 
 _KINDS = ("devices", "findings", "program", "steps", "header", "manifest")
 """What one of these is there for is a report, a replay, or a line of a file of vectors."""
@@ -43,45 +49,92 @@ def read_trace(path: Path) -> str:
     FileAccessError
         If it cannot be read.
     FileFormatError
-        If it is empty, no text, broken JSON, or nothing that a trace could be.
+        If it is empty, no text, broken JSON, or nothing that a trace could be; if it is larger than `MOST_BYTES`, of
+        which no more is read, or has more steps than `MOST_STEPS`.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise FileAccessError(str(path), error.strerror or str(error), error.errno) from error
+    if len(content) > MOST_BYTES:
+        raise FileFormatError(str(path), f"it has more bytes than the page opens, {MOST_BYTES:,}")
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileFormatError(str(path), f"this is no text; wanted is {_WANTED}", error.start) from error
     if not text.strip():
         raise FileFormatError(str(path), f"the file is empty; wanted is {_WANTED}")
     if text.lstrip()[0] in "{[":
-        _check_json(path, text)
-    elif not _PROGRAM.search(text):
-        _check_names(path, text)
+        steps = max(map(_steps, _documents(path, text)))
+    elif _PROGRAM.search(text):
+        steps = _lines(text)
+    else:
+        steps = _names(path, text)
+    if steps > MOST_STEPS:
+        raise FileFormatError(str(path), f"it has {steps:,} steps, and the page plays at most {MOST_STEPS:,}")
     return text
 
 
-def _check_json(path: Path, text: str) -> None:
-    """A document, a list of them, or one a line."""
-    found: list[Any]
+def _documents(path: Path, text: str) -> list[dict[str, Any]]:
+    """What JSON holds: a document, a list of them, or one a line."""
     try:
-        data: Any = json.loads(text)
-        found = data if text.lstrip().startswith("[") else [data]
+        found = _parsed(text)
     except json.JSONDecodeError as error:
-        try:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError:
-            where = f"line {error.lineno}, column {error.colno}: {error.msg}"
-            raise FileFormatError(str(path), f"this is broken JSON: {where}") from error
+        where = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise FileFormatError(str(path), f"this is broken JSON: {where}") from error
+    except RecursionError as error:
+        raise FileFormatError(str(path), "this is broken JSON: it is nested too deeply") from error
+    except ValueError as error:  # a number with more digits than Python reads
+        raise FileFormatError(str(path), f"this is broken JSON: {error}") from error
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
         raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
+    return found
 
 
-def _check_names(path: Path, text: str) -> None:
-    """Calls by name, with what separates them and what arms them as the page reads it."""
+def _parsed(text: str) -> list[Any]:
+    try:
+        data: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError:
+            raise error from None
+    return data if text.lstrip().startswith("[") else [data]
+
+
+def _steps(document: dict[str, Any]) -> int:
+    """The steps of the longest trace in a document; what is of no known form has none."""
+    violations = [it for device in _parts(document, "devices") for it in _parts(device, "violations")]
+    traces = [_list(it, kind) for it in (document, *_parts(document, "findings")) for kind in ("steps", "program")]
+    scripts = [it.get("script") for it in violations]
+    return max([len(it) for it in traces] + [_lines(it) for it in scripts if isinstance(it, str)])
+
+
+def _parts(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [it for it in _list(document, kind) if _is_document(it)]
+
+
+def _list(document: dict[str, Any], kind: str) -> list[Any]:
+    found = document.get(kind)
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def _is_document(data: object) -> bool:
+    return isinstance(data, dict)
+
+
+def _lines(program: str) -> int:
+    """The lines of a program, each of which makes one call at most."""
+    return sum(bool(line.strip()) for line in program.splitlines())
+
+
+def _names(path: Path, text: str) -> int:
+    """How many calls by name there are, with what separates them and what arms them as the page reads it."""
     known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True)} | {str(Input(Call.RELEASE))}
-    for word in re.split(r"[\s,;]+", text.strip(" \t\r\n,;")):
+    words = re.split(r"[\s,;]+", text.strip(" \t\r\n,;"))
+    for word in words:
         name = word.removesuffix("()").partition("!")[0]
         if name not in known:
             raise FileFormatError(str(path), f"there is no call {name!r:.80}; wanted is {_WANTED}")
+    return len(words)

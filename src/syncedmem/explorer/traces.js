@@ -16,23 +16,49 @@
  * @throws {Error} with one sentence, if it holds nothing of the kind
  */
 export function readTraces(text, usual, session) {
-  const data = asJson(text);
-  const found = data === null ? readLines(text, usual, session) : [data].flat().flatMap((it) => readData(it, usual, session));
+  refuseMore(text.length, session.material.most.bytes, "bytes");
+  const whole = text.replace(/^\ufeff/, "");
+  const data = asJson(whole);
+  const found = data === null ? readLines(whole, usual, session) : [data].flat().flatMap((it) => readData(it, usual, session));
   if (!found.length) throw new Error("There is no trace in it.");
   return found;
 }
 
-/** A document, or one a line; null where it is neither. */
+/** @throws {Error} if there is more of something than the page can take */
+export function refuseMore(count, most, what) {
+  if (count > most) throw new Error(`It has ${count.toLocaleString("en")} ${what}; the most is ${most.toLocaleString("en")}.`);
+}
+
+/**
+ * Whether the page can play a choice.
+ *
+ * @throws {Error} with one sentence, if it cannot
+ */
+export function checkChoice({ trace, program }, most) {
+  refuseMore((trace?.calls ?? program).length, most.steps, "steps");
+  if (!trace) return;
+  if (!(Number.isInteger(trace.size) && trace.size >= 0)) throw new Error(`The size is no number of bytes: ${trace.size}.`);
+  refuseMore(trace.size, most.size, "bytes of memory");
+}
+
+/**
+ * A document, or one a line; null where it is neither.
+ *
+ * @throws {Error} if it begins as one does
+ */
 function asJson(text) {
+  let problem = null;
   for (const read of [JSON.parse, (lines) => lines.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line))]) {
     try {
       const data = read(text);
       if (data !== null && typeof data === "object") return data;
-    } catch {
-      // Not this form: the next one is tried.
+    } catch (error) {
+      problem ??= error; // Not this form: the next one is tried.
     }
   }
-  return null;
+  if (!/^\s*[{[]/.test(text)) return null;
+  const [, line, column] = problem.message.match(/line (\d+) column (\d+)/) ?? [];
+  throw new Error(`This is broken JSON${line ? `: line ${line}, column ${column}` : ""}.`);
 }
 
 function readData(data, usual, session) {
