@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileAccessError, FileFormatError
@@ -22,7 +22,7 @@ MOST_BYTES = 16 << 20
 """The largest file that the page opens: our largest suite of vectors has 11 million bytes."""
 
 MOST_STEPS = 10_000
-"""The most steps that the page plays: our longest replay of ``fuzz`` has 8192, and each press takes 0.3 s then."""
+"""The most steps that the page plays: programs of ``fuzz`` have up to 8192, and stepping on takes 0.3 s then."""
 
 _KINDS = ("devices", "findings", "program", "steps", "header", "manifest")
 """What one of these is there for is a report, a replay, or a line of a file of vectors."""
@@ -112,16 +112,16 @@ def _steps(document: dict[str, Any]) -> int:
 
 
 def _parts(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [it for it in _list(document, kind) if _is_document(it)]
+    return [it for it in _list(document, kind) if _is_a(dict, it)]
 
 
 def _list(document: dict[str, Any], kind: str) -> list[Any]:
-    found = document.get(kind)
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    found: list[Any] = document.get(kind, [])
+    return found if _is_a(list, found) else []
 
 
-def _is_document(data: object) -> bool:
-    return isinstance(data, dict)
+def _is_a(kind: type, data: object) -> bool:
+    return isinstance(data, kind)
 
 
 def _lines(program: str) -> int:
