@@ -85,7 +85,7 @@ def test_every_suite_is_tried_on_a_fault() -> None:
 
 def test_every_suite_of_blobs_is_tried_on_a_fault() -> None:
     """As for memories."""
-    fault = BLOB_FAULTS["UpdateAdds"]
+    fault = BLOB_FAULTS["ScaleAllocates"]
     quick, thorough = (run_fault(fault, blob_device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
 
     assert set(blob_suite_names(blob_device_bench())) == set(BLOBS_QUICKEST_FIRST)
