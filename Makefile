@@ -8,8 +8,9 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint r
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
-# For logs: without the tables of planted faults, which `make test` prints, so that what failed is near the end.
-LOGGED := $(PARALLEL) --quiet
+# For logs: without the tables of planted faults, which `make test` prints, so that what failed is near the end; and
+# with the same examples every time, where `make test` looks for new ones.
+LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.

@@ -1,8 +1,15 @@
-"""Makes the Python code blocks of README.md and docs/*.md run as tests: `make docs`."""
+"""What holds for all tests: code blocks of README.md and docs/*.md run as tests, and Hypothesis has no clock."""
 
+from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"]).pytest()
 
 pytest_plugins = ["explorer_fixtures", "fault_table", "fuzz_table", "memory_fixtures"]
+
+# How long an example takes says something about the machine, and nothing about us.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time, so that what was seen to pass passes again; `make test` looks for new ones.
+settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True)
+settings.load_profile("untimed")

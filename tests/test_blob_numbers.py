@@ -92,7 +92,9 @@ def rounded(number: Fraction, dtype: np.dtype[Any]) -> float:
     exponent -= abs(number) < Fraction(2) ** exponent
     step = Fraction(2) ** (max(exponent, int(info.minexp)) - int(info.nmant))
     nearest = round(number / step) * step
-    return float(nearest) if abs(nearest) <= Fraction(float(info.max)) else math.copysign(math.inf, nearest)
+    if abs(nearest) > Fraction(float(info.max)):
+        return math.inf if nearest > 0 else -math.inf
+    return float(nearest)
 
 
 @given(
