@@ -12,6 +12,7 @@ from .requirements import PROFILES, REQUIREMENTS
 
 if TYPE_CHECKING:
     from .ledger import Allocator
+    from .oracle import Side
     from .requirements import Profile
 
 __all__ = ["Bench", "BlobMaker", "Maker", "Subject", "Violation"]
@@ -104,6 +105,11 @@ class Bench:
         There a push that waits for its copy is found out.
         """
         return bool(getattr(self.device, "defers", False))
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The sides that a subject has here."""
+        return ("cpu",) if self.device is None else ("cpu", "gpu")
 
     @property
     def edition(self) -> str:

@@ -9,6 +9,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree as ET
 
 import pytest
+from test_fuzz_engines import ALL
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 
 POOL = "syncedmem.spec.fuzz.faults:Pool"
 TWICE = "syncedmem.spec.fuzz.faults.placement:PutBackTwice"
-ALL = {
-    "alignment": "64",
-    "zero_size": "null",
-    "wrong_size": "detect",
-    "foreign_free": "detect",
-    "double_free": "detect",
-    "stream_ordered": "yes",
-    "thread_safe": "yes",
-}
 
 
 def run(*arguments: str, code: int = 0) -> Result:

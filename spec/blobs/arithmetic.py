@@ -18,7 +18,6 @@ from .trial import BlobTrial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..oracle import Side
     from ..subject import Bench
 
 __all__ = ["ARITHMETIC_RULES", "many"]
@@ -34,13 +33,9 @@ _MANY = (1003, (1 << 16) + 3)  # odd: just above a thousand, and above 65,537
 _REAL = tuple(dtype for dtype in TYPES if dtype not in INTEGERS)
 
 
-def _sides(bench: Bench) -> tuple[Side, ...]:
-    return ("cpu",) if bench.device is None else ("cpu", "gpu")
-
-
 def factors(bench: Bench) -> Iterator[BlobTrial]:
     """A factor is taken as it is, and one changes the head as any other does (B35, B36)."""
-    for dtype, side in product(_REAL, _sides(bench)):
+    for dtype, side in product(_REAL, bench.sides):
         trial = BlobTrial.of(bench, _SHAPE, dtype=dtype)
         # In fewer bits than a factor has, powers of two alone make it all the same whether it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
@@ -59,7 +54,7 @@ def factors(bench: Bench) -> Iterator[BlobTrial]:
 
 def sums(bench: Bench) -> Iterator[BlobTrial]:
     """Norms and elements are as exact as their type, whatever the numbers are (B18, B31, B32)."""
-    for dtype, side in product(_REAL, _sides(bench)):
+    for dtype, side in product(_REAL, bench.sides):
         trial = BlobTrial.of(bench, _SHAPE, dtype=dtype)
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
             for call, (part, _) in NORMS.items():
@@ -72,7 +67,7 @@ def sums(bench: Bench) -> Iterator[BlobTrial]:
 
 def differences(bench: Bench) -> Iterator[BlobTrial]:
     """An update rounds once, whatever the numbers are (B28)."""
-    for dtype, side in product(_REAL, _sides(bench)):
+    for dtype, side in product(_REAL, bench.sides):
         trial = BlobTrial.of(bench, _SHAPE, dtype=dtype)
         for values, steps in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
             trial.perform(Step(0, f"mutable_{side}_data"), values=values)
@@ -83,7 +78,7 @@ def differences(bench: Bench) -> Iterator[BlobTrial]:
 
 def many(bench: Bench) -> Iterator[BlobTrial]:
     """Arithmetic reaches all elements, however many there are (B28, B31, B32, B35)."""
-    for count, side in product(_MANY, _sides(bench)):
+    for count, side in product(_MANY, bench.sides):
         trial = BlobTrial.of(bench, (count,))
         for part in PARTS:
             trial.perform(Step(0, f"mutable_{side}_{part}"))

@@ -44,7 +44,7 @@ def buffers(bench: Bench) -> Iterator[BlobTrial]:
 
 def own_memory(bench: Bench) -> Iterator[BlobTrial]:
     """Nothing that a blob goes on using is freed, whether its memory fits or is larger (B66)."""
-    sides: tuple[Side, ...] = () if bench.profile != "safe" else ("cpu",) if bench.device is None else ("cpu", "gpu")
+    sides = bench.sides if bench.profile == "safe" else ()
     for side, shape in product(sides, ((2, 3), (2, 4))):
         trial, known, larger = BlobTrial.of(bench, shape, (2, 3)), "B66-own-memory", shape != (2, 3)
         for part in PARTS:
@@ -70,7 +70,7 @@ def own_memory(bench: Bench) -> Iterator[BlobTrial]:
 
 def lenders(bench: Bench) -> Iterator[BlobTrial]:
     """Memory that is larger than the blob stays if the other part lies in it (B66)."""
-    sides: tuple[Side, ...] = () if bench.profile != "safe" else ("cpu",) if bench.device is None else ("cpu", "gpu")
+    sides = bench.sides if bench.profile == "safe" else ()
     for side, lender in product(sides, PARTS):
         # Sharing gives the borrower memory of the blob's size, so that adopting does not renew the lender.
         trial, borrower = BlobTrial.of(bench, (2, 4), (2, 3)), PARTS[lender == "data"]

@@ -11,7 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
-from syncedmem.model.errors import FileAccessError, FileFormatError
+from syncedmem.model.errors import FileFormatError
+
+from ..output import named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,11 +54,8 @@ def read_trace(path: Path) -> str:
         If it is empty, no text, broken JSON, or nothing that a trace could be; if it is larger than `MOST_BYTES`, of
         which no more is read, or has more steps than `MOST_STEPS`.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise FileAccessError(str(path), error.strerror or str(error), error.errno) from error
+    with named(str(path)), path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise FileFormatError(str(path), f"it has more bytes than the page opens, {MOST_BYTES:,}")
     try:
