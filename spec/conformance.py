@@ -73,9 +73,12 @@ class SuiteResult:
 class Conformance(Generic[CoveringT]):
     """The verdict on one bench.
 
+    It has nothing of the bench but its name, so that it can be sent to another process and be kept.
+
     Attributes
     ----------
-    bench : Bench
+    name : str
+        The bench's.
     suites : tuple of SuiteResult
     coverage : Coverage or BlobCoverage
     seconds : float
@@ -83,7 +86,7 @@ class Conformance(Generic[CoveringT]):
         The requirements that the bench was checked for.
     """
 
-    bench: Bench
+    name: str
     suites: tuple[SuiteResult, ...]
     coverage: CoveringT
     seconds: float
@@ -196,4 +199,4 @@ def put_to(
         with nullcontext() if bench.device is None else bench.device.using():
             violation = run(bench, counter)
         results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))
-    return Conformance(bench, tuple(results), coverage, time.perf_counter() - start, tuple(checked))
+    return Conformance(bench.name, tuple(results), coverage, time.perf_counter() - start, tuple(checked))

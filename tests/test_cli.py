@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from syncedmem import __version__, diagram, output, verification
 from syncedmem.cli import app, main
-from syncedmem.model import EDITIONS, Call
+from syncedmem.model import EDITIONS, Call, InvalidArgumentError
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.drawing import Detail
 from syncedmem.model.errors import FileAccessError
@@ -30,10 +30,11 @@ from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.palette import Theme
+from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
-from syncedmem.verification import DeviceVerdict
+from syncedmem.verdicts import DeviceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +54,9 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 
 def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict[str, Any]]:
-    """Run ``verify`` quickly, and read its report."""
-    result = run("verify", "--steps", "60", "--out", str(folder / "report"), *arguments, code=code)
+    """Run ``verify`` quickly and in this process, and read its report."""
+    quick = ("--steps", "60", "--processes", "1")
+    result = run("verify", *quick, "--out", str(folder / "report"), *arguments, code=code)
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
 
 
@@ -93,7 +95,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_verify_passes_and_reports(tmp_path: Path) -> None:
     """Every device that is here passes, every transition was taken, and the report says so."""
-    result, report = verified(tmp_path)
+    result, report = verified(tmp_path, "--processes", "2")
     devices = {device["name"]: device for device in report["devices"]}
 
     assert (1, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
@@ -111,6 +113,30 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
     assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
+
+
+def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are told of all the same."""
+
+    def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
+        dead = Death("was ended by SIGSEGV", "cells", 12)
+        return [(name, found("cpu") if name == "simulated" else dead) for name in names]
+
+    monkeypatch.setattr(verification, "side_by_side", answers)
+    names = ("cpu", "simulated", "opencl")
+    result, report = verified(tmp_path, "--processes", "2", *(f"--device={name}" for name in names), code=1)
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+    assert ["failed", "passed", "failed"] == [device["status"] for device in report["devices"]]
+    assert "cpu breaks crash: the process was ended by SIGSEGV; done last: 12 of cells" in result.output
+    assert "crash: the process was ended by SIGSEGV" in text
+
+
+def test_wrong_numbers_are_refused_before_anything_starts() -> None:
+    with pytest.raises(InvalidArgumentError, match="steps"):
+        verification.verify(steps=-1, seed=0, processes=2)
+    with pytest.raises(InvalidArgumentError, match="gpu"):
+        verification.verify(("gpu",), steps=1, seed=0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
@@ -169,9 +195,13 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
         return replace(found("cpu"), name=name)
 
     monkeypatch.setattr(verification, "verify_device", here)
-    some = run("verify", "--steps", "0", *("--device", "cpu", "--device", "opencl", "--device", "cpu"))
-    every = run("verify", "--steps", "0")
-    reordered = run("verify", "--steps", "0", *(f"--device={name}" for name in reversed(verification.BENCHES)))
+    some = run(
+        "verify", "--steps", "0", "--processes", "1", *("--device", "cpu", "--device", "opencl", "--device", "cpu")
+    )
+    every = run("verify", "--steps", "0", "--processes", "1")
+    reordered = run(
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.BENCHES))
+    )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
     assert "Report: build/verify-cpu+opencl/index.html" in some.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,9 +20,9 @@ from .model import SyncedMemoryError
 from .output import name_standard_output, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-    from .verification import DeviceVerdict, Verification
+    from .verdicts import DeviceVerdict, Verification
 
 __all__ = ["app", "main"]
 
@@ -56,7 +57,7 @@ def _root(
 
 
 @app.command()
-def verify(
+def verify(  # noqa: PLR0913 -- options
     *,
     device: Annotated[
         list[str] | None,
@@ -76,6 +77,15 @@ def verify(
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="What the generated steps follow from: the same seed, the same steps.")
     ] = 0,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="How many devices to check at a time, each in a process of its own; 1 checks all in this one. Without "
+            "this option: as many as there are processors.",
+        ),
+    ] = None,
     json_path: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Write report.json to this file too; - is standard output."),
@@ -100,6 +110,7 @@ def verify(
 
     Exit status 2: the command line is wrong, or a file cannot be written.
     """
+    from .processes import processors  # noqa: PLC0415 -- as below
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
     from .verification import BENCHES  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
@@ -107,7 +118,13 @@ def verify(
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or BENCHES))
     with _progress(console) as progress:
-        result = run_verification(names, steps=steps, seed=seed, on_device=lambda name: _follow(progress, name))
+        result = run_verification(
+            names,
+            steps=steps,
+            seed=seed,
+            processes=processes or min(processors(), len(names)),
+            watch=lambda name: _followed(progress, name),
+        )
     data = json.dumps(result.as_json(), indent=2) + "\n"
     # The report of some devices does not pass for that of all, nor take its place.
     folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
@@ -166,16 +183,18 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _follow(progress: Progress, name: str) -> Callable[[str, int], None]:
+@contextmanager
+def _followed(progress: Progress, name: str) -> Generator[Callable[[str, int], None]]:
     """A bar for one device, pulsing because nobody knows how many walks there will be."""
     task = progress.add_task(name, total=None, cases="0")
-    for earlier in progress.tasks[:-1]:
-        progress.remove_task(earlier.id)
 
     def show(suite: str, cases: int) -> None:
         progress.update(task, description=f"{name}: {suite}", cases=f"{cases:,}")
 
-    return show
+    try:
+        yield show
+    finally:
+        progress.remove_task(task)
 
 
 def _print_verification(console: Console, result: Verification) -> None:

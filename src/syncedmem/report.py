@@ -10,7 +10,7 @@ from .model.diamond import diamond_svg
 from .spec import REQUIREMENTS
 
 if TYPE_CHECKING:
-    from .verification import DeviceVerdict, Verification
+    from .verdicts import DeviceVerdict, Verification
 
 __all__ = ["page"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from . import __version__
 from .model import (
     EDITIONS,
     InvalidArgumentError,
@@ -19,148 +20,36 @@ from .model import (
     space,
     tour,
 )
+from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices import DEVICE_NAMES, sibling
 from .runtime.host import cpu_allocator
-from .spec import REQUIREMENTS, Bench, check_blobs, check_conformance, compare_model
+from .spec import (
+    Bench,
+    Conformance,
+    Coverage,
+    SuiteResult,
+    Violation,
+    check_blobs,
+    check_conformance,
+    compare_model,
+)
+from .spec.conformance import check_steps
 from .spec.proofs import summarise
+from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from .spec import BlobCoverage, Conformance, Coverage, Violation
-
-__all__ = ["BENCHES", "DeviceVerdict", "ModelVerdict", "Verification", "verify", "verify_device", "verify_model"]
+    from .processes import Watch
+__all__ = ["BENCHES", "make_bench", "make_blob_bench", "verify", "verify_device", "verify_model"]
 
 SEEDED = "simulated-seeded"
 
+Verdicts: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
+
 BENCHES = ("cpu", "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
 """What `verify` goes through: host memory alone, then each device; the simulated one also with a seeded scheduler."""
-
-
-@dataclass(frozen=True)
-class ModelVerdict:
-    """What is known of the model.
-
-    Attributes
-    ----------
-    counts : dict
-        Sizes of the state space, of the suites and of the proofs.
-    problems : list of str
-        Differences from what was observed of Caffe, and what does not hold.
-    induction : str
-        What became of the proofs by induction.
-    """
-
-    counts: dict[str, int]
-    problems: list[str]
-    induction: str = ""
-
-
-@dataclass(frozen=True)
-class DeviceVerdict:
-    """What is known of one device.
-
-    Attributes
-    ----------
-    name : str
-    reason : str
-        Why it is not available; empty if it is.
-    conformance : Conformance or None
-        Of memories.
-    blobs : Conformance or None
-        Of blobs.
-    """
-
-    name: str
-    reason: str
-    conformance: Conformance[Coverage] | None
-    blobs: Conformance[BlobCoverage] | None = None
-
-    @property
-    def verdicts(self) -> tuple[Conformance[Any], ...]:
-        """Those that there are."""
-        return tuple(it for it in (self.conformance, self.blobs) if it is not None)
-
-    @property
-    def status(self) -> str:
-        """``"passed"``, ``"failed"`` or ``"unavailable"``."""
-        if self.conformance is None:
-            return "unavailable"
-        return "passed" if all(it.passed for it in self.verdicts) else "failed"
-
-    @property
-    def violations(self) -> list[Violation]:
-        """What was found, of memories first: a blob is made of them."""
-        return [violation for verdict in self.verdicts for violation in verdict.violations]
-
-    @property
-    def walks(self) -> int:
-        """Generated walks taken."""
-        return sum(verdict.walks for verdict in self.verdicts)
-
-    @property
-    def steps(self) -> int:
-        """Calls made."""
-        return sum(verdict.steps for verdict in self.verdicts)
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return sum(verdict.seconds for verdict in self.verdicts)
-
-    def requirement_status(self, requirement: str) -> str:
-        """``"passed"``, ``"failed"`` or ``"not checked"``."""
-        found = {verdict.status(requirement) for verdict in self.verdicts}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
-
-
-@dataclass
-class Verification:
-    """Everything one run found out."""
-
-    seed: int
-    model: ModelVerdict
-    devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
-    seconds: float = 0.0
-
-    @property
-    def ran(self) -> list[DeviceVerdict]:
-        """The devices that are here."""
-        return [device for device in self.devices if device.conformance is not None]
-
-    @property
-    def passed(self) -> bool:
-        """Whether the model agrees, no device failed, and at least one ran."""
-        statuses = [device.status for device in self.devices]
-        return not self.model.problems and "failed" not in statuses and "passed" in statuses
-
-    def requirement_status(self, requirement: str) -> str:
-        """A requirement's status over all devices: failed on one is failed."""
-        found = {device.requirement_status(requirement) for device in self.ran}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as data; format 1."""
-        return {
-            "format": 1,
-            "syncedmem": __version__,
-            "passed": self.passed,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 2),
-            "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
-            "devices": [_device_json(device) for device in self.devices],
-            "requirements": [
-                {
-                    "id": it.id,
-                    "profile": it.profile,
-                    "status": self.requirement_status(it.id),
-                    "text": it.text,
-                    "source": it.source,
-                }
-                for it in REQUIREMENTS.values()
-            ],
-        }
 
 
 def verify_model() -> ModelVerdict:
@@ -233,7 +122,8 @@ def verify(
     *,
     steps: int,
     seed: int,
-    on_device: Callable[[str], Callable[[str, int], None] | None] = lambda _: None,
+    processes: int = 1,
+    watch: Watch = lambda _: nullcontext(),
 ) -> Verification:
     """Check the model, then each device.
 
@@ -244,52 +134,42 @@ def verify(
     steps : int
         Generated steps on each device.
     seed : int
-    on_device : callable
-        Told of each device as it starts; returns who is told of its progress, or None.
+    processes : int
+        How many devices are checked at a time, each in a process of its own; with 1 all are checked in this one.
+    watch : callable
+        Given a device's name, a context for the time it is checked, which gives who is told of its progress, or None.
 
     Raises
     ------
     InvalidArgumentError
-        If a name is unknown.
+        If a name is unknown, or a number is none.
     """
     for name in devices:
         if name not in BENCHES:
             raise InvalidArgumentError("device", name, f"one of {', '.join(BENCHES)}")
+    check_steps(steps)
     start = time.perf_counter()
-    result = Verification(seed, verify_model())
+    model = verify_model()
+    job = partial(verify_device, steps=steps, seed=seed)
+    found = dict(_one_by_one(job, devices, watch) if processes == 1 else _at_once(job, devices, processes, watch))
+    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start)
+
+
+def _one_by_one(job: Callable[..., DeviceVerdict], devices: Sequence[str], watch: Watch) -> Verdicts:
     for name in devices:
-        result.devices.append(verify_device(name, steps=steps, seed=seed, progress=on_device(name)))
-    result.seconds = time.perf_counter() - start
-    return result
+        with watch(name) as progress:
+            yield name, job(name, progress=progress)
 
 
-def _device_json(device: DeviceVerdict) -> dict[str, Any]:
-    found = device.conformance
-    if found is None:
-        return {"name": device.name, "status": device.status, "reason": device.reason}
-    return {
-        "name": device.name,
-        "status": device.status,
-        "edition": found.bench.edition,
-        "cells": found.coverage.cells,
-        "states": found.coverage.states,
-        "transitions": found.coverage.transitions,
-        "transitions_missing": found.coverage.missing,
-        "walks": device.walks,
-        "steps": device.steps,
-        "seconds": round(device.seconds, 2),
-        "suites": _suites_json(found),
-        "blobs": None if device.blobs is None else _blobs_json(device.blobs),
-        "violations": [
-            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in device.violations
-        ],
-        "requirements": {it: device.requirement_status(it) for it in REQUIREMENTS},
-    }
+def _at_once(job: Callable[..., DeviceVerdict], devices: Sequence[str], processes: int, watch: Watch) -> Verdicts:
+    # The last take longest, and what takes longest should not begin last.
+    for name, answer in side_by_side(job, devices[::-1], processes=processes, watch=watch):
+        yield name, _dead(name, answer) if isinstance(answer, Death) else answer
 
 
-def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
-    return {"cells": found.coverage.cells, "cells_missing": found.coverage.missing, "suites": _suites_json(found)}
-
-
-def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:
-    return [{"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites]
+def _dead(name: str, death: Death) -> DeviceVerdict:
+    """A verdict on a device whose checks took their process with them."""
+    violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
+    suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
+    edition = "cpu_only" if name == "cpu" else "caffe"
+    return DeviceVerdict(name, "", Conformance(name, (suite,), Coverage(edition), 0.0, ()))

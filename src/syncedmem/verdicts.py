@@ -1,0 +1,171 @@
+"""What one run found out of the model and of each device, and the same as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+from .spec import REQUIREMENTS
+
+if TYPE_CHECKING:
+    from .spec import BlobCoverage, Conformance, Coverage, Violation
+
+__all__ = ["DeviceVerdict", "ModelVerdict", "Verification"]
+
+
+@dataclass(frozen=True)
+class ModelVerdict:
+    """What is known of the model.
+
+    Attributes
+    ----------
+    counts : dict
+        Sizes of the state space, of the suites and of the proofs.
+    problems : list of str
+        Differences from what was observed of Caffe, and what does not hold.
+    induction : str
+        What became of the proofs by induction.
+    """
+
+    counts: dict[str, int]
+    problems: list[str]
+    induction: str = ""
+
+
+@dataclass(frozen=True)
+class DeviceVerdict:
+    """What is known of one device.
+
+    Attributes
+    ----------
+    name : str
+    reason : str
+        Why it is not available; empty if it is.
+    conformance : Conformance or None
+        Of memories.
+    blobs : Conformance or None
+        Of blobs.
+    """
+
+    name: str
+    reason: str
+    conformance: Conformance[Coverage] | None
+    blobs: Conformance[BlobCoverage] | None = None
+
+    @property
+    def verdicts(self) -> tuple[Conformance[Any], ...]:
+        """Those that there are."""
+        return tuple(it for it in (self.conformance, self.blobs) if it is not None)
+
+    @property
+    def status(self) -> str:
+        """``"passed"``, ``"failed"`` or ``"unavailable"``."""
+        if self.conformance is None:
+            return "unavailable"
+        return "passed" if all(it.passed for it in self.verdicts) else "failed"
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What was found, of memories first: a blob is made of them."""
+        return [violation for verdict in self.verdicts for violation in verdict.violations]
+
+    @property
+    def walks(self) -> int:
+        """Generated walks taken."""
+        return sum(verdict.walks for verdict in self.verdicts)
+
+    @property
+    def steps(self) -> int:
+        """Calls made."""
+        return sum(verdict.steps for verdict in self.verdicts)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return sum(verdict.seconds for verdict in self.verdicts)
+
+    def requirement_status(self, requirement: str) -> str:
+        """``"passed"``, ``"failed"`` or ``"not checked"``."""
+        found = {verdict.status(requirement) for verdict in self.verdicts}
+        return next((status for status in ("failed", "passed") if status in found), "not checked")
+
+
+@dataclass
+class Verification:
+    """Everything one run found out."""
+
+    seed: int
+    model: ModelVerdict
+    devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
+    seconds: float = 0.0
+
+    @property
+    def ran(self) -> list[DeviceVerdict]:
+        """The devices that are here."""
+        return [device for device in self.devices if device.conformance is not None]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the model agrees, no device failed, and at least one ran."""
+        statuses = [device.status for device in self.devices]
+        return not self.model.problems and "failed" not in statuses and "passed" in statuses
+
+    def requirement_status(self, requirement: str) -> str:
+        """A requirement's status over all devices: failed on one is failed."""
+        found = {device.requirement_status(requirement) for device in self.ran}
+        return next((status for status in ("failed", "passed") if status in found), "not checked")
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as data; format 1."""
+        return {
+            "format": 1,
+            "syncedmem": __version__,
+            "passed": self.passed,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 2),
+            "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
+            "devices": [_device_json(device) for device in self.devices],
+            "requirements": [
+                {
+                    "id": it.id,
+                    "profile": it.profile,
+                    "status": self.requirement_status(it.id),
+                    "text": it.text,
+                    "source": it.source,
+                }
+                for it in REQUIREMENTS.values()
+            ],
+        }
+
+
+def _device_json(device: DeviceVerdict) -> dict[str, Any]:
+    found = device.conformance
+    if found is None:
+        return {"name": device.name, "status": device.status, "reason": device.reason}
+    return {
+        "name": device.name,
+        "status": device.status,
+        "edition": found.coverage.edition,
+        "cells": found.coverage.cells,
+        "states": found.coverage.states,
+        "transitions": found.coverage.transitions,
+        "transitions_missing": found.coverage.missing,
+        "walks": device.walks,
+        "steps": device.steps,
+        "seconds": round(device.seconds, 2),
+        "suites": _suites_json(found),
+        "blobs": None if device.blobs is None else _blobs_json(device.blobs),
+        "violations": [
+            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in device.violations
+        ],
+        "requirements": {it: device.requirement_status(it) for it in REQUIREMENTS},
+    }
+
+
+def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
+    return {"cells": found.coverage.cells, "cells_missing": found.coverage.missing, "suites": _suites_json(found)}
+
+
+def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:
+    return [{"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites]

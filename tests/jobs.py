@@ -1,0 +1,31 @@
+"""Jobs for other processes, which have to find them by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def counted(name: str, *, progress: Callable[[str, int], None]) -> tuple[str, int]:
+    """Tells of two stages, and of more cases than anybody wants to hear."""
+    for stage in ("first", "second"):
+        for case in range(1000):
+            progress(stage, case)
+    return name, os.getpid()
+
+
+def various(name: str, *, progress: Callable[[str, int], None]) -> str:
+    """Does what its name says."""
+    progress("begun", 7)
+    if name == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name == "leave":
+        os._exit(3)
+    if name == "sleep":
+        time.sleep(600)
+    return name
