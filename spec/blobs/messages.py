@@ -16,6 +16,7 @@ from .trial import BlobTrial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..oracle import Side
     from ..subject import Bench
     from .oracle import Part, Shape
 
@@ -125,7 +126,26 @@ def _written(trial: BlobTrial) -> None:
             trial.shows(known, f"tuple(message.{double}{part})", expected)
 
 
-_CHECKS = (_numbers, _shapes, _counts, _same_shape, _written)
+def _failures(trial: BlobTrial) -> None:
+    """What fails takes neither shape nor numbers, whether there is memory for them or not (B57)."""
+    if trial.bench.profile != "safe":
+        return
+    side: Side = "cpu" if trial.bench.device is None else "gpu"
+    for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)):
+        for part in ("data", "diff"):
+            trial.perform(Step(0, f"mutable_{side}_{part}"))
+        shape = (2 + k * grows, 4)
+        values = tuple(map(float, range(prod(shape))))
+        numbers: dict[Part, tuple[float, ...]] = {"data": values, "diff": values[::-1]}
+        fields = (f"{part}.extend({list(it)})" for part, it in numbers.items())
+        _message(trial, f"shape.dim.extend({list(shape)})", *fields)
+        trial.perform_failing(Step(0, "from_proto", (shape, numbers)), k, text="blob.from_proto(message)")
+
+
+_MOST_CALLS = 4  # two allocations, and each filled with zeros
+
+
+_CHECKS = (_numbers, _shapes, _counts, _same_shape, _written, _failures)
 
 
 def _rule(bench: Bench) -> Iterator[BlobTrial]:

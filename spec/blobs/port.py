@@ -411,10 +411,13 @@ class BlobPort(ShapePort):
         shape = self.checked(self.shape_in(message)) if reshape else self.axes
         data, diff = self.numbers_in(message, "data") or [], self.numbers_in(message, "diff")
         self.check_numbers(shape, data, diff)
-        self.take_shape(shape)
-        self.fill(self.data_memory, data)
-        if diff is not None:
-            self.fill(self.diff_memory, diff)
+        before = dict(vars(self))
+        try:
+            self.take_shape(shape)
+            self.fill(data, diff)
+        except Exception:
+            self.restore(before)
+            raise
 
     def shape_in(self, message: Message) -> list[int]:
         old = message.old
@@ -427,8 +430,12 @@ class BlobPort(ShapePort):
         if len(data) != prod(shape) or (diff is not None and len(diff) != prod(shape)):
             self.refuse("another count")
 
-    def fill(self, memory: Any, values: list[float]) -> None:
-        pour(self.raw(memory, "mutable_cpu_data"), encoded(values, self.dtype))
+    def fill(self, data: list[float], diff: list[float] | None) -> None:
+        parts = [(self.data_memory, data), *([] if diff is None else [(self.diff_memory, diff)])]
+        # All that can fail, before a number is overwritten.
+        places = [self.raw(memory, "mutable_cpu_data") for memory, _ in parts]
+        for place, (_, values) in zip(places, parts, strict=True):
+            pour(place, encoded(values, self.dtype))
 
     def shape_equals(self, message: Message) -> bool:
         if message.old == [None] * LEGACY:

@@ -122,11 +122,16 @@ def _failures(bench: Bench) -> Iterator[Story]:
         if bench.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
             continue
         start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors), in_mode(mode))
+        if step.call == "shrink_to_fit":
+            start = (*start, Step(0, "reshape", (_LESS,)))
         for other in (_SHAPE, *_SOURCES) if ("reshape", True) in step.options else (_SHAPE,):
             shapes = (_SHAPE, other) if step.blob == 0 else (other, _SHAPE)
             for k in range(1, failing_calls(_after(bench, shapes, start), step) + 1):
                 yield Story(shapes, (*start, step), failing=k)
 
+
+_LESS: Shape = (2, 2)
+"""So that there is something to give back."""
 
 _SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
 """What is copied with its shape: as many elements as there were, fewer, and more than there is memory for."""

@@ -166,21 +166,30 @@ class BlobTrial(BlobInspection):
             self._write(step, values)
 
     @_blaming
-    def perform_failing(self, step: Step, k: int) -> None:
+    def perform_failing(self, step: Step, k: int, *, text: str = "") -> None:
         """Make one call whose k-th allocator call fails, and then again: the numbers must be what they would have been.
 
         A side may have been brought up to date before the call failed, so heads are not compared.
+
+        Parameters
+        ----------
+        step : Step
+        k : int
+        text : str
+            How the script has the call, if not by its arguments.
 
         Raises
         ------
         Violation
         """
         if k > failing_calls(self.world, step):
-            self.perform(step)
+            self.perform(step, text=text)
+            return
+        if not self.takes():
             return
         self._number += 1
         numbers, shapes = self._fresh_numbers(), [(blob.shape, blob.count) for blob in self.world.blobs]
-        text, known = self._text(step), "B57-failure-keeps-numbers"
+        text, known = text or self._text(step), "B57-failure-keeps-numbers"
         raised = self.script.call(text, self.world.mode, within=f"ledger.moves.armed({k})").raised
         if not self.ledger.moves.blown:
             self.require(raised is None, known, f"nothing failed, and yet it raised {raised!r}")

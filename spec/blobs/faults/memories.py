@@ -151,6 +151,19 @@ class FailedCopyReshapes(BlobPort):
         pass
 
 
+@planted("B57-failure-keeps-numbers", "H4: the old memory goes before the new one is filled")
+class FailedShrinkForgets(BlobPort):
+    """A part that cannot be brought into smaller memory is lost."""
+
+    def bring(self, memory: Any, fitting: Any) -> None:
+        try:
+            super().bring(memory, fitting)
+        except Exception:
+            if memory is self.data_memory:
+                self.data_memory = fitting
+            raise
+
+
 @planted("B58-type-mismatch", "C++ has a type for each")
 class SharesAnyType(BlobPort):
     """Blobs of other types are shared and copied, byte by byte."""

@@ -78,3 +78,25 @@ class ComparesFromTheFront(BlobPort):
         if message.num is None:
             return super().shape_equals(message)
         return bool([*self.axes, *(1,) * (4 - self.num_axes)] == message.old)
+
+
+@planted("B57-failure-keeps-numbers", "H4; blob.cpp 486: Reshape comes first")
+class FailedMessageReshapes(BlobPort):
+    """A message that cannot be taken leaves its shape, and memory without numbers."""
+
+    def from_proto(self, message: Any, reshape: bool = True) -> None:
+        try:
+            super().from_proto(message, reshape)
+        except MemoryError:
+            self.take_shape(self.checked(self.shape_in(message)))
+            raise
+
+
+@planted("B57-failure-keeps-numbers", "H4: data is written before there is room for the diff")
+class HalfAMessage(BlobPort):
+    """The data of a message is taken although there is no memory for its diff."""
+
+    def fill(self, data: list[float], diff: list[float] | None) -> None:
+        super().fill(data, None)
+        if diff is not None:
+            super().fill(data, diff)
