@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Box = tuple[float, float, float, float]
 
@@ -122,6 +122,12 @@ def collisions(things: list[tuple[str, Box]]) -> list[tuple[str, str]]:
         for other, other_box in things[:k]
         if overlap(box, other_box)
     ]
+
+
+def lying_on(thing: tuple[str, Box], things: Iterable[tuple[str, Box]]) -> list[tuple[str, str]]:
+    """The things that lie on this one."""
+    name, box = thing
+    return [(name, other) for other, other_box in things if overlap(box, other_box)]
 
 
 def parsed(text: str) -> ET.Element:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from drawings import collisions, head_boxes, parsed, stretches, within
+from drawings import collisions, head_boxes, lying_on, parsed, stretches, within
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.diamond import diamond_svg
@@ -79,10 +79,9 @@ def lies_on(drawing: Shown, words: list[list[Any]]) -> list[tuple[str, str]]:
     boxes = [(f"{text} at {x:g},{y:g}", (x, y, to_x, to_y)) for text, x, y, to_x, to_y in words]
     found = collisions(boxes)
     for thing in stretches(root):
-        found += collisions([*boxes, thing])
+        found += lying_on(thing, boxes)
     for name, state in head_boxes(root).items():
-        outside = [word for word in boxes if not within(word[1], state)]
-        found += collisions([*outside, (name, state)])
+        found += lying_on((name, state), (word for word in boxes if not within(word[1], state)))
     return [pair for pair in dict.fromkeys(found) if pair[0] != pair[1]]
 
 

@@ -10,6 +10,7 @@ from drawings import (
     classes,
     collisions,
     head_boxes,
+    lying_on,
     numbers,
     parsed,
     rectangles,
@@ -105,9 +106,9 @@ def overlaps(root: ET.Element) -> list[tuple[str, str]]:
     words = [word for word in text_boxes(root) if not any(within(word[1], box) for box in states.values())]
     found = collisions([*words, *states.items()]) + collisions(text_boxes(root))
     for way in (*ways, *(side for frame in rectangles(root, "smd-group") for side in borders(frame))):
-        found += collisions([*words, way])
+        found += lying_on(way, words)
     for way in ways:
-        found += collisions([*states.items(), way])
+        found += lying_on(way, states.items())
     for level in (0, 1):
         alike = [(name, box) for name, box in ways if box[level] == box[level + 2]]
         grown = [(name, (x - 3, y - 3, to_x + 3, to_y + 3)) for name, (x, y, to_x, to_y) in alike]
