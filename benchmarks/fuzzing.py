@@ -12,6 +12,7 @@ import json
 import runpy
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,13 @@ def rmm_pool() -> Any:
     except ImportError:
         return None
     rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
-    return runpy.run_path(str(EXAMPLE))["pool"]()
+    return _example()["pool"]()
+
+
+@cache
+def _example() -> dict[str, Any]:
+    """The names of the example, kept: pools of RMM call its functions even when the collector takes both at once."""
+    return runpy.run_path(str(EXAMPLE))
 
 
 def rate_of_the_fuzzer(target: object, seed: int) -> float:

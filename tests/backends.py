@@ -6,6 +6,7 @@ import ctypes.util
 import importlib
 import runpy
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +72,16 @@ def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
     def target() -> object:
         rmm: Any = pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
         rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
-        upstream = runpy.run_path(str(_EXAMPLE))["UPSTREAM"]
+        upstream = _example()["UPSTREAM"]
         return lambda: make(rmm.mr, upstream)
 
     return target
+
+
+@cache
+def _example() -> dict[str, Any]:
+    """The names of the example, kept: pools of RMM call its functions even when the collector takes both at once."""
+    return runpy.run_path(str(_EXAMPLE))
 
 
 def _rmm_pool(mr: Any, upstream: Any) -> Any:

@@ -15,6 +15,7 @@ from syncedmem.spec.fuzz import (
     allocator_machine,
     fuzz,
 )
+from syncedmem.spec.fuzz.access import host_can_write
 from syncedmem.spec.fuzz.campaign import campaign, threaded
 from syncedmem.spec.fuzz.faults import FAULTS, CachingPool, Fault, Pool
 from syncedmem.spec.fuzz.jobs import perform
@@ -81,6 +82,24 @@ def test_the_same_seed_takes_the_same_steps() -> None:
 
     assert taken(3) == taken(3)
     assert taken(3) != taken(4)
+
+
+@pytest.mark.parametrize("target", [Pool, Pool()], ids=["fresh", "shared"])
+def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest.MonkeyPatch, target: object) -> None:
+    """And not in each round: that takes as long as a thousand steps."""
+    asked: list[int] = []
+
+    def asking(address: int, size: int) -> bool:
+        asked.append(address)
+        return host_can_write(address, size)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.books.host_can_write", asking)
+    source = Source(target)
+    outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=3_000, seconds=60)
+
+    assert 1 == len(asked)
+    assert (outcome.rounds > 1, "") == (True, outcome.unread)
+    assert outcome.checked["A04-contents-kept"]
 
 
 def test_a_shared_target_keeps_the_history_of_all_rounds() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,6 +301,18 @@ def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
 
     with pytest.raises(TargetError, match=r"mine.py:make cannot be called without arguments \(ValueError: two lines\)"):
         Source(f"{file}:make").open()
+
+
+def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> None:
+    """Libraries go on calling its functions after it was loaded again: the collector must not take their names."""
+    file = tmp_path / "twice.py"
+    file.write_text("class Mark:\n    pass\nmark = Mark()\ndef make():\n    return mark\n", encoding="utf-8")
+    first = weakref.ref(look_up(f"{file}:mark"))
+    second = weakref.ref(look_up(f"{file}:mark"))
+    gc.collect()
+
+    assert first() is not None
+    assert second() is not first()
 
 
 def no_spec(name: str, path: Path) -> None:

@@ -37,6 +37,9 @@ class Books:
         Where each step is written down before it is taken.
     intervals : Intervals or None
         Shared ones, where several trials have one target.
+    access : HostAccess or None
+        How contents are reached, if an earlier run against such a target found that out: to ask the system takes as
+        long as a thousand steps.
 
     Attributes
     ----------
@@ -52,6 +55,7 @@ class Books:
         capabilities: Capabilities,
         journal: Journal | None = None,
         intervals: Intervals | None = None,
+        access: HostAccess | None = None,
     ) -> None:
         self.target = target
         self.capabilities = capabilities
@@ -63,7 +67,7 @@ class Books:
         self.limit = capabilities.limit or limit_of(target.subject)
         self._alone = intervals is None
         self._intervals = Intervals() if intervals is None else intervals
-        self._access: Access | None = None
+        self._access: Access | None = access
         self._take = target.take
         self._give = target.give
         self._mask = capabilities.alignment - 1
@@ -111,6 +115,11 @@ class Books:
     def contents_reason(self) -> str | None:
         """Why contents are not checked; empty where they are, None where there were none."""
         return None if self._access is None else self._access.reason
+
+    @property
+    def host_access(self) -> HostAccess | None:
+        """How contents are reached if that is no matter of this very target: the host reads and writes them."""
+        return self._access if isinstance(self._access, HostAccess) else None
 
     def in_use(self, block: Block) -> bool:
         """Whether the memory of a block that was given back belongs to somebody again."""

@@ -92,7 +92,7 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
         Rounds before it are left out; they were taken already.
     rounds : int
     """
-    outcome, target = Outcome(), None
+    outcome, target, access = Outcome(), None, None
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is taken to its end, whatever the time, so that the same seed takes the same steps.
@@ -103,20 +103,21 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
             target = source.open() if target is None or source.makes_fresh else target
             journal.begin()
         outcome.last = journal.length
-        trial = Trial(target, capabilities, journal)
+        trial = Trial(target, capabilities, journal, access=access)
         start = time.perf_counter()
         try:
             live_out(trial, number, seed, steps - outcome.operations)
         except Wrong as wrong:
             outcome.wrong = wrong
         outcome.add(trial, time.perf_counter() - start)
+        access = trial.host_access
         number += 1
     return outcome
 
 
 def live_out(trial: Trial, number: int, seed: int, most: int) -> None:
     """One round, to its end; what is drawn does not depend on how many are not."""
-    fixed = fixed_rounds(trial)
+    fixed = fixed_rounds(trial.limit, takes_many=trial.target.take_many is not None)
     if number < len(fixed):
         trial.run(fixed[number])
         return

@@ -111,8 +111,13 @@ def _from_file(path: Path) -> Any:
         raise ImportError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # dataclasses and pickles look for it there
+    _KEPT.append(module)
     spec.loader.exec_module(module)
     return module
+
+
+_KEPT: list[object] = []
+"""What came from files: libraries call its functions as long as they like, and the collector would clear its names."""
 
 
 def _attribute(module: Any, place: str, name: str) -> Any:

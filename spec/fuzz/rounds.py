@@ -8,6 +8,7 @@ dice: edges of sizes, long cycles, and the limit.
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .finding import Step
@@ -35,8 +36,17 @@ _LARGEST_FILLED = 256 * MIB
 _STREAMS = 3
 
 
-def fixed_rounds(trial: Trial) -> list[list[Step]]:
-    """The rounds that are not drawn: edges of sizes, cycles, the limit, and each rare step once."""
+@lru_cache(maxsize=1)
+def fixed_rounds(limit: int, *, takes_many: bool) -> list[list[Step]]:
+    """The rounds that are not drawn: edges of sizes, cycles, the limit, and each rare step once.
+
+    Parameters
+    ----------
+    limit : int
+        How many bytes the target has; 0 where nobody says.
+    takes_many : bool
+        Whether it can be asked for so many of so many bytes.
+    """
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
     allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
     free = [Step("free", (i, 0)) for i in range(len(edges))]
@@ -45,13 +55,13 @@ def fixed_rounds(trial: Trial) -> list[list[Step]]:
         [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
         [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
         [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
-        *([Step("request_too_many", it)] for it in (TOO_MANY if trial.target.take_many else ())),
+        *([Step("request_too_many", it)] for it in (TOO_MANY if takes_many else ())),
         [Step("allocate", (0, 100, 0, 0)), Step("resize_too_much", (0, TOO_MUCH[0])), Step("allocate", (1, 100, 0, 0))],
         [*once, *(Step("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
         *([Step("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
     ]
-    if 0 < trial.limit <= _LARGEST_FILLED:
-        part = max(trial.limit // 64, 1)
+    if 0 < limit <= _LARGEST_FILLED:
+        part = max(limit // 64, 1)
         rounds.append([Step("fill", (part,)), Step("fill", (part,)), Step("allocate", (0, part, 0, 0))])
     return rounds
 
