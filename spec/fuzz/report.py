@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from .capabilities import Capabilities
 from .finding import Finding, Wrong
 from .properties import PROPERTIES
 from .replay import Replay
-
-if TYPE_CHECKING:
-    from .capabilities import Capabilities
 
 __all__ = ["EngineRun", "Report", "Verdict"]
 
@@ -127,7 +125,9 @@ class Report:
         return Verdict(name, "not checked", 0, self._reason(name))
 
     def _reason(self, name: str) -> str:
-        if self.lost:
+        entry = _PROMISED_BY.get(name)
+        unpromised = entry is not None and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
+        if self.lost and not unpromised:
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept":
             return self.unread
@@ -177,6 +177,16 @@ class Report:
         indent(suite)
         return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suite, encoding="unicode")}\n'
 
+
+_PROMISED_BY = {
+    "A03-aligned": "alignment",
+    "A10-wrong-size": "wrong_size",
+    "A11-foreign-free": "foreign_free",
+    "A12-double-free": "double_free",
+    "A19-stream-order": "stream_ordered",
+    "A20-threads": "thread_safe",
+}
+"""Without that entry of the record the property is not looked at."""
 
 _REASONS = {
     "A01-distinct-pointers": "blocks do not say where they are",
