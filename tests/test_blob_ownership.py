@@ -87,6 +87,22 @@ def test_a_pool_does_not_hand_out_what_a_blob_uses() -> None:
         other.data_memory.close()
 
 
+def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
+    """Another number of axes frees it."""
+    for side in sides(place):
+        blob = Blob((1,), dtype=np.int32, device=place)
+        extents = getattr(blob.shape_memory, f"mutable_{side}_data")()
+        before = snapshot(blob)
+        for part in ("data", "diff"):
+            with pytest.raises(BufferMismatchError, match=f"set_{side}_{part} cannot adopt .*: it {OURS}"):
+                getattr(blob, f"set_{side}_{part}")(extents)
+        assert before == snapshot(blob)
+
+        other = Blob((1,), dtype=np.int32, device=place)
+        getattr(other, f"set_{side}_data")(extents)  # as any memory of somebody else's, which its caller keeps
+        assert [1] == other.cpu_data().tolist()
+
+
 def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
     """The data for the diff, which leaves the data alone; and a buffer of the caller's own, again and in part."""
     for side in sides(place):

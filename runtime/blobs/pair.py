@@ -260,7 +260,7 @@ class Pair(Shaped, Generic[ScalarT]):
         ------
         BufferMismatchError
             If it cannot be adopted, or memory that this call gives up would be freed under it: the blob's own data or
-            diff, whoever else shares that.  Nothing has changed.
+            diff, whoever else shares that; or if it is the memory of `gpu_shape`.  Nothing has changed.
         NoDeviceError, ReleaseError
             Nothing has changed.
         """
@@ -290,6 +290,7 @@ class Pair(Shaped, Generic[ScalarT]):
         """Make a buffer a side of the data or of the diff, the call's name says of which."""
         of_diff = name.endswith("diff")
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
+        self._check_not_extents(name, call, buffer)
         if mine.memory.size == mine.nbytes:
             _check_kept(name, buffer, (mine,), {"the other part": other}, _FREED[call])
             taken = mine.reshaped(mine.shape)  # which remembers no view of what was there
@@ -301,6 +302,14 @@ class Pair(Shaped, Generic[ScalarT]):
             other = other if of_diff else self._fresh(other.shape, self.dtype)
             _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
         self._data, self._diff = (other, taken) if of_diff else (taken, other)
+
+    def _check_not_extents(self, name: str, call: Call, buffer: Any) -> None:
+        """Refuse the memory behind `gpu_shape`, which another number of axes would free."""
+        extents = self._shape_memory
+        if extents is not None:
+            trial = self._fresh(self.shape, self.dtype)
+            trial.adopt(name, call, buffer)
+            _check_kept(name, buffer, (Elements(extents, _EXTENT, (extents.size // _EXTENT.itemsize,)),), {"it": trial})
 
     def share_data(self, other: Pair[ScalarT]) -> None:
         """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp 156).

@@ -178,6 +178,7 @@ class MemoryPort(ShapePort):
 
     def adopt_data(self, call: str, buffer: Any) -> None:
         self.check_buffer(buffer)
+        self.check_not_extents(call, buffer)
         if self.data_memory.size == self.bytes():
             self.check_not_lent(self.data_memory, self.diff_memory, call)
             self.redirect(self.data_memory, call, buffer)
@@ -200,6 +201,12 @@ class MemoryPort(ShapePort):
         if found not in (TYPES[self.dtype], "B"):
             self.refuse("elements of another type")
 
+    def check_not_extents(self, call: str, buffer: Any) -> None:
+        """Refuse the memory of the shape, which goes with another number of axes."""
+        adopted = self.memory(self.bytes())
+        getattr(adopted, call)(buffer)
+        self.check_kept((self.shape_memory,), adopted)
+
     def redirect(self, memory: Any, call: str, buffer: Any) -> None:
         getattr(memory, call)(buffer)
 
@@ -208,6 +215,7 @@ class MemoryPort(ShapePort):
 
     def adopt_diff(self, call: str, buffer: Any) -> None:
         self.check_buffer(buffer)
+        self.check_not_extents(call, buffer)
         if self.diff_memory.size == self.bytes():
             self.check_not_lent(self.diff_memory, self.data_memory, call)
             getattr(self.diff_memory, call)(buffer)

@@ -82,6 +82,15 @@ def lenders(bench: Bench) -> Iterator[BlobTrial]:
         yield trial.ended()
 
 
+def extents(bench: Bench) -> Iterator[BlobTrial]:
+    """The memory of the shape is no memory for numbers: another number of axes frees it (B66)."""
+    if bench.profile == "safe" and bench.device is not None:
+        trial = BlobTrial.of(bench, (1,), dtype="int32")
+        trial.compare_extents()
+        trial.refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in PARTS))
+        yield trial.ended()
+
+
 def _lend(trial: BlobTrial, n: int, side: Side, part: Part = "data", lender: Part = "data") -> None:
     """Have a part of a blob adopt a part of the first, which stays where it is, so that is no offence."""
     if not trial.takes():
@@ -92,5 +101,5 @@ def _lend(trial: BlobTrial, n: int, side: Side, part: Part = "data", lender: Par
     trial.world = trial.world.adopt(n, part, side, trial.world.content(0, lender, side)).after
 
 
-ADOPTION_RULES: tuple[Callable[[Bench], Iterator[BlobTrial]], ...] = (buffers, own_memory, lenders)
+ADOPTION_RULES: tuple[Callable[[Bench], Iterator[BlobTrial]], ...] = (buffers, own_memory, lenders, extents)
 """The checks of adoption."""

@@ -246,6 +246,14 @@ class SharesWhatItFrees(BlobPort):
         self.data_memory = other.data_memory
 
 
+@planted("B66-own-memory", "H18: the extents are freed when there are more of them")
+class AdoptsItsExtents(BlobPort):
+    """A blob takes the memory of its own shape for its numbers."""
+
+    def check_not_extents(self, call: str, buffer: Any) -> None:
+        pass
+
+
 @planted("B66-own-memory", "H16, H18: what is given back is freed")
 class ShrinkFreesTheLender(BlobPort):
     """shrink_to_fit gives back memory that the other part has adopted."""
