@@ -1,0 +1,216 @@
+"""Streams and events of the simulated device, and the seeds that decide when work happens."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from simulated_blocks import ACROSS, SIZE, UP, allocated, row
+
+from syncedmem.model import InvalidArgumentError
+from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError, SimulatedStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# --- streams and events
+
+
+def test_a_queued_copy_happens_when_its_stream_is_waited_for(device: SimulatedDeviceAllocator) -> None:
+    """It reads its source then: who changes it too early sees that."""
+    source, block, stream = row(7), allocated(device, 9), device.stream()
+    device.memcpy(source, block, SIZE, UP, stream)
+    before = block.get()
+    source[:] = 8
+    stream.synchronize()
+
+    assert ([9] * SIZE, [8] * SIZE) == (before.tolist(), block.get().tolist())
+
+
+def test_everything_queued_can_be_waited_for_at_once(device: SimulatedDeviceAllocator) -> None:
+    """By need_sync, or by synchronize()."""
+    waits: list[Callable[[], object]] = [
+        lambda: device.memset_zero(allocated(device), 1, need_sync=True),
+        lambda: device.memcpy(row(0), row(0), 0, need_sync=True),
+        device.synchronize,
+    ]
+    for wait in waits:
+        block, stream = allocated(device, 9), device.stream()
+        block.set(row(7), stream)
+        assert not stream.done
+        wait()
+        assert (True, 7) == (stream.done, block.get()[0])
+
+
+def test_the_work_of_a_stream_that_nobody_holds_happens(device: SimulatedDeviceAllocator) -> None:
+    """As on a real device, where destroying a stream does not stop what is in it; then the stream goes."""
+    block = allocated(device, 9)
+    stream = device.stream()
+    device.memset_zero(block, SIZE, stream)
+    watch = weakref.ref(stream)
+    del stream
+    gc.collect()
+    held = watch() is not None
+    device.synchronize()
+    gc.collect()
+
+    assert (True, True, 0) == (held, watch() is None, int(block.get().max()))
+
+
+def test_an_event_is_done_when_what_was_queued_before_it_is(device: SimulatedDeviceAllocator) -> None:
+    """Waiting for it runs the stream that far and no further."""
+    first, second, stream = allocated(device, 1), allocated(device, 1), device.stream()
+    assert device.record(stream).done
+    device.memset_zero(first, SIZE, stream)
+    event = device.record(stream)
+    device.memset_zero(second, SIZE, stream)
+    assert not event.done
+    event.synchronize()
+
+    assert (True, False, 0, 1) == (event.done, stream.done, first.get()[0], second.get()[0])
+
+
+def test_a_stream_waits_for_an_event_of_another(device: SimulatedDeviceAllocator) -> None:
+    """Running the second stream runs the first up to the event."""
+    block, first, second = allocated(device, 1), device.stream(), device.stream()
+    block.set(row(2), first)
+    event = first.record()
+    second.wait_event(event)
+    copy = allocated(device)
+    device.memcpy(block, copy, SIZE, ACROSS, second)
+    assert not event.done
+    second.synchronize()
+
+    assert (True, [2] * SIZE) == (event.done, copy.get().tolist())
+
+
+def test_waiting_for_all_streams_skips_those_that_others_ran(device: SimulatedDeviceAllocator) -> None:
+    first, second, block = device.stream(), device.stream(), allocated(device, 1)
+    block.set(row(3), first)
+    block.set(row(2), second)
+    first.wait_event(second.record())
+    device.synchronize()
+
+    assert (True, True, 2) == (first.done, second.done, block.get()[0])
+
+
+def test_the_device_shows_its_streams_by_number(device: SimulatedDeviceAllocator) -> None:
+    streams = [device.stream() for _ in range(3)]
+
+    assert [1, 2, 3] == [stream.number for stream in streams]
+    assert {SimulatedStream} == {type(stream) for stream in streams}
+
+
+def test_later_work_of_the_default_stream_comes_after_an_event(device: SimulatedDeviceAllocator) -> None:
+    """Without blocking now: nothing has happened until somebody reads."""
+    block, stream = allocated(device, 1), device.stream()
+    block.set(row(2), stream)
+    event = device.record(stream)
+    device.order_after(event)
+    assert not event.done
+
+    assert ([2] * SIZE, True) == (block.get().tolist(), event.done)
+
+
+# --- work that fails
+
+
+def test_a_failed_operation_is_dropped_and_raised_where_somebody_waits(device: SimulatedDeviceAllocator) -> None:
+    """What was queued after it happens, and a call that finds it has done nothing itself."""
+    gone, block, stream = allocated(device), allocated(device, 1), device.stream()
+    device.memset_zero(gone, SIZE, stream)
+    device.memset_zero(block, SIZE, stream)
+    device.order_after(device.record(stream))
+    device.release(gone)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        device.memcpy(row(7), block, SIZE, UP)
+
+    assert ([0] * SIZE, True) == (block.get().tolist(), stream.done)
+
+
+def test_an_operation_that_was_interrupted_happens_when_somebody_waits_again(device: SimulatedDeviceAllocator) -> None:
+    """And one that waits for itself, by way of a finaliser, happens once."""
+    stream, seen = device.stream(), list[str]()
+
+    def operation() -> None:
+        seen.append("begun")
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+        if len(seen) == 2:
+            stream.synchronize()
+
+    stream.put(operation)
+    with pytest.raises(KeyboardInterrupt):
+        stream.synchronize()
+    assert not stream.done
+    stream.synchronize()
+
+    assert (True, 3, 1) == (stream.done, len(seen), stream.finished)
+
+
+def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAllocator) -> None:
+    """And so does one that waits for it elsewhere; events of later copies on the same stream do not."""
+    stream, source = device.stream(), np.zeros(SIZE, np.uint8)
+    target = allocated(device)
+    device.memcpy(source, target, SIZE, UP, stream)
+    lost = device.record(stream)
+    device.release(target)
+    for _ in range(3):
+        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+            lost.synchronize()
+    assert lost.done
+
+    other = allocated(device)
+    device.memcpy(source, other, SIZE, UP, stream)
+    device.record(stream).synchronize()
+    assert not other.get().any()
+    device.order_after(lost)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        other.get()
+
+
+# --- seeds
+
+
+def moments(seed: Any) -> list[list[bool]]:
+    """When three streams get their work done, seen after each of some calls."""
+    device = SimulatedDeviceAllocator(seed=seed)
+    streams = [device.stream() for _ in range(3)]
+    block, seen = allocated(device), list[list[bool]]()
+    for step in range(24):
+        device.memset_zero(block, SIZE, streams[step % 3])
+        seen.append([stream.done for stream in streams])
+    return seen
+
+
+def test_a_seed_replays_the_moments_and_other_seeds_have_others() -> None:
+    """An object's address, which differs from run to run, plays no part."""
+    keep = [object() for _ in range(1000)]
+    runs = [moments(5), moments(np.int64(5)), moments(6), moments(7)]
+    del keep[::2]
+
+    assert runs[0] == runs[1] == moments(5)
+    assert len({str(run) for run in runs}) == 3
+    assert {True, False} == {done for run in runs for step in run for done in step}
+    assert not any(done for step in moments(None)[2:] for done in step)
+
+
+def test_a_seeded_device_keeps_the_order_of_a_stream() -> None:
+    """Whatever the moments, the last copy queued is the last to happen."""
+    for seed in range(20):
+        device = SimulatedDeviceAllocator(seed=seed)
+        block, stream = allocated(device), device.stream()
+        for value in range(8):
+            block.set(row(value), stream)
+        stream.synchronize()
+        assert block.get()[0] == 7
+
+
+@pytest.mark.parametrize("seed", [1.5, "seed", True])
+def test_a_seed_is_an_integer(seed: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="seed must be an integer"):
+        SimulatedDeviceAllocator(seed=seed)

@@ -1,0 +1,143 @@
+"""Arrays of the simulated device that look at memory of others: views of another type, overlaps, adoption."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated_blocks import DOWN, SIZE, allocated, row
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError
+from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError
+from syncedmem.runtime.simulated_block import FRESH
+
+# --- views of another type
+
+FLOATS: np.dtype[Any] = np.dtype(np.float32)
+
+
+def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
+    """Its lengths are in items, what it gets and takes has its type, and its own views and slices too."""
+    block, numbers = allocated(device, 0), np.array([1.5, 2, -3, 4], np.float32)
+    floats = block.view(np.float32)
+    floats.set(numbers)
+    shown = f"<SimulatedArray 4 float32 at {block.ptr:#x} on device 0>"
+
+    assert (4, 4, SIZE, (4,), FLOATS) == (len(floats), floats.size, floats.nbytes, floats.shape, floats.dtype)
+    assert (block.ptr, shown) == (floats.ptr, repr(floats))
+    for same in (floats, floats.view(), floats.viewer()(), floats[:], block.view("f4"), floats.view("u1").view("f4")):
+        assert (FLOATS, numbers.tolist()) == (same.get().dtype, same.get().tolist())
+    assert numbers.tobytes() == block.get().tobytes()
+    assert (block.ptr + 4, [2.0, -3.0]) == (floats[1:3].ptr, floats[1:3].get().tolist())
+    floats[3:].set(np.array([8], np.float32))
+    assert [1.5, 2, -3, 8] == floats.get().tolist()
+    assert (np.dtype(np.uint8), SIZE) == (floats.view(np.uint8).dtype, floats.view(np.uint8).size)
+
+
+def test_a_typed_view_takes_no_bytes(device: SimulatedDeviceAllocator) -> None:
+    """What the block itself would take is of another type and shape."""
+    with pytest.raises(InvalidArgumentError, match=r"of shape \(4,\) and type float32, got ndarray of shape \(16,\)"):
+        allocated(device).view(np.float32).set(row(1))
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, "f4", "object", "V1", "S2", "U1", "datetime64[s]", "nonsense", 7, b"", "f4,"]
+)
+def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
+    """A size that does not come out even is refused, and what is no type of numbers, or none at all."""
+    expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
+    with pytest.raises(InvalidArgumentError, match=expected) as caught:
+        allocated(device)[1:].view(dtype)
+
+    assert caught.value.value is dtype
+    assert 0 == device.empty(0).view(np.float64).size
+
+
+def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
+    """It is read-only where the block is, belongs to its device, overlaps by bytes, and finds out that it is late."""
+    block, other = allocated(device, 7), allocated(device)
+    floats = block.view(np.float32)
+    frozen = device.read_only(block).view(np.float32)
+    with pytest.raises(InvalidPointerError, match="this view is read-only"):
+        frozen.set(np.zeros(4, np.float32))
+    assert (True, FLOATS) == (device.read_only(floats).read_only, device.read_only(floats).dtype)
+    assert device.overlaps(floats[2:], block[11:])
+    assert not device.overlaps(floats[2:], block[:8])
+    assert not device.overlaps(floats, other)
+    device.release(block)
+    for use in (floats.get, lambda: floats.set(np.zeros(4, np.float32))):
+        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+            use()
+    device.check()
+
+
+def test_a_typed_view_is_adopted_as_bytes(device: SimulatedDeviceAllocator) -> None:
+    """As many of them as are needed, counted in bytes."""
+    floats = allocated(device, 7).view(np.float32)
+    ptr = device.adopt(floats[1:], SIZE - 6)
+
+    assert (floats.ptr + 4, SIZE - 6, np.dtype(np.uint8)) == (ptr.ptr, ptr.size, ptr.dtype)
+    with pytest.raises(ValueError, match="has 12 bytes, and 13 are needed"):
+        device.adopt(floats[1:], SIZE - 3)
+
+
+def test_a_typed_view_is_no_pointer(device: SimulatedDeviceAllocator) -> None:
+    """A pointer is a row of bytes, here as on real devices."""
+    block = allocated(device, 7)
+    floats = block.view(np.float32)
+    with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
+        device.memcpy(floats, row(0), 4, DOWN)
+    with pytest.raises(InvalidPointerError, match="ptr is not a contiguous row of bytes"):
+        device.memset_zero(floats, 4)
+    with pytest.raises(InvalidPointerError, match="not a live block"):
+        device.release(floats)
+
+    assert [7] * SIZE == block.get().tolist()
+
+
+def test_overlaps_are_shared_bytes(device: SimulatedDeviceAllocator) -> None:
+    """Nothing is shared with no bytes, another block, or the same address on another device."""
+    block, other = allocated(device), allocated(device)
+
+    assert device.overlaps(block[:8], block[7:])
+    assert not device.overlaps(block[:8], block[8:])
+    assert not device.overlaps(block[4:4], block)
+    assert not device.overlaps(block, other)
+    twin = allocated(SimulatedDeviceAllocator())
+    assert (twin.ptr, False) == (allocated(SimulatedDeviceAllocator()).ptr, device.overlaps(block, twin))
+
+
+# --- adoption
+
+
+def test_adoption_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
+    buffer = device.empty(SIZE)
+    ptr = device.adopt(buffer, SIZE - 4)
+    ptr.set(row(7, SIZE - 4))
+
+    assert [*[7] * (SIZE - 4), *[FRESH] * 4] == buffer.get().tolist()
+
+
+def test_other_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
+    """Each refusal says why."""
+    cases: list[tuple[Any, int, str]] = [
+        (row(0), SIZE, "not memory of simulated:0"),
+        (None, SIZE, "not memory of simulated:0"),
+        (SimulatedDeviceAllocator(1).empty(SIZE), SIZE, r"memory of another device \(1\), and simulated:0 is needed"),
+        (SimulatedDeviceAllocator().empty(SIZE), SIZE, "memory of another device"),
+        (device.read_only(device.empty(SIZE)), SIZE, "a read-only view"),
+        (device.empty(SIZE - 1), SIZE, "has 15 bytes, and 16 are needed"),
+        (device.empty(SIZE), -1, "between 0 and"),
+    ]
+    for buffer, size, reason in cases:
+        with pytest.raises(ValueError, match=reason):
+            device.adopt(buffer, size)
+
+
+def test_freed_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device)
+    device.release(block)
+
+    with pytest.raises(ValueError, match="after it was freed"):
+        device.adopt(block, SIZE)
