@@ -1,0 +1,117 @@
+"""Stacks of adaptors: any order composes, and changes nothing for callers."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from adaptors import COUNTING, LIMIT, counts, stacked, upstreams
+from benches import SIZE
+
+from syncedmem.model import AllocationError
+from syncedmem.runtime import (
+    Adaptor,
+    Buffer,
+    CPUDeviceAllocator,
+    GuardingAllocator,
+    LimitingAllocator,
+    LoggingAllocator,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+)
+from syncedmem.spec import Bench, check_conformance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+ORDERS = list(itertools.permutations(COUNTING))
+
+
+def story(allocator: Any, limit: int) -> list[Any]:
+    """What a caller sees of an allocator with a limit: answers, and errors with their words."""
+    seen: list[Any] = []
+    blocks: list[Any] = []
+
+    def tell(act: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            answer = act(*arguments)
+        except Exception as error:  # noqa: BLE001 -- what is compared
+            seen.append((type(error), str(error)))
+        else:
+            blocks.append(answer)
+            seen.append(None if answer is None else len(answer))
+
+    for size in (10, limit, limit - 10, 0, -1, "x", 1):
+        tell(allocator.allocate, size)
+    for block in (blocks[0], blocks[0], np.zeros(3, np.uint8), None):
+        tell(allocator.release, block)
+    tell(allocator.allocate, 10)
+    return seen
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...]) -> None:
+    """Tracking over limiting, or the other way round, or with statistics between them."""
+    expected = story(LimitingAllocator(CPUDeviceAllocator(), LIMIT), LIMIT)
+    stack = stacked(order, CPUDeviceAllocator())
+
+    assert expected == story(stack, LIMIT)
+    assert AllocationError in {entry[0] for entry in expected if isinstance(entry, tuple)}
+    live = sorted(map(repr, counts(stack)))
+    assert sorted(map(repr, counts(stacked_story(COUNTING)))) == live
+
+
+def stacked_story(order: Sequence[str]) -> Any:
+    """A stack after the story."""
+    stack = stacked(order, CPUDeviceAllocator())
+    story(stack, LIMIT)
+    return stack
+
+
+SAMPLE = [
+    ("tracking", "limiting", "statistics", "logging", "failing", "guarding", "thread-safe", "pool"),
+    ("pool", "guarding", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"),
+    ("guarding", "pool", "logging", "tracking", "thread-safe", "limiting", "failing", "statistics"),
+    ("limiting", "pool", "tracking"),
+]
+
+
+@pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
+@pytest.mark.parametrize("order", SAMPLE, ids="-".join)
+def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any) -> None:
+    """Bytes go in and come out, unstreamed and on a stream, and at the end nothing is left."""
+    before = upstream.live_blocks
+    stack = stacked(order, upstream)
+    down = np.zeros(SIZE, np.uint8)
+    with Buffer(SIZE, stack) as first, Buffer(SIZE, stack) as second:
+        first.copy_from(Buffer(SIZE, None, np.full(SIZE, 7, np.uint8), use_external=True), stream=stack.stream())
+        second.copy_from(first)
+        Buffer(SIZE, None, down, use_external=True).copy_from(second)
+    assert [7] * SIZE == down.tolist()
+    while isinstance(stack, Adaptor):
+        if isinstance(stack, PoolAllocator | LoggingAllocator):
+            stack.close()
+        if isinstance(stack, GuardingAllocator):
+            stack.check()
+            stack.clear()
+        stack = stack.upstream
+    assert before == upstream.live_blocks
+
+
+@pytest.mark.parametrize("order", SAMPLE[:2], ids="-".join)
+def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
+    """On both sides of it."""
+    bench = Bench(
+        "adaptors",
+        SyncedMemory,
+        stacked(order, CPUDeviceAllocator()),
+        stacked(order, SimulatedDeviceAllocator()),
+        elsewhere=SimulatedDeviceAllocator(1),
+        check_device=True,
+    )
+
+    check_conformance(bench, steps=300).require()
