@@ -1,0 +1,95 @@
+"""`SyncedMemory`: buffers of others that it adopts, or refuses."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from benches import SIZE, filled
+
+from syncedmem.model import BufferMismatchError, SyncedHead
+from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+
+
+@pytest.mark.parametrize(
+    ("buffer", "reason"),
+    [
+        (None, "a buffer is needed"),
+        (bytes(SIZE), "read-only"),
+        (bytearray(SIZE - 1), f"it has {SIZE - 1} bytes, and {SIZE} are needed"),
+        (np.zeros(2 * SIZE, np.uint8)[::2], "not contiguous"),
+        (object(), "not host memory"),
+        (np.array([None] * SIZE), "Python objects"),
+    ],
+    ids=["none", "read-only", "too small", "strided", "no buffer", "objects"],
+)
+def test_unsuitable_host_buffers_are_refused(memory: SyncedMemory, buffer: Any, reason: str) -> None:
+    """The error says why, is a ValueError, and nothing has changed."""
+    filled(memory)
+
+    with pytest.raises(BufferMismatchError, match=reason) as caught:
+        memory.set_cpu_data(buffer)
+
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.buffer is buffer
+    assert (memory.head, memory.own_cpu_data) == (SyncedHead.HEAD_AT_CPU, True)
+    assert memory.cpu_data().tolist() == [7] * SIZE
+
+
+def test_ones_own_buffer_is_refused_and_survives(memory: SyncedMemory) -> None:
+    """Caffe frees it and keeps the pointer."""
+    filled(memory)
+
+    with pytest.raises(BufferMismatchError, match="own buffer"):
+        memory.set_cpu_data(memory.mutable_cpu_data())
+
+    assert memory.cpu_data().tolist() == [7] * SIZE
+
+
+def test_the_same_external_buffer_may_be_adopted_again(memory: SyncedMemory) -> None:
+    """It is not ours, so nothing would be freed."""
+    buffer = bytearray(SIZE)
+    memory.set_cpu_data(buffer)
+    buffer[:] = bytes([5]) * SIZE
+    memory.set_cpu_data(buffer)
+
+    assert memory.gpu_data().get().tolist() == [5] * SIZE
+
+
+def test_adopted_memory_is_the_callers_own(memory: SyncedMemory) -> None:
+    """Copies down are written into it, and it is kept alive and never freed."""
+    buffer = np.zeros(SIZE // 4, np.float32)
+    memory.set_cpu_data(buffer)
+    memory.mutable_gpu_data().view(np.float32).set(np.full(SIZE // 4, 1.5, np.float32))
+    memory.cpu_data()
+    memory.close()
+
+    assert buffer.tolist() == [1.5] * (SIZE // 4)
+
+
+def test_an_adopted_buffer_is_let_go_at_close(memory: SyncedMemory) -> None:
+    """Kept alive as long as it is needed, and no longer."""
+
+    class Buffer(bytearray):
+        __slots__ = ("__weakref__",)
+
+    buffer = Buffer(SIZE)
+    watch = weakref.ref(buffer)
+    memory.set_cpu_data(buffer)
+    del buffer
+    gc.collect()
+    alive = watch() is not None
+    memory.close()
+    gc.collect()
+
+    assert (alive, watch()) == (True, None)
+
+
+def test_device_memory_of_another_device_is_refused(memory: SyncedMemory) -> None:
+    other = SimulatedDeviceAllocator(1)
+
+    with pytest.raises(BufferMismatchError, match="another device"):
+        memory.set_gpu_data(other.empty(SIZE))

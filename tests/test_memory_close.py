@@ -1,0 +1,166 @@
+"""`SyncedMemory`: closing it, its finaliser, and what is freed by whom."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from benches import SIZE, filled
+
+from syncedmem.model import ClosedMemoryError, InvalidSizeError, ReleaseError, SyncedHead
+from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
+    """It is refused at the door, not at the first call inside."""
+    with memory as entered:
+        assert entered is memory
+    with pytest.raises(ClosedMemoryError, match="with: this memory of 48 bytes is closed"), memory:
+        pytest.fail("inside")
+
+
+def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
+    """The error names the call and the size; what the memory was can still be read."""
+    filled(memory).close()
+    calls: dict[str, Callable[[], object]] = {
+        "cpu_data": memory.cpu_data,
+        "mutable_cpu_data": memory.mutable_cpu_data,
+        "gpu_data": memory.gpu_data,
+        "mutable_gpu_data": memory.mutable_gpu_data,
+        "set_cpu_data": lambda: memory.set_cpu_data(bytearray(SIZE)),
+        "set_gpu_data": lambda: memory.set_gpu_data(None),
+        "async_gpu_push": lambda: memory.async_gpu_push(stream=None),
+        "head": lambda: memory.head,
+        "own_cpu_data": lambda: memory.own_cpu_data,
+        "own_gpu_data": lambda: memory.own_gpu_data,
+        "cpu_malloc_use_cuda": lambda: memory.cpu_malloc_use_cuda,
+    }
+
+    for name, call in calls.items():
+        with pytest.raises(ClosedMemoryError, match=f"^{name}: this memory of {SIZE} bytes is closed"):
+            call()
+    assert (memory.closed, memory.size) == (True, SIZE)
+    assert repr(memory) == f"<SyncedMemory {SIZE} bytes, closed>"
+
+
+def test_close_twice_is_harmless(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    filled(memory).gpu_data()
+    memory.close()
+    memory.close()
+
+    assert device.live_blocks == 0
+
+
+def test_a_close_that_frees_nothing_changes_nothing(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    """The first free fails: the memory is as it was, and closes later."""
+    memory.mutable_gpu_data()
+    device.fail_at(1, "release")
+
+    with pytest.raises(ReleaseError, match="told to fail"):
+        memory.close()
+
+    assert (memory.closed, memory.head) == (False, SyncedHead.HEAD_AT_GPU)
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_a_close_that_frees_half_is_finished_by_the_next(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator
+) -> None:
+    """The host side is gone, so the memory is closed; the device side is ours until it is freed."""
+    filled(memory).gpu_data()
+    device.fail_at(1, "release")
+
+    with pytest.raises(ReleaseError):
+        memory.close()
+
+    assert (memory.closed, device.live_blocks, device.pinned_host().live_blocks) == (True, 1, 0)
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_the_finaliser_frees_at_once_without_the_collector(device: SimulatedDeviceAllocator) -> None:
+    """There is no reference cycle: the last reference is enough."""
+    gc.disable()
+    try:
+        memory = filled(SyncedMemory(SIZE, device=device))
+        memory.gpu_data()
+        del memory
+
+        assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
+    finally:
+        gc.enable()
+
+
+def test_a_finaliser_that_fails_warns(device: SimulatedDeviceAllocator) -> None:
+    """It leaks rather than raise, and says so."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data()
+    device.fail_at(1, "release")
+
+    with pytest.warns(ResourceWarning, match=f"{SIZE} bytes of a SyncedMemory leaked"):
+        del memory
+        gc.collect()
+
+
+def test_a_memory_that_was_never_made_is_finalised_quietly() -> None:
+    """Neither a refused size nor a bare __new__ leaves anything to warn about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidSizeError):
+            SyncedMemory(-1)
+        SyncedMemory.__new__(SyncedMemory)
+        gc.collect()
+
+
+def test_a_memory_is_initialised_once(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    """A second __init__ would forget what is allocated."""
+    filled(memory).gpu_data()
+
+    with pytest.raises(TypeError, match="initialised once"):
+        memory.__init__(SIZE, device=device)  # type: ignore[misc] # the point of the test
+
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_nothing_is_leaked_at_interpreter_exit() -> None:
+    """Memories in globals and in cycles are released before the interpreter goes, and quietly."""
+    program = """
+import atexit
+from syncedmem import SimulatedDeviceAllocator, SyncedMemory
+device = SimulatedDeviceAllocator()
+release = device.release
+device.release = lambda ptr: (print("freed", len(ptr), flush=True), release(ptr))
+kept = SyncedMemory(11, device=device)
+kept.gpu_data()
+cycle = [SyncedMemory(22, device=device)]
+cycle[0].gpu_data()
+cycle.append(cycle)
+del cycle
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+
+    assert (sorted(done.stdout.split("\n")), done.stderr) == (["", "freed 11", "freed 22"], "")
+
+
+def test_only_one_of_many_threads_frees() -> None:
+    """close() from many threads at once frees once."""
+    device = SimulatedDeviceAllocator()
+    memory = filled(SyncedMemory(SIZE, device=device))
+    memory.gpu_data()
+    threads = [threading.Thread(target=memory.close) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (memory.closed, device.live_blocks) == (True, 0)

@@ -1,0 +1,129 @@
+"""`SyncedMemory` on every device, on none, and on another than the current one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from benches import SIZE, devices, filled
+
+from syncedmem.model import (
+    AllocationError,
+    InvalidArgumentError,
+    Mode,
+    NoDeviceError,
+    SyncedHead,
+    WrongDeviceError,
+    using_mode,
+)
+from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory, using_device
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_bytes_make_the_round_trip_on_every_device(allocator: Any) -> None:
+    """What is written on one side is read on the other."""
+    with SyncedMemory(SIZE, device=allocator) as memory:
+        memory.mutable_cpu_data()[:] = np.arange(SIZE, dtype=np.uint8)
+        up = memory.gpu_data().get()
+        memory.mutable_gpu_data().set(up[::-1].copy())
+        down = memory.cpu_data()
+
+        assert list(range(SIZE)) == up.tolist()
+        assert list(reversed(range(SIZE))) == down.tolist()
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None:
+    """What is got and set through them has their type; and one of them can be adopted."""
+    numbers = np.arange(SIZE // 4, dtype=np.float32)
+    with SyncedMemory(SIZE, device=allocator) as memory, SyncedMemory(SIZE - 4, device=allocator) as other:
+        memory.mutable_gpu_data().view(np.float32).set(numbers)
+        floats = memory.gpu_data().view(np.float32)
+        other.set_gpu_data(memory.mutable_gpu_data().view(np.float32)[1:])
+
+        assert (np.float32, numbers.shape, numbers.tolist()) == (floats.dtype, floats.shape, floats.get().tolist())
+        assert numbers[1:].tolist() == other.cpu_data().view(np.float32).tolist()
+        assert numbers.tolist() == memory.cpu_data().view(np.float32).tolist()
+        with pytest.raises((ValueError, TypeError)):
+            memory.gpu_data()[1:].view(np.float32)
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_a_stream_is_waited_for_in_one_way_on_every_device(allocator: Any) -> None:
+    """By way of an event, because not every kind of stream can be asked itself."""
+    with SyncedMemory(SIZE, device=allocator) as memory:
+        filled(memory)
+        stream = allocator.stream()
+        memory.async_gpu_push(stream=stream)
+        event = allocator.record(stream)
+        event.synchronize()
+
+        assert (True, [7] * SIZE) == (event.done, memory.gpu_data().get().tolist())
+
+
+def test_without_a_device_its_calls_are_refused() -> None:
+    memory = SyncedMemory(SIZE, device=None)
+    buffer = bytearray(SIZE)
+
+    for call in (
+        memory.gpu_data,
+        memory.mutable_gpu_data,
+        lambda: memory.set_gpu_data(buffer),
+        lambda: memory.set_gpu_data(None),
+        lambda: memory.async_gpu_push(stream=None),
+    ):
+        with pytest.raises(NoDeviceError, match="device=None"):
+            call()
+    assert (memory.device, memory.head) == (None, SyncedHead.UNINITIALIZED)
+
+
+def test_work_happens_on_the_memorys_own_device() -> None:
+    """Whatever device is current, and it stays current, also after an error."""
+    memory = filled(SyncedMemory(SIZE, device=SimulatedDeviceAllocator(2, capacity=SIZE)))
+    with using_device(1):
+        shown = memory.gpu_data().get().tolist()
+        with pytest.raises(AllocationError):
+            SyncedMemory(SIZE, device=memory.device).gpu_data()
+        current = memory.device.current_ordinal()  # type: ignore[union-attr] # it has a device
+
+    assert (shown, current) == ([7] * SIZE, 1)
+
+
+def test_the_device_check_refuses_every_call_while_another_device_is_current() -> None:
+    """Also close(); the finaliser frees anyway, on the memory's own device."""
+    device = SimulatedDeviceAllocator()
+    memory = SyncedMemory(SIZE, device=device, check_device=True)
+    filled(memory).gpu_data()
+    with using_device(3):
+        for call in (memory.cpu_data, memory.mutable_cpu_data, memory.gpu_data, memory.close):
+            with pytest.raises(WrongDeviceError, match="lives on device 0, but device 3 is current"):
+                call()
+        del memory, call
+
+        assert device.live_blocks == 0
+
+
+@pytest.mark.parametrize("bad", [3, object(), SimulatedDeviceAllocator, b"cuda"])
+def test_what_is_no_device_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="device must be an allocator, a device name, or None"):
+        SyncedMemory(SIZE, device=bad)
+
+
+def test_what_is_no_host_allocator_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
+        SyncedMemory(SIZE, host="cpu", device=None)  # type: ignore[arg-type] # the point of the test
+
+
+def test_the_mode_decides_about_pinned_memory_once(device: SimulatedDeviceAllocator) -> None:
+    """Pinned in GPU mode, pageable in CPU mode, and freed as it was allocated."""
+    with using_mode(Mode.GPU):
+        pinned = filled(SyncedMemory(SIZE, device=device))
+    with using_mode(Mode.CPU):
+        pageable = filled(SyncedMemory(SIZE, device=device))
+        flags = (pinned.cpu_malloc_use_cuda, pageable.cpu_malloc_use_cuda)
+        live = device.pinned_host().live_blocks
+        pinned.close()
+
+    assert (flags, live, device.pinned_host().live_blocks) == ((True, False), 1, 0)
+    pageable.close()
