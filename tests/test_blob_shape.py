@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from syncedmem.runtime import SimulatedDeviceAllocator
 
-
 place = each_place
 blob = untouched
 

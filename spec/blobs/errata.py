@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["BLOBS"]
 
 _ADOPTION = "tests/test_blob_adoption.py::test_"
+_ATTRIBUTES = "tests/test_blob_attributes.py::test_"
 _MAKING = "tests/test_blob_making.py::test_"
+_OWNERSHIP = "tests/test_blob_ownership.py::test_"
+_PROTOCOLS = "tests/test_blob_protocols.py::test_"
 _SHAPE = "tests/test_blob_shape.py::test_"
 _SHARING = "tests/test_blob_sharing.py::test_"
-_ARRAYS = "tests/test_blob_arrays.py::test_"
-_OWNERSHIP = "tests/test_blob_ownership.py::test_"
 _STORED = "tests/test_blob_stored.py::test_"
 _TABLES = "tests/test_blob_tables.py::test_"
 
@@ -41,12 +42,12 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      f"AdoptsAlone {_ADOPTION}adoption_drops_what_only_the_other_side_held"),
     ("H10; _caffe.cpp 475", "reading through pycaffe counts as writing", "everything is sent to the device again",
      "reads are reads", "B21-accessors",
-     f"ReadsAsWrites {_ARRAYS}reading_the_attribute_leaves_the_device_side_fresh"),
+     f"ReadsAsWrites {_ATTRIBUTES}reading_the_attribute_leaves_the_device_side_fresh"),
     ("H10; _caffe.cpp 236", "a view outlives the memory that it shows", "after a reshape that grows it dangles",
      ("a view on the host keeps its bytes, unless a pool has lent them again, and `blob.data` refuses to write when "
       "its blob has others; of views on the device, see blobs.md"), "B06-growth-renews",
-     (f"GrowsByHalf {_ARRAYS}an_array_outlives_a_reshape {_ARRAYS}views_keep_the_memory_and_not_the_blob "
-      f"{_ARRAYS}a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed")),
+     (f"GrowsByHalf {_ATTRIBUTES}an_array_outlives_a_reshape {_PROTOCOLS}views_keep_the_memory_and_not_the_blob "
+      f"{_PROTOCOLS}a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed")),
     ("H11; blob.cpp 176-196, 443-462", "arithmetic goes by the head, copying by the mode", "pointers of the wrong side",
      "the same rules, with views that know their side", "B40-copy-by-mode",
      f"UpdateByMode CopiesByHead {_TABLES}copies_are_made_where_the_mode_says"),
