@@ -1,6 +1,6 @@
-"""What tests of interop share, as a plugin of pytest: somebody's heap, host memory, and addresses of both.
+"""What tests of interop share, as a plugin of pytest: somebody's heap, host memory, and libraries if they are there.
 
-Modules mean different host memory by the same name, so each says which it means: ``cpu = unlimited``.
+Modules mean different host memory by the same name, so each says which it means: ``cpu = limited``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from syncedmem import interop
+from syncedmem.model import AllocationError, InvalidPointerError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
 
@@ -39,6 +41,20 @@ class Heap:
         del self.blocks[address]
 
 
+class Limited(CPUDeviceAllocator):
+    """Host memory with a limit, and a note of what is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    def allocate(self, byte_size: int) -> Any:
+        self.asked.append(byte_size)
+        if byte_size > 1 << 26:
+            raise AllocationError(self.name, byte_size, "the limit")
+        return super().allocate(byte_size)
+
+
 @pytest.fixture
 def heap() -> Heap:
     return Heap()
@@ -54,5 +70,35 @@ def unlimited() -> CPUDeviceAllocator:
     return CPUDeviceAllocator()
 
 
+@pytest.fixture
+def limited() -> Limited:
+    return Limited()
+
+
+def library(name: str) -> Any:
+    """The adapter of a library; without the library its tests are skipped."""
+    try:
+        return getattr(interop, name)
+    except NoDeviceError as error:
+        pytest.skip(str(error))
+
+
 def address_of(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
+
+
+def check_allocator(allocator: Any, behind: CPUDeviceAllocator) -> None:
+    """Foreign memory is usable, full is full, and all of it goes back."""
+    first, second = allocator.allocate(SIZE), allocator.allocate(1)
+    first[:] = 7
+    second[:] = 9
+    assert (7, 9) == (first[SIZE - 1], second[0])
+    assert behind.live_blocks
+    with pytest.raises(AllocationError):
+        allocator.allocate(1 << 30)
+    with pytest.raises(InvalidPointerError):
+        allocator.release(first[:])
+    for block in (first, second):
+        allocator.release(block)
+    assert allocator.allocate(0) is None
+    assert 0 == allocator.live_blocks
