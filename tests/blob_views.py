@@ -1,4 +1,4 @@
-"""What tests of blobs look through: allocators that write down what they are asked for, and snapshots."""
+"""What tests of blobs look through: allocators that write down what they are asked for, heads, and snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncedmem.runtime import Adaptor, Blob, CPUDeviceAllocator, MemcpyKind, vec
 if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator, SyncedMemory, Vectors
 
-__all__ = ["HEADS", "Recorder", "at_head", "recorded", "snapshot"]
+__all__ = ["HEADS", "Recorder", "at_head", "got", "heads", "recorded", "snapshot"]
 
 HEADS = tuple(SyncedHead)
 _DIRECTIONS = ("host to host", "up", "down", "across")
@@ -93,6 +93,16 @@ def at_head(memory: SyncedMemory, head: SyncedHead, values: Any) -> None:
     memory.mutable_cpu_data()[: raw.size] = raw
     if head is SyncedHead.SYNCED:
         memory.gpu_data()
+
+
+def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
+    """Where data and diff are."""
+    return blob.data_memory.head, blob.diff_memory.head
+
+
+def got(array: Any) -> Any:
+    """What is on a device, or on the host."""
+    return array.get() if hasattr(array, "get") else np.array(array)
 
 
 def snapshot(blob: Blob[Any]) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from blob_views import snapshot
 
 from syncedmem import runtime
 from syncedmem.model import BufferMismatchError, DeviceError, SyncedHead
-from syncedmem.runtime import Adaptor, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator
+from syncedmem.runtime import Adaptor, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SimulatedDeviceError
 
 Blob: Any = runtime.Blob
 PLACES: list[Any] = [None, *devices()]
@@ -201,3 +201,18 @@ def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> N
 
     assert (8, SyncedHead.HEAD_AT_CPU) == (blob.capacity, blob.data_memory.head)
     assert NUMBERS[:6].tolist() == blob.data.tolist()
+
+
+def test_a_lender_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
+    """Which cannot know who has borrowed; the blob itself refuses."""
+    blob, sharer = Blob((2, 3), device=device), Blob((2, 3), device=device)
+    blob.set_gpu_data(blob.mutable_gpu_diff())
+    sharer.share_diff(blob)
+    mine = device.allocate(24)
+    with pytest.raises(BufferMismatchError, match="lies in this blob's own memory, which would be freed"):
+        blob.set_gpu_diff(mine)
+    sharer.set_gpu_diff(mine)
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        blob.cpu_data()
+    sharer.set_gpu_diff(device.allocate(24))
+    device.release(mine)

@@ -1,0 +1,238 @@
+"""`blob.data` and `blob.diff` as in pycaffe: what reading and writing through them moves, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from blob_fixtures import CPU, GPU, ROW, SYNCED, Blob, each_device, on_both_sides
+from blob_views import at_head, recorded, snapshot
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError
+from syncedmem.runtime.blobs.live_array import LiveArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.runtime import SimulatedDeviceAllocator
+
+place = each_device
+blob = on_both_sides
+
+
+@pytest.mark.parametrize("side", ["data", "diff"])
+def test_reading_the_attribute_leaves_the_device_side_fresh(device: SimulatedDeviceAllocator, side: str) -> None:
+    """In pycaffe a look makes it stale, and the next kernel pays for a copy (H10)."""
+    blob, log = recorded(device, (2, 3))
+    memory = getattr(blob, f"{side}_memory")
+    at_head(memory, GPU, ROW)
+    log.clear()
+    array = getattr(blob, side)
+    found = [array.sum(), array[1].max(), float(np.dot(array[0], array[1])), (array + 1)[0, 0], array.tolist()]
+    getattr(blob, f"gpu_{side}")()
+
+    assert [15, 5, 14, 1, ROW.tolist()] == found
+    assert (["host allocate", "down"], SYNCED) == (log, memory.head)
+    assert ((2, 3), np.float32, False) == (array.shape, array.dtype, array.flags.writeable)
+
+
+WRITES: list[Callable[[Any], None]] = [
+    lambda blob: blob.data.__setitem__(..., 7),
+    lambda blob: blob.data[1].__setitem__(slice(None), 7),
+    lambda blob: blob.data.T[::-1].__setitem__((0, 1), 7),
+    lambda blob: blob.data.__setitem__(blob.data > 2, 7),
+    lambda blob: setattr(blob, "data", 7),
+    lambda blob: setattr(blob, "data", np.full((1, 1, 2, 3), 7)),
+    lambda blob: setattr(blob, "data", blob.data * 2),
+    lambda blob: setattr(blob, "data", blob.data[::-1]),
+    lambda blob: blob.data.__imul__(3),
+    lambda blob: np.add(blob.data, blob.data, out=blob.data),
+    lambda blob: np.add.at(blob.data, (0, 1), 5),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writing_through_the_attribute_makes_the_device_side_stale(blob: Any, write: Callable[[Any], None]) -> None:
+    """And the device sees it."""
+    plain = SimpleNamespace(data=ROW.copy())
+    write(plain)
+    write(blob)
+
+    assert CPU is blob.data_memory.head
+    expected = np.broadcast_to(np.squeeze(plain.data), (2, 3))
+    assert expected.tolist() == blob.gpu_data().get().tolist()
+
+
+def test_operators_in_place(blob: Any) -> None:
+    """Of the attribute, and of a name for it."""
+    blob.diff = 1
+    blob.data -= 0.5 * blob.diff
+    weights = blob.data
+    weights *= 2
+    blob.diff += blob.data
+
+    assert (ROW * 2 - 1).tolist() == blob.gpu_data().get().tolist()
+    assert (ROW * 2).tolist() == blob.gpu_diff().get().tolist()
+    assert isinstance(weights, LiveArray)
+
+
+def test_assigning_what_is_there_already_moves_nothing(blob: Any) -> None:
+    """As the last step of ``blob.data -= step`` does, after which the head has moved anyway."""
+    blob.data = blob.data
+    assert SYNCED is blob.data_memory.head
+    for other in (blob.data[:1], blob.data.reshape(3, 2).T, np.array(blob.data), Blob((2, 3), device=None).data):
+        blob.gpu_data()
+        blob.data = other
+        assert CPU is blob.data_memory.head
+
+
+def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob: Any) -> None:
+    divmod_: Any = np.divmod
+    first, second = divmod_(blob.data, 2, out=(blob.data, None))
+
+    assert [[0, 0, 1], [1, 2, 2]] == blob.gpu_data().get().tolist() == first.tolist()
+    assert ([[0, 1, 0], [1, 0, 1]], np.ndarray) == (second.tolist(), type(second))
+    mine = np.zeros((2, 3), np.float32)
+    divmod_(blob.data, 1, out=(blob.data, mine))
+    divmod_(blob.data + 0.5, 1, out=(blob.data, mine))
+    assert ([[0, 0, 1], [1, 2, 2]], [[0.5] * 3] * 2) == (blob.data.tolist(), mine.tolist())
+
+
+def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:
+    before = snapshot(blob)
+    attempts: list[tuple[Any, type[Exception], str]] = [
+        (np.ones(7), InvalidShapeError, r"the shape \(7,\) cannot be used: values of it do not fit into \(2, 3\)"),
+        (np.ones((2, 2, 3)), InvalidShapeError, "do not fit"),
+        ("seven", InvalidArgumentError, "values must be numbers, to be stored as float32, got 'seven'"),
+        ([[1], [2, 3]], InvalidArgumentError, "values must be numbers"),
+        (object(), InvalidArgumentError, "values must be numbers"),
+    ]
+    for values, error, reason in attempts:
+        with pytest.raises(error, match=reason):
+            blob.data = values
+        with pytest.raises(error):
+            blob.data[...] = values
+    with pytest.raises(IndexError):
+        blob.data[2] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        blob.data.fill(7)
+
+    assert before == snapshot(blob)
+
+
+def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -> None:
+    """It would write into a buffer that nobody looks at any more."""
+    old = blob.data
+    mine = np.zeros((2, 3), np.float32)
+    blob.set_cpu_data(mine)
+    reason = r"has other bytes by now; take blob\.data or blob\.diff again"
+    with pytest.raises(InvalidPointerError, match=reason):
+        old[0] = 7
+    with pytest.raises(InvalidPointerError, match=reason):
+        old += 7
+
+    assert not mine.any()
+    assert ROW.tolist() == old.tolist()
+
+
+KEPT_WRITES: list[Callable[[Any], Any]] = [
+    lambda kept: kept.__setitem__((0, 0), kept[0, 0] + 1),
+    lambda kept: kept.__setitem__(..., kept * 2),
+    lambda kept: kept.T[1:].__setitem__(0, 7),
+    lambda kept: kept.__iadd__(1),
+    lambda kept: np.add(kept, 1, out=kept[:]),
+    lambda kept: np.add.at(kept, (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize("write", KEPT_WRITES)
+@pytest.mark.parametrize("part", ["data", "diff"])
+def test_an_array_that_was_kept_does_not_mix_old_numbers_with_new(
+    blob: Any, part: str, write: Callable[[Any], Any]
+) -> None:
+    """What it is computed from is of before the device wrote, and NumPy does not say that it was read."""
+    setattr(blob, part, ROW)
+    kept = getattr(blob, part)
+    getattr(blob, f"mutable_gpu_{part}")().set(np.full((2, 3), 50, np.float32))
+    with pytest.raises(InvalidPointerError, match="the device has newer numbers by now; take blob"):
+        write(kept)
+    assert (GPU, ROW.tolist()) == (getattr(blob, f"{part}_memory").head, kept.tolist())
+    getattr(blob, part)[0, 0] += 1
+    write(kept)
+
+    assert 51 <= getattr(blob, part)[0, 0]
+
+
+LEAVES: list[Callable[[Any, Any], Any]] = [
+    lambda blob, other: blob.reshape(100) and other,
+    lambda blob, other: blob.share_data(other),
+    lambda blob, other: blob.reshape(4).shrink_to_fit() and other,
+    lambda blob, other: blob.reshape(4).set_cpu_data(other.mutable_cpu_data()),
+]
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
+    blob: Any, leave: Callable[[Any, Any], Any]
+) -> None:
+    """The numbers would be lost: nobody looks for the blob's data there any more."""
+    old = blob.data
+    leave(blob, Blob((2, 3), device=blob.device))
+    writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)]
+    for write in writes:
+        with pytest.raises(InvalidPointerError, match="its blob has another memory by now; take blob"):
+            write()
+
+    assert ROW.tolist() == old.tolist()
+
+
+def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:
+    """And can be written to, because nobody looks for its numbers anywhere else."""
+    blob = Blob((2, 3), device=device)
+    old, gone = blob.data, weakref.ref(blob)
+    del blob
+    gc.collect()
+    old[...] = 7
+    assert (None, 42) == (gone(), old.sum())
+
+
+def test_an_array_outlives_a_reshape(blob: Any) -> None:
+    """It keeps the memory that it looks at, which the blob has left when it grew (H10)."""
+    old, memory = blob.data, weakref.ref(blob.data_memory)
+    blob.reshape((100,)).data = 1
+    assert (ROW.tolist(), 100) == (old.tolist(), blob.asum_data())
+    small = blob.reshape((4,)).data
+    small[...] = 2
+    blob.data = small[::-1]
+    del old
+
+    assert (None, 104) == (memory(), blob.reshape((100,)).asum_data())
+
+
+def test_copies_and_results_are_ordinary_arrays(blob: Any) -> None:
+    for array in (blob.data.copy(), blob.data.astype(np.float64), blob.data[[1, 0]]):
+        assert (None, True) == (getattr(array, "memory", None), array.flags.writeable)
+        array[...] = 9
+        np.add(array, 1, out=array)
+        np.add.at(array, (0, 0), 1)
+        assert (11, 10) == (array[0, 0], array[1, 2])
+    back = pickle.loads(pickle.dumps(blob.data))  # noqa: S301 -- our own
+
+    assert (np.ndarray, np.ndarray, np.float32) == (type(back), type(blob.data - 1), type(blob.data[0, 0]))
+    assert (ROW.tolist(), SYNCED) == (back.tolist(), blob.data_memory.head)
+    assert type(copy.deepcopy(blob.data)) in (np.ndarray, LiveArray)
+
+
+def test_no_elements_are_written_without_harm(place: Any) -> None:
+    empty = Blob((2, 0), device=place)
+    empty.data[...] = 7
+    empty.data = np.ones(())
+    empty.data += 1
+
+    assert ((2, 0), 0.0) == (empty.data.shape, empty.asum_data())

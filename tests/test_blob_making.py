@@ -1,0 +1,122 @@
+"""How a `Blob` is made, of what types and where, and what it says that it is, to type checkers too."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, assert_type
+
+import numpy as np
+import pytest
+from blob_fixtures import ROW, UNINITIALIZED, Blob, each_place
+from blob_views import got, heads, recorded
+
+from syncedmem import runtime
+from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedHead
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
+
+place = each_place
+
+
+def test_a_blob_has_a_shape_in_each_of_four_forms(place: Any) -> None:
+    message = SimpleNamespace(dim=[2, 3, 4, 5])
+    for arguments in ((2, 3, 4, 5), ((2, 3, 4, 5),), ([2, 3, 4, 5],), (message,), (np.array([2, 3, 4, 5]),)):
+        blob = Blob(*arguments, device=place)
+        assert ((2, 3, 4, 5), 120, 120, 4) == (blob.shape, blob.count, blob.capacity, blob.num_axes)
+        assert (UNINITIALIZED, UNINITIALIZED) == heads(blob)
+        assert (480, 480) == (blob.data_memory.size, blob.diff_memory.size)
+
+
+@pytest.mark.parametrize("extents", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 1, 3), (np.int64(6),), (np.array(6),)])
+def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
+    """As in pycaffe; what follows a shape and is no integer is the type."""
+    expected = tuple(map(int, extents))
+
+    assert (expected, np.float32) == ((blob := Blob(*extents, device=None)).shape, blob.dtype)
+    assert expected == Blob(device=None).reshape(*extents).shape
+    for first in (extents[0], np.array(extents[:1])):
+        blob = Blob(first, np.float64, device=None)
+        assert (expected[:1], np.float64) == (blob.shape, blob.dtype)
+    with pytest.raises(InvalidArgumentError, match=r"as one sequence of them, got \(2, 3, <class 'numpy.float64'>\)"):
+        Blob(2, 3, np.float64)
+
+
+def test_what_python_says_of_a_call_names_the_class() -> None:
+    """Not the layer of it that a method is written in."""
+    for call in ("reshape", "share_data", "data_at", "from_proto", "offset", "count_axes"):
+        with pytest.raises(TypeError, match=rf"Blob\.{call}\(\) got an unexpected keyword argument"):
+            getattr(Blob((2,), device=None), call)(nothing=1)
+
+
+def test_a_blob_without_a_shape_is_not_one_without_axes(place: Any) -> None:
+    """Caffe prints them as "(0)" and "(1)", and so do we; both have views."""
+    empty, scalar = Blob(device=place), Blob((), device=place)
+
+    assert (0, (), 0, "(0)", 1) == (empty.count, empty.shape, empty.num_axes, empty.shape_string, empty.num)
+    assert (1, (), 0, "(1)", 1) == (scalar.count, scalar.shape, scalar.num_axes, scalar.shape_string, scalar.num)
+    assert ((0,), ()) == (empty.mutable_cpu_data().shape, scalar.mutable_cpu_data().shape)
+    assert 0 == empty.capacity
+    if place is not None:
+        assert ((0,), ()) == (empty.gpu_diff().shape, scalar.gpu_diff().shape)
+
+
+def test_nothing_is_allocated_before_somebody_looks(device: SimulatedDeviceAllocator) -> None:
+    blob, log = recorded(device, (4, 4))
+    blob.reshape(3, 3, 3, 3)
+    blob.share_diff(Blob(3, 3, 3, 3, device=blob.device))
+    assert [] == log
+
+    blob.cpu_data()
+    assert ["host allocate", "host zero"] == log
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "uint32", "float16", "bfloat16"])
+def test_every_type_on_every_device(place: Any, name: str) -> None:
+    import ml_dtypes
+
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    for blob in (Blob((2, 3), dtype, device=place), Blob((2, 3), dtype=name, device=place)):
+        blob.mutable_cpu_data()[...] = 7
+        array = blob.cpu_data() if place is None else blob.gpu_data()
+        assert (dtype, (2, 3), 7.0) == (array.dtype, array.shape, float(got(array)[1, 2]))
+        assert (dtype, 6 * dtype.itemsize) == (blob.dtype, blob.data_memory.size)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", ">f4", "complex64", "nothing", object(), "float128", [("a", "f4")]])
+def test_other_types_are_refused(dtype: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="dtype must be one of float32, float64, int32, uint32, float16"):
+        Blob((2, 3), dtype=dtype, device=None)
+
+
+def test_allocators_are_checked_as_a_memory_checks_them() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="shape must be given as integers, or as one sequence of them, got None"
+    ):
+        Blob(None)
+    with pytest.raises(NoDeviceError, match="unknown device 'abacus'"):
+        Blob((2,), device="abacus")
+    with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
+        Blob((2,), host=SimulatedDeviceAllocator())
+
+
+def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
+    blob = Blob((2, 3), host=CPUDeviceAllocator(), device=device)
+    blob.set_cpu_data(np.zeros(6, np.float32))
+    blob.gpu_data()
+
+    assert (
+        "<Blob 2 3 (6) float32, data [24 bytes, SYNCED, host external, simulated:0 owned], "
+        "diff [24 bytes, UNINITIALIZED, host none, simulated:0 none]>"
+    ) == repr(blob)
+    assert (device, "<Blob (0) int32, ") == (blob.device, repr(Blob(dtype=np.int32, device=None))[:17])
+
+
+def test_the_type_of_the_elements_is_known_to_type_checkers() -> None:
+    """Checked by mypy and pyright, not when this runs."""
+    plain, wide = runtime.Blob((2,), device=None), runtime.Blob((2,), np.float64, device=None)
+    assert_type(plain, runtime.Blob[np.float32])
+    assert_type(wide.cpu_data(), np.ndarray[tuple[Any, ...], np.dtype[np.float64]])
+    assert_type(runtime.Blob(2, 3, 4, 5, dtype=np.int32, device=None).data_at(0), np.int32)
+    assert_type(runtime.Blob((2,), dtype="float32", device=None), runtime.Blob[Any])
+    assert_type(runtime.Blob.from_array(ROW, device=None), runtime.Blob[Any])
+
+    assert SyncedHead.HEAD_AT_CPU is wide.data_memory.head

@@ -1,0 +1,156 @@
+"""The handles that a target gives, and how the bytes behind them are reached, if they are."""
+
+from __future__ import annotations
+
+import ctypes
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from syncedmem.spec.fuzz import fuzz
+from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, host_can_write, through_handle
+from syncedmem.spec.fuzz.ledger import Block, Pattern
+from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def test_where_a_handle_is_and_how_large() -> None:
+    array = np.zeros(24, np.uint8)
+    cuda = types.SimpleNamespace(__cuda_array_interface__={"data": (4096, False)})
+
+    assert [7, array.ctypes.data, 4096, 0] == [address_of(it) for it in (7, array, cuda, object())]
+    assert [None, 24, None] == [size_of(it) for it in (7, array, object())]
+    assert [None, None, "drop", "close"] == [
+        giving_of(it) for it in (None, 7, types.SimpleNamespace(ptr=64), types.SimpleNamespace(close=print))
+    ]
+    assert giving_of(object()) is None
+
+
+def test_what_is_no_memory_is_a_finding() -> None:
+    """Text, numbers with a point, and truth are no pointers."""
+
+    def ignore(pointer: object) -> None:
+        assert pointer
+
+    def giving(handle: object) -> Callable[[int], object]:
+        def allocate(size: int) -> object:
+            return handle if size else None
+
+        return allocate
+
+    for handle in ("text", 1.5, True):
+        report = fuzz((giving(handle), ignore), steps=100)
+        assert "A05-served" in [it.property_id for it in report.findings]
+        assert f"gave {handle!r}, which is no memory" in report.findings[0].message
+
+
+class Device:
+    """Bytes that the host sees by copying only: CuPy's pointers."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = ctypes.create_string_buffer(size)
+
+    def copy_to_host(self, host: ctypes.c_void_p, size: int) -> None:
+        ctypes.memmove(host, self.bytes, size)
+
+    def copy_from_host(self, host: ctypes.c_void_p, size: int) -> None:
+        ctypes.memmove(self.bytes, host, size)
+
+
+@pytest.mark.parametrize("handle", [bytearray(8), Device(8), np.zeros(8, np.uint8)], ids=["buffer", "cupy", "array"])
+def test_bytes_are_reached_through_the_handle(handle: Any) -> None:
+    functions = through_handle(handle)
+    assert functions is not None
+    access = HandleAccess(Pattern(), *functions)
+    block = Block(0, handle, 0, 8, 5, 0)
+    access.fill(block)
+
+    assert not access.differs(block, 8)
+    assert Pattern().of(5, 8) == access.read(block, 8)
+    functions[1](handle, bytes(8))
+    assert "byte 0 is 00" in access.differs(block, 8)
+
+
+def test_what_cannot_be_read_is_not_checked() -> None:
+    nothing = NoAccess("no way in")
+    block = Block(0, object(), 0, 8, 5, 0)
+    nothing.fill(block)
+
+    assert ("", b"", "no way in") == (nothing.differs(block, 8), nothing.read(block, 8), nothing.reason)
+    assert through_handle(object()) is None
+    assert through_handle(b"read-only") is None
+
+
+def test_the_operating_system_says_what_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    buffer = ctypes.create_string_buffer(100)
+
+    assert host_can_write(ctypes.addressof(buffer), 100)
+    assert not host_can_write(64, 8)
+    maps = tmp_path / "maps"
+    maps.write_text("1000-2000 rw-p\n2000-3000 rw-p\n4000-5000 r--p\n", encoding="utf-8")
+    monkeypatch.setattr("syncedmem.spec.fuzz.access._MAPS", maps)
+    assert [True, True, False, False] == [
+        host_can_write(*it) for it in ((0x1000, 8), (0x1F00, 0x200), (0x2F00, 0x200), (0x4000, 8))
+    ]
+    monkeypatch.setattr("syncedmem.spec.fuzz.access._MAPS", tmp_path / "nothing")
+    assert not host_can_write(ctypes.addressof(buffer), 100)
+
+
+def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
+    class Far:
+        """Addresses that are nowhere."""
+
+        def __init__(self) -> None:
+            self.next = 1 << 60
+
+        def allocate(self, size: int) -> int:
+            if size > 1 << 40:
+                raise MemoryError
+            self.next += (1 << 30) + size
+            return self.next - size
+
+        def deallocate(self, pointer: int) -> None:
+            """Never used again."""
+
+    report = fuzz(Far, steps=1_000)
+    verdict = next(it for it in report.verdicts() if it.property_id == "A04-contents-kept")
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert ("not checked", "the host cannot read the memory, and the target has no read and write") == (
+        verdict.status,
+        verdict.detail,
+    )
+
+
+def test_a_target_may_have_its_own_read_and_write() -> None:
+    class Own:
+        """Memory behind numbers."""
+
+        def __init__(self) -> None:
+            self.blocks: dict[int, bytearray] = {}
+            self.next = 1 << 60
+
+        def allocate(self, size: int) -> int:
+            if size > 1 << 40:
+                raise MemoryError
+            self.next += 1 << 30
+            self.blocks[self.next] = bytearray(size)
+            return self.next
+
+        def deallocate(self, pointer: int) -> None:
+            del self.blocks[pointer]
+
+        def read(self, pointer: int, size: int) -> bytes:
+            return bytes(self.blocks[pointer][:size])
+
+        def write(self, pointer: int, data: bytes) -> None:
+            self.blocks[pointer][: len(data)] = data
+
+    report = fuzz(Own, steps=1_000, promises={"zeroed": "yes"})
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]

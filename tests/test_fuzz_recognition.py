@@ -1,0 +1,250 @@
+"""Which targets the fuzzer recognises, how they are named, and what it says of what it cannot use."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from allocator_conventions import (
+    LIBC,
+    SHARED,
+    Closing,
+    CudaCore,
+    Cupy,
+    Memory,
+    Numba,
+    Rmm,
+    Unsized,
+    Warp,
+    make_rmm,
+    pair_give,
+    pair_take,
+    plain_give,
+    sized_give,
+)
+
+from syncedmem.spec.fuzz import Source, TargetError, fuzz, trial_of
+from syncedmem.spec.fuzz.native import LibraryAddress
+from syncedmem.spec.fuzz.recognition import look_up, spelling
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (Rmm, "allocate and deallocate"),
+        (Rmm(), "allocate and deallocate"),
+        (make_rmm, "allocate and deallocate"),
+        (Warp, "allocate and deallocate"),
+        (CudaCore, "allocate and deallocate"),
+        (Unsized, "malloc and free"),
+        (Numba, "memalloc, then free"),
+        (Cupy, "malloc, then drop"),
+        (Closing(), "a callable, then close"),
+        ((pair_take, pair_give), "a pair of callables"),
+        ([SHARED.take, plain_give], "a pair of callables"),
+        ((SHARED.take, sized_give), "a pair of callables"),
+        (LIBC, "C functions (malloc)"),
+    ],
+)
+def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) -> None:
+    """Without a base class, and without a word of configuration."""
+    report = fuzz(target, steps=1_500)
+
+    assert kind == report.kind
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert {"passed"} == {it.status for it in report.verdicts() if it.property_id == "A04-contents-kept"}
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
+    seen: set[str] = set()
+
+    class Ordered(Memory):
+        def allocate(self, size: int, *, stream: object = None) -> int:
+            seen.add(f"allocate {stream}")
+            return self.take(size)
+
+    class Sized(Ordered):
+        def deallocate(self, ptr: int, size: int, *, stream: object = None) -> None:
+            seen.add(f"free {bool(size)} {stream}")
+            self.give(ptr)
+
+    class Unsized(Ordered):
+        def deallocate(self, ptr: int, *, stream: object = None) -> None:
+            seen.add(f"free True {stream}")
+            self.give(ptr)
+
+    fuzz(Sized if sized else Unsized, steps=3_000, promises={"stream_ordered": "yes"})
+
+    assert {"allocate <stream 1>", "free True <stream 1>", "allocate None"} <= seen
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("json", "names no target"),
+        (":x", "names no target"),
+        ("no_such_module_here:x", "cannot import no_such_module_here: ModuleNotFoundError"),
+        ("os:nothing", "os has no attribute nothing"),
+        ("no/such/file.py:x", "cannot import no/such/file.py: FileNotFoundError"),
+        ("libc.so.6:malloc,no_such_symbol", "libc.so.6 has no symbol no_such_symbol"),
+        ("libnothing.so:a,b", "cannot load libnothing.so"),
+        ("libc.so.6:malloc", "name the symbols as"),
+        ("libc.so.6:malloc,free,a,b,c", "name the symbols as"),
+        ("libc.so.6:malloc,free?abi=rust", "there is no abi 'rust'"),
+        ("os:sep", "is not recognised as an allocator"),
+        ("json:dumps", "returned '64', which has neither release, free nor close"),
+        ("os:rmdir", "cannot be called with a size of 64"),
+        ("json:JSONDecoder", "is not recognised as an allocator"),
+        ("ctypes:CDLL", "cannot be called without arguments"),
+        ("sys:version_info", "is not recognised as an allocator"),
+        ("os:getcwd,getpid", "getcwd takes 0 arguments"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        Source(text).open()
+
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", [(print,), [print, 3], 3, "x:y:z"])
+def test_what_is_no_pair_and_no_allocator_is_refused(target: object) -> None:
+    with pytest.raises(TargetError):
+        Source(target).open()
+
+
+def test_a_method_that_wants_more_is_said() -> None:
+    class Typed:
+        def allocate(self, shape: object, dtype: object) -> int:
+            raise AssertionError((shape, dtype))
+
+        def deallocate(self, pointer: int) -> None:
+            raise AssertionError(pointer)
+
+    with pytest.raises(TargetError, match=r"Typed\.allocate wants shape, dtype; the fuzzer has a size"):
+        Source(Typed()).open()
+
+
+def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
+    """Those written in another language often have none."""
+    unsigned: Any = dict
+    target = Source(types.SimpleNamespace(allocate=unsigned, deallocate=unsigned)).open()
+
+    assert not target.capabilities.sized_free
+    assert {} == target.give((), 3)
+
+
+def test_a_pair_without_signatures_takes_one_argument_each() -> None:
+    unsigned: Any = dict
+    target = Source((unsigned, unsigned)).open()
+
+    assert {} == target.take(unsigned())
+    assert {} == target.give([], 3)
+
+
+def test_variable_arguments_take_a_size() -> None:
+    class Loose(Memory):
+        def allocate(self, *arguments: int) -> int:
+            return self.take(*arguments)
+
+        def deallocate(self, *arguments: int) -> None:
+            assert len(arguments) == 2
+            self.give(arguments[0])
+
+    assert fuzz(Loose(), steps=500).passed
+
+
+def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def make():\n    raise ValueError('two\\nlines')\n", encoding="utf-8")
+
+    with pytest.raises(TargetError, match=r"mine.py:make cannot be called without arguments \(ValueError: two lines\)"):
+        Source(f"{file}:make").open()
+
+
+def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> None:
+    """Libraries go on calling its functions after it was loaded again: the collector must not take their names."""
+    file = tmp_path / "twice.py"
+    file.write_text("class Mark:\n    pass\nmark = Mark()\ndef make():\n    return mark\n", encoding="utf-8")
+    first = weakref.ref(look_up(f"{file}:mark"))
+    second = weakref.ref(look_up(f"{file}:mark"))
+    gc.collect()
+
+    assert first() is not None
+    assert second() is not first()
+
+
+def no_spec(name: str, path: Path) -> None:
+    assert name == path.stem
+
+
+def test_a_file_that_is_no_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.spec_from_file_location", no_spec)
+
+    with pytest.raises(TargetError, match=r"x\.py is no Python file"):
+        Source("x.py:make")
+
+
+def test_the_current_directory_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [it for it in sys.path if it])
+    Source("json:dumps")
+
+    assert not sys.path[0]
+
+
+def test_a_library_is_told_by_its_name() -> None:
+    assert LibraryAddress("libc.so.6", ("a", "b"), "torch") == LibraryAddress.parse("libc.so.6:a, b?abi=torch")
+    assert LibraryAddress.parse("os:path") is None
+
+
+def test_names_of_targets() -> None:
+    assert ["Rmm", "an object of type Rmm", "pair_take, plain_give", LIBC] == [
+        Source(it).name for it in (Rmm, Rmm(), (pair_take, plain_give), LIBC)
+    ]
+
+
+def test_a_method_without_its_object_is_told_from_a_function() -> None:
+    with pytest.raises(TargetError, match=r"Rmm\.allocate is a method without its object: name the class"):
+        Source((Rmm.allocate, Rmm.deallocate)).open()
+
+
+def test_targets_are_spelt_so_that_they_are_found_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = Rmm.__module__
+    main = types.ModuleType("__main__")
+    script = type("Script", (), {"__module__": "__main__", "__qualname__": "Script"})
+    main.Script = script  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    assert [f"{here}:Rmm", f"{here}:pair_take,plain_give"] == [spelling(Rmm), spelling((pair_take, plain_give))]
+    assert [None] * 4 == [spelling(it) for it in (Rmm(), lambda: None, (pair_take, len), script)]
+    main.__file__ = str(tmp_path / "script.py")
+    assert f"{tmp_path}/script.py:Script" == spelling(script)
+    assert look_up(f"{here}:Rmm") is Rmm
+
+
+def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The loader looks for a bare name elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.so").write_bytes(b"")
+
+    with pytest.raises(TargetError, match=r"; for the file in this folder write \./mine\.so"):
+        Source("mine.so:a,b").open()
+    with pytest.raises(TargetError) as caught:
+        Source("yours.so:a,b").open()
+    assert "this folder" not in str(caught.value)
+
+
+@pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])
+def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
+    with trial_of(f"libc.so.6:{symbols}") as trial:
+        assert trial.allocate(0, 100)
+        assert trial.resize(0, 1000) is trial.calloc(1, 100) is ("calloc" in symbols)

@@ -1,0 +1,193 @@
+"""The adapter of PyOpenCL, against PyOpenCL itself, on any device of OpenCL."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+from interop_fixtures import SIZE, Limited, library, limited
+
+from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
+from syncedmem.runtime import Buffer, CPUDeviceAllocator
+from syncedmem.runtime.adaptors import GuardingAllocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+cpu = limited
+
+
+@pytest.fixture
+def pyopencl() -> Any:
+    return library("pyopencl")
+
+
+@pytest.fixture
+def opencl(pyopencl: Any) -> Any:
+    del pyopencl  # it is there
+    try:
+        return sys.modules["syncedmem.runtime.opencl"].OpenCLDeviceAllocator()
+    except NoDeviceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def tools(opencl: Any) -> Any:
+    import pyopencl.tools
+
+    del opencl
+    return pyopencl.tools
+
+
+def test_a_pool_of_pyopencl_is_our_allocator(pyopencl: Any, opencl: Any, tools: Any) -> None:
+    """What is released goes back to the pool, and not to the driver."""
+    pool = tools.MemoryPool(tools.ImmediateAllocator(opencl.queue))
+    allocator = pyopencl.from_resource(pool, opencl.queue)
+    with Buffer(SIZE, allocator) as buffer, Buffer(SIZE, CPUDeviceAllocator()) as host:
+        host.ptr[:] = 7
+        buffer.copy_from(host)
+        assert [7] * SIZE == buffer.ptr.get().tolist()
+        assert 1 == pool.active_blocks
+        allocator.memset_zero(buffer.ptr, SIZE)
+        assert [0] * SIZE == buffer.ptr.get().tolist()
+    del buffer
+    gc.collect()
+    assert (0, 1) == (pool.active_blocks, pool.held_blocks)
+    assert (opencl.ordinal, opencl.queue) == (allocator.ordinal, allocator.queue)
+
+
+def test_every_allocator_of_pyopencl_is_full_at_some_time(pyopencl: Any, opencl: Any, tools: Any) -> None:
+    immediate = tools.ImmediateAllocator(opencl.queue)
+    nothing: dict[int, object] = {}
+    for theirs in (immediate, tools.MemoryPool(immediate), nothing.get):
+        allocator = pyopencl.from_resource(theirs, opencl.queue)
+        with pytest.raises(AllocationError, match=f"cannot allocate {1 << 50} bytes on opencl:0"):
+            allocator.allocate(1 << 50)
+        assert allocator.allocate(0) is None
+        assert 0 == allocator.live_blocks
+
+
+def test_what_is_no_buffer_of_opencl_is_refused(pyopencl: Any, opencl: Any) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="what the allocator returns must be a buffer of OpenCL, got ndarray"
+    ):
+        pyopencl.from_resource(np.zeros, opencl.queue).allocate(3)
+    with pytest.raises(InvalidArgumentError, match="theirs must be an allocator of PyOpenCL"):
+        pyopencl.from_resource(7, opencl.queue)
+    with pytest.raises(InvalidArgumentError, match=r"queue must be a pyopencl\.CommandQueue of .*, got None"):
+        pyopencl.from_resource(np.zeros, None)
+
+
+def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
+    """OpenCL's own, and host memory that OpenCL uses; a part of an array keeps the whole."""
+    import pyopencl.array as cla
+
+    for ours, theirs in ((opencl, pyopencl.as_resource(opencl)), (cpu, pyopencl.as_resource(cpu, opencl.queue))):
+        array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=theirs)
+        array.fill(7)
+        part = array[10:20]
+        assert ([7] * SIZE, 1) == (array.get().tolist(), ours.live_blocks)
+        del array
+        gc.collect()
+        assert ([7] * 10, 1) == (part.get().tolist(), ours.live_blocks)
+        del part
+        gc.collect()
+        assert (0, None) == (ours.live_blocks, theirs(0))
+
+
+def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, opencl: Any) -> None:
+    """A guard's red zones lie around the block, and stay as they are."""
+    import pyopencl.array as cla
+
+    guarded = GuardingAllocator(opencl)
+    array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=pyopencl.as_resource(guarded))
+    array.fill(7)
+    assert [7] * SIZE == array.get().tolist()
+    del array
+    gc.collect()
+    guarded.check()  # looks at the zones
+    guarded.clear()
+
+    assert 0 == opencl.live_blocks
+
+
+def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
+    blocks: list[Any] = []
+
+    class Spy(Limited):
+        def allocate(self, byte_size: int) -> Any:
+            blocks.append(super().allocate(byte_size))
+            return blocks[-1]
+
+    import pyopencl.array as cla
+
+    array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=pyopencl.as_resource(Spy(), opencl.queue))
+    array.fill(9)
+    opencl.queue.finish()
+    assert [9] * SIZE == blocks[0].tolist()
+    with pytest.raises(InvalidArgumentError, match=r"queue must be a pyopencl\.CommandQueue, for host memory"):
+        pyopencl.as_resource(cpu)
+
+
+def test_opencl_is_done_with_host_memory_before_it_is_given_back(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
+    """OpenCL keeps its handle while a kernel runs, and not the memory behind it."""
+    seen: list[int] = []
+
+    class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
+        def finish(self) -> None:
+            seen.append(cpu.live_blocks)
+            super().finish()  # pyright: ignore[reportUnknownMemberType] -- as above
+
+    buffer = pyopencl.as_resource(cpu, Queue(opencl.context))(SIZE)
+    del buffer
+    assert ([1], 0) == (seen, cpu.live_blocks)
+
+
+def test_a_buffer_that_opencl_refuses_is_given_back(
+    pyopencl: Any, opencl: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = pyopencl.as_resource(cpu, opencl.queue)
+    with pytest.raises(MemoryError, match="the limit"):
+        theirs(1 << 27)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise pyopencl.cl.LogicError("Buffer", -61, "not today")
+
+    monkeypatch.setattr(pyopencl.cl, "Buffer", refuse)
+    with pytest.raises(AllocationError, match="cannot allocate 1000 bytes on cpu:0: Buffer"):
+        theirs(SIZE)
+
+    assert 0 == cpu.live_blocks
+
+
+def test_a_lent_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
+    """As pools do it; our block goes back when the object does."""
+    theirs: Callable[[int], Any] = pyopencl.as_resource(opencl)
+    buffer = theirs(SIZE)
+    buffer.release()
+    assert 1 == opencl.live_blocks
+    del buffer
+    assert 0 == opencl.live_blocks
+
+
+def test_a_lent_buffer_is_left_alone_when_python_goes(pyopencl: Any, opencl: Any) -> None:
+    buffer = pyopencl.as_resource(opencl)(SIZE)
+    cast("Any", type(buffer)).__del__(buffer, {}, lambda: True)
+    assert 1 == opencl.live_blocks
+
+
+def test_a_lent_buffer_may_be_the_last_to_go(pyopencl: Any, opencl: Any) -> None:
+    del pyopencl, opencl
+    program = """
+import numpy as np
+from syncedmem import named_device
+from syncedmem.interop import pyopencl
+np.late = pyopencl.as_resource(named_device("opencl"))(1000)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)

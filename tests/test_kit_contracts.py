@@ -1,0 +1,117 @@
+"""The kit's contracts: calls that are to be refused, and buffers and memories that are let go."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from benches import WRITE, device_bench, host_bench, port_bench
+
+from syncedmem.runtime.host import cpu_allocator
+from syncedmem.spec import Port, Violation, check_conformance
+from syncedmem.spec.adoptions import unsuitable_host_buffers
+from syncedmem.spec.checks import Refusable, everywhere, refused, started
+from syncedmem.spec.faults import FAULTS
+from syncedmem.spec.lifetimes import adopted_buffers_live
+
+
+def test_a_contract_is_made_in_every_state() -> None:
+    """In all 62 of a memory with a device, and in all 6 of one without."""
+    seen: list[object] = []
+    for bench in (port_bench(), host_bench(Port)):
+        trials = list(everywhere(lambda trial: seen.append(trial.state))(bench))
+        assert all(trial.oracle.released for trial in trials)
+
+    assert (62, 6) == (len(set(seen[:62])), len(set(seen[62:])))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("gpu_data", "R36-too-small-refused: the last call was not refused"),
+        ("frees", "R36-too-small-refused: the last call was refused, but it called allocators"),
+        ("turns", "R32-strong-guarantee: the last call was refused, and yet it changed something"),
+        ("spoils", "R32-strong-guarantee: the last call was refused, and yet the cpu side holds 00"),
+        ("refuses", ""),
+    ],
+)
+def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: str) -> None:
+    class Careless(Port):
+        def frees(self) -> None:
+            self.free_cpu()
+            self.refuse("after all")
+
+        def turns(self) -> None:
+            self.own_cpu_data = False
+            self.refuse("after all")
+
+        def spoils(self) -> None:
+            memoryview(self.cpu_ptr)[:] = bytes(self.size)
+            self.refuse("after all")
+
+        def refuses(self) -> None:
+            self.refuse("at once")
+
+    trial = started(device_bench(Careless), WRITE, size=1)
+    attempt = partial(refused, trial, Refusable("R36-too-small-refused", f"memory.{call}()"))
+    if not message:
+        attempt()
+        assert "with suppress(Exception): memory.refuses()" == trial.script.lines[-1]
+        return
+    with pytest.raises(Violation, match=message) as caught:
+        attempt()
+
+    assert f"memory.{call}()" == caught.value.script[-1]
+
+
+def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
+    """Only what goes wrong after refused calls and not without them is their fault."""
+    idle = everywhere(lambda _: None)
+    with pytest.raises(Violation, match="R08-copy-up: saw"):
+        list(idle(device_bench(FAULTS["CopiesUpOnlyOnce"].make)))
+    with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
+        list(unsuitable_host_buffers(device_bench(FAULTS["RefusalLosesStaleSide"].make)))
+
+
+def test_host_memory_need_not_be_an_array() -> None:
+    """Columns are tried only where there are arrays that have them."""
+
+    class Plain:
+        def empty(self, byte_size: int) -> Any:
+            return bytearray(byte_size)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cpu_allocator(), name)
+
+    plain: Any = Plain()
+
+    assert list(unsuitable_host_buffers(replace(host_bench(), host=plain)))
+
+
+def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
+    class Refuses(Port):
+        def adopt_host(self, data: Any) -> Any:
+            self.refuse(f"{type(data)} is none of ours")
+
+    with pytest.raises(Violation, match="R40-kept-alive: set_cpu_data raised Refused"):
+        list(adopted_buffers_live(host_bench(Refuses)))
+
+
+def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
+    """It may free too little, too early, or what is not its own."""
+
+    class FreesAnything(Port):
+        def __del__(self) -> None:
+            with suppress(Exception):
+                self.host.release(self.cpu_ptr)
+            super().__del__()
+
+    found = {
+        make: check_conformance(device_bench(make), suites=["contracts"]).violations[0].requirement
+        for make in (FreesAnything, FAULTS["FinaliserFreesInFlight"].make, FAULTS["NoFinaliser"].make)
+    }
+
+    assert ["R28-freed-once", "R42-in-flight-not-freed", "R55-dropped-freed"] == list(found.values())

@@ -1,0 +1,170 @@
+"""What the conformance kit says of a memory: the shortest script that shows a failure, and what counts as one."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_bench, host_bench
+
+from syncedmem.spec import Port, Violation, check_conformance
+from syncedmem.spec.faults import FAULTS
+from syncedmem.spec.shrinking import shrink
+from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shorter_case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.model import SyncedHead
+
+
+def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
+    """What is reported is what was found."""
+    found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
+    bench = device_bench(FAULTS["SpoiltCopy"].make)
+
+    assert found is shrink(bench, Case((GPU_WRITE, READ, READ)), found, run_case, shorter_case)
+
+
+def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
+    """The script is Python, and nothing can be left out of it."""
+    verdict = check_conformance(device_bench(FAULTS["FourthPushSkipped"].make), suites=["counters"])
+    violation = verdict.violations[0]
+
+    assert "R21-push" == violation.requirement
+    assert 4 == sum("async_gpu_push" in line for line in violation.script)
+    assert "memory = bench.make(5, host=host, device=device)" in violation.script
+    assert not verdict.passed
+    assert ("failed", "not checked") == (verdict.status("R21-push"), verdict.status("R01-lazy"))
+    with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
+        verdict.require()
+
+
+def test_shrinking_keeps_the_requirement() -> None:
+    """A word that fails for another reason after a move was left out is not a shorter witness."""
+    bench = device_bench(FAULTS["HeadBeforeCopy"].make)
+    case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
+    with pytest.raises(Violation) as caught:
+        run_case(bench, case)
+    shorter = shrink(bench, case, caught.value, run_case, shorter_case)
+
+    assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
+    assert 3 >= sum("memory." in line for line in shorter.script)
+
+
+def test_too_little_coverage_is_a_failure() -> None:
+    """Passing every check that was made is not enough."""
+    verdict = check_conformance(device_bench(), suites=["counters"])
+
+    assert ([], False) == (verdict.violations, verdict.passed)
+    with pytest.raises(Violation, match="transitions were not taken"):
+        verdict.require()
+
+
+def test_progress_is_told_of_every_case() -> None:
+    seen: list[tuple[str, int]] = []
+    check_conformance(host_bench(), suites=["tour"], progress=lambda name, cases: seen.append((name, cases)))
+
+    assert [("tour", k + 1) for k in range(len(seen))] == seen
+    assert seen
+
+
+def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
+    """A memory that frees behind the recorder's back is caught by the device."""
+
+    class Sneaky(Port):
+        def push(self, pointer: Any, stream: Any) -> None:
+            super().push(pointer, stream)
+            self.device.inner.release(pointer)
+
+    with pytest.raises(Violation, match="R42-in-flight-not-freed: the push failed"):
+        run_case(device_bench(Sneaky), Case((WRITE, PUSH, Synchronize())))
+
+
+def test_a_crash_of_the_subject_is_a_violation() -> None:
+    """A memory that makes the kit stumble is refused, not the kit."""
+
+    class Junk(Port):
+        def gpu_data(self) -> Any:
+            super().gpu_data()
+            return 42
+
+    class Unmakeable(Port):
+        def set_up(self) -> None:
+            raise OSError("no")
+
+    class Stumbles(Port):
+        @property
+        def head(self) -> Any:
+            raise ZeroDivisionError
+
+        @head.setter
+        def head(self, head: Any) -> None:
+            del head
+
+    junk = check_conformance(device_bench(Junk), suites=["cells"]).violations[0]
+    unmakeable = check_conformance(device_bench(Unmakeable), suites=["cells", "sizes"]).violations
+
+    assert "looking at the memory raised AttributeError" in junk.message
+    assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
+    assert check_conformance(device_bench(Stumbles), suites=["contracts"]).violations
+
+
+def test_a_subject_that_ends_the_process_does_not() -> None:
+    """It is a call that raised."""
+
+    class Exits(Port):
+        def gpu_data(self) -> Any:
+            raise SystemExit(3)
+
+    found = check_conformance(device_bench(Exits), suites=["cells"]).violations[0]
+
+    assert "gpu_data raised SystemExit: 3" in found.message
+
+
+# --- heads, in the words of another
+
+
+class Foreign(Enum):
+    """Somebody else's heads."""
+
+    UNINITIALIZED = "u"
+    HEAD_AT_CPU = "c"
+    HEAD_AT_GPU = "g"
+    SYNCED = "s"
+
+
+def headed(shown: Callable[[SyncedHead], object]) -> Any:
+    """A memory that shows its head in some form."""
+
+    class Headed:
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            self._port = Port(*arguments, **keywords)
+
+        @property
+        def head(self) -> object:
+            return shown(self._port.head)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._port, name)
+
+    return Headed
+
+
+@pytest.mark.parametrize("form", ["itself", "foreign", "name", "value"])
+def test_a_head_may_be_a_name_or_a_number(form: str) -> None:
+    """A port has an enumeration of its own."""
+
+    def shown(head: SyncedHead) -> object:
+        return {"itself": head, "foreign": Foreign[head.name], "name": head.name, "value": head.value}[form]
+
+    assert check_conformance(device_bench(headed(shown)), suites=["cells"]).violations == []
+
+
+@pytest.mark.parametrize("shown", ["SYNCED", 7, None, Foreign.SYNCED])
+def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
+    found = check_conformance(device_bench(headed(lambda _: shown)), suites=["cells"]).violations[0]
+
+    assert "R02-uninitialized" == found.requirement
+    assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message
