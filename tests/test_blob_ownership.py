@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import devices
+from blob_fixtures import each_place
 from blob_views import snapshot
 
 from syncedmem import runtime
@@ -14,16 +14,9 @@ from syncedmem.model import BufferMismatchError, DeviceError, SyncedHead
 from syncedmem.runtime import Adaptor, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SimulatedDeviceError
 
 Blob: Any = runtime.Blob
-PLACES: list[Any] = [None, *devices()]
-NAMES = ["cpu", *(place.device_type.name.lower() for place in PLACES[1:])]
+place = each_place
 NUMBERS = np.arange(8, dtype=np.float32)
 OURS = "lies in this blob's own memory, which would be freed"
-
-
-@pytest.fixture(params=PLACES, ids=NAMES)
-def place(request: pytest.FixtureRequest) -> Any:
-    """No device, and every device of this machine."""
-    return request.param
 
 
 def sides(place: Any) -> tuple[str, ...]:

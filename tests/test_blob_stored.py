@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import devices
+from blob_fixtures import each_place
 from blob_views import HEADS, at_head, snapshot
 
 from syncedmem import runtime
@@ -26,15 +26,8 @@ if TYPE_CHECKING:
 
 Blob: Any = runtime.Blob
 UNINITIALIZED, CPU, GPU, SYNCED = HEADS
-PLACES: list[Any] = [None, *devices()]
-NAMES = ["cpu", *(place.device_type.name.lower() for place in PLACES[1:])]
+place = each_place
 ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(params=PLACES, ids=NAMES)
-def place(request: pytest.FixtureRequest) -> Any:
-    """No device, and every device of this machine."""
-    return request.param
 
 
 def message(**fields: Any) -> Any:

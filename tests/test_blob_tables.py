@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import devices
+from blob_fixtures import each_device
 from blob_views import HEADS, at_head, recorded, snapshot
 
 from syncedmem import runtime
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 Blob: Any = runtime.Blob
 UNINITIALIZED, CPU, GPU, SYNCED = HEADS
-PLACES: list[Any] = devices()
-NAMES = [place.device_type.name.lower() for place in PLACES]
+place = each_device
 
 X = np.array([1, -2, 3, -4], np.float32)
 Y = np.array([10, 20, 30, 40], np.float32)
@@ -65,12 +64,6 @@ UPDATES: dict[tuple[SyncedHead, SyncedHead], tuple[list[str], tuple[SyncedHead, 
 # Of a head: who sums, and who scales and where the head is then.
 SIDES = {CPU: "host", GPU: "device", SYNCED: "device"}
 SCALED = {UNINITIALIZED: UNINITIALIZED, CPU: CPU, GPU: GPU, SYNCED: GPU}
-
-
-@pytest.fixture(params=PLACES, ids=NAMES)
-def place(request: pytest.FixtureRequest) -> Any:
-    """Every device of this machine."""
-    return request.param
 
 
 @pytest.fixture(params=list(Mode))
