@@ -14,7 +14,6 @@ from benches import device_bench, host_bench
 
 from syncedmem.runtime import Blob
 from syncedmem.spec import BLOB_FAULTS, BlobPort, check_blobs
-from syncedmem.spec.blobs import port, shape_port
 from syncedmem.spec.blobs.calls import CALLS
 from syncedmem.spec.blobs.excerpts import Actions, shortened, watched
 from syncedmem.spec.blobs.inspection import PARTS
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import Bench
 
-_OWN = {it.__name__ for it in (port, shape_port, sys.modules[Port.__module__])} | {__name__}
+_OWN = {it.__module__ for it in (*IntPort.__mro__, Port)} | {__name__}
 NAMES = [name for it in CALLS for name in it.names]
 
 
