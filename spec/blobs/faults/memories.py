@@ -153,14 +153,13 @@ class FailedCopyReshapes(BlobPort):
 
 @planted("B57-failure-keeps-numbers", "H4: the old memory goes before the new one is filled")
 class FailedShrinkForgets(BlobPort):
-    """A part that cannot be brought into smaller memory is lost."""
+    """The data is lost if a part cannot be brought into smaller memory."""
 
     def bring(self, memory: Any, fitting: Any) -> None:
         try:
             super().bring(memory, fitting)
         except Exception:
-            if memory is self.data_memory:
-                self.data_memory = fitting
+            self.data_memory = fitting
             raise
 
 
