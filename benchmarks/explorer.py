@@ -27,8 +27,6 @@ _READY = """
 const marks = ["interactive", "first-contentful-paint"].flatMap((name) => performance.getEntriesByName(name));
 return marks.length === 2 ? Math.max(...marks.map(({startTime}) => startTime)) : null;
 """
-
-
 _PAINTED = 'return performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null;'
 
 

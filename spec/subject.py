@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .oracle import Side
     from .requirements import Profile
 
-__all__ = ["Bench", "BlobMaker", "Maker", "Subject", "Violation"]
+__all__ = ["Bench", "BlobMaker", "Maker", "Subject", "Violation", "edition_of"]
 
 
 class Subject(Protocol):
@@ -61,6 +61,11 @@ class BlobMaker(Protocol):
     """
 
     def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
+
+
+def edition_of(*, has_device: bool) -> str:
+    """The edition of the model that a subject with a device, or without one, is compared with."""
+    return "caffe" if has_device else "cpu_only"
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class Bench:
     @property
     def edition(self) -> str:
         """The edition of the model that the subject is compared with."""
-        return "cpu_only" if self.device is None else "caffe"
+        return edition_of(has_device=self.device is not None)
 
 
 class Violation(AssertionError):

@@ -94,6 +94,14 @@ def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
         other = Blob((1,), dtype=np.int32, device=place)
         getattr(other, f"set_{side}_data")(extents)  # as any memory of somebody else's, which its caller keeps
         assert [1] == other.cpu_data().tolist()
+        with pytest.raises(BufferMismatchError, match=f"share_data cannot adopt .*: its memory {OURS}"):
+            blob.share_data(other)
+
+        larger = Blob((2,), dtype=np.int32, device=place).reshape((1,))
+        extents = getattr(larger.shape_memory, f"mutable_{side}_data")()
+        with pytest.raises(BufferMismatchError, match=f"set_{side}_data cannot adopt .*: it {OURS}"):
+            getattr(larger, f"set_{side}_data")(extents)
+        assert 2 == larger.capacity
 
 
 def test_what_is_not_freed_may_be_adopted(place: Any) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from benches import device_bench, host_bench
@@ -135,6 +135,9 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
 def test_wrong_numbers_are_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidArgumentError, match="steps"):
         verification.verify(steps=-1, seed=0, processes=2)
+    for processes in (0, -1, 1.5, True):
+        with pytest.raises(InvalidArgumentError, match=f"processes.*{processes}"):
+            verification.verify(steps=0, seed=0, processes=cast("Any", processes))
     with pytest.raises(InvalidArgumentError, match="gpu"):
         verification.verify(("gpu",), steps=1, seed=0)
 

@@ -290,26 +290,27 @@ class Pair(Shaped, Generic[ScalarT]):
         """Make a buffer a side of the data or of the diff, the call's name says of which."""
         of_diff = name.endswith("diff")
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
-        self._check_not_extents(name, call, buffer)
         if mine.memory.size == mine.nbytes:
+            if self._extents:
+                taken = self._fresh(mine.shape, self.dtype)
+                taken.adopt(name, call, buffer)  # on trial: others may see what becomes of the memory there is
+                _check_kept(name, buffer, self._extents, {"it": taken})
             _check_kept(name, buffer, (mine,), {"the other part": other}, _FREED[call])
             taken = mine.reshaped(mine.shape)  # which remembers no view of what was there
             taken.adopt(name, call, buffer)
         else:
             taken = self._fresh(mine.shape, self.dtype)
             taken.adopt(name, call, buffer)  # by memory that nobody has yet, so this can still be refused
-            given_up = (mine,) if of_diff else (mine, other)
+            given_up = (*((mine,) if of_diff else (mine, other)), *self._extents)
             other = other if of_diff else self._fresh(other.shape, self.dtype)
             _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
         self._data, self._diff = (other, taken) if of_diff else (taken, other)
 
-    def _check_not_extents(self, name: str, call: Call, buffer: Any) -> None:
-        """Refuse the memory behind `gpu_shape`, which another number of axes would free."""
-        extents = self._shape_memory
-        if extents is not None:
-            trial = self._fresh(self.shape, self.dtype)
-            trial.adopt(name, call, buffer)
-            _check_kept(name, buffer, (Elements(extents, _EXTENT, (extents.size // _EXTENT.itemsize,)),), {"it": trial})
+    @property
+    def _extents(self) -> tuple[Elements, ...]:
+        """What lies behind `gpu_shape`, if anything does: another number of axes would free it."""
+        memory = self._shape_memory
+        return () if memory is None else (Elements(memory, _EXTENT, (memory.size // _EXTENT.itemsize,)),)
 
     def share_data(self, other: Pair[ScalarT]) -> None:
         """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp 156).
@@ -321,8 +322,8 @@ class Pair(Shaped, Generic[ScalarT]):
         InvalidArgumentError
             If `other` is no blob, or of another type or device; nothing has changed.
         BufferMismatchError
-            If the other's data, or the diff, was adopted from this blob's own data, which would be freed; nothing has
-            changed.
+            If the other's data, or the diff, was adopted from this blob's own data, which would be freed, or from its
+            `gpu_shape`; nothing has changed.
         """
         self._data = self._shared("share_data", self._data, other, "_data", self._diff)
 
@@ -341,7 +342,8 @@ class Pair(Shaped, Generic[ScalarT]):
             raise InvalidArgumentError("other", other, f"a blob on {here}, as this one is, and not on {another}{there}")
         theirs: Elements = getattr(other, part)
         if theirs.memory is not mine.memory:
-            _check_kept(name, other, (mine,), {"its memory": theirs, "the other part": kept})
+            given_up = (mine, *self._extents)
+            _check_kept(name, other, given_up, {"its memory": theirs, "the other part": kept})
         return theirs.reshaped(mine.shape)
 
     def _check_same_type(self, argument: str, other: object) -> None:

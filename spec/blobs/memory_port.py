@@ -242,14 +242,14 @@ class MemoryPort(ShapePort):
         self.check_alike(other)
         self.check_count(other)
         if other.data_memory is not self.data_memory:
-            self.check_kept((self.data_memory,), other.data_memory, self.diff_memory)
+            self.check_kept((self.data_memory, self.shape_memory), other.data_memory, self.diff_memory)
         self.data_memory = other.data_memory
 
     def share_diff(self, other: Any) -> None:
         self.check_alike(other)
         self.check_count(other)
         if other.diff_memory is not self.diff_memory:
-            self.check_kept((self.diff_memory,), other.diff_memory, self.data_memory)
+            self.check_kept((self.diff_memory, self.shape_memory), other.diff_memory, self.data_memory)
         self.diff_memory = other.diff_memory
 
     def check_alike(self, other: Any) -> None:

@@ -16,7 +16,7 @@ from .limits import PLAIN, RESIZED, ZEROED
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .trial import Trial
 
@@ -37,7 +37,7 @@ _STREAMS = 3
 
 
 @lru_cache(maxsize=1)
-def fixed_rounds(limit: int, *, takes_many: bool) -> list[list[Step]]:
+def fixed_rounds(limit: int, *, takes_many: bool) -> Sequence[Sequence[Step]]:
     """The rounds that are not drawn: edges of sizes, cycles, the limit, and each rare step once.
 
     Parameters

@@ -36,19 +36,21 @@ from .spec import (
 )
 from .spec.conformance import check_steps
 from .spec.proofs import summarise
+from .spec.subject import edition_of
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .processes import Watch
+
 __all__ = ["BENCHES", "make_bench", "make_blob_bench", "verify", "verify_device", "verify_model"]
 
-SEEDED = "simulated-seeded"
+HOST, SEEDED = "cpu", "simulated-seeded"
 
 Verdicts: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
 
-BENCHES = ("cpu", "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
+BENCHES = (HOST, "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
 """What `verify` goes through: host memory alone, then each device; the simulated one also with a seeded scheduler."""
 
 
@@ -84,7 +86,7 @@ def make_bench(name: str, seed: int) -> Bench:
         If it is not available; the message says why.
     """
     source = f"from syncedmem.verification import make_bench\nbench = make_bench({name!r}, {seed})"
-    if name == "cpu":
+    if name == HOST:
         return Bench(name, SyncedMemory, cpu_allocator(), None, source=source)
     device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
     return Bench(name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source)
@@ -148,6 +150,8 @@ def verify(
         if name not in BENCHES:
             raise InvalidArgumentError("device", name, f"one of {', '.join(BENCHES)}")
     check_steps(steps)
+    if type(processes) is not int or processes < 1:
+        raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
     start = time.perf_counter()
     model = verify_model()
     job = partial(verify_device, steps=steps, seed=seed)
@@ -171,5 +175,5 @@ def _dead(name: str, death: Death) -> DeviceVerdict:
     """A verdict on a device whose checks took their process with them."""
     violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
     suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
-    edition = "cpu_only" if name == "cpu" else "caffe"
-    return DeviceVerdict(name, "", Conformance(name, (suite,), Coverage(edition), 0.0, ()))
+    coverage = Coverage(edition_of(has_device=name != HOST))
+    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, ()))
