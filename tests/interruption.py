@@ -32,10 +32,41 @@ _LOOKS_FOR_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD", "SEND", "YIELD")
 """After instructions whose names begin so CPython may raise.  Entering a ``with`` block is not among them."""
 
 _MOVES = (
-    "CACHE COPY COPY_FREE_VARS DELETE_FAST EXTENDED_ARG IS_OP JUMP_FORWARD KW_NAMES LOAD_CLOSURE LOAD_CONST LOAD_DEREF "
-    "LOAD_FAST LOAD_GLOBAL MAKE_CELL NOP NOT_TAKEN POP_EXCEPT POP_ITER POP_JUMP POP_TOP PRECALL PUSH_EXC_INFO PUSH_NULL "
-    "RERAISE RESUME RETURN STORE_ATTR STORE_DEREF STORE_FAST SWAP UNPACK_SEQUENCE END_FOR CHECK_EXC_MATCH WITH_EXCEPT_START"
-).split()
+    "CACHE",
+    "COPY",
+    "COPY_FREE_VARS",
+    "DELETE_FAST",
+    "EXTENDED_ARG",
+    "IS_OP",
+    "JUMP_FORWARD",
+    "KW_NAMES",
+    "LOAD_CLOSURE",
+    "LOAD_CONST",
+    "LOAD_DEREF",
+    "LOAD_FAST",
+    "LOAD_GLOBAL",
+    "MAKE_CELL",
+    "NOP",
+    "NOT_TAKEN",
+    "POP_EXCEPT",
+    "POP_ITER",
+    "POP_JUMP",
+    "POP_TOP",
+    "PRECALL",
+    "PUSH_EXC_INFO",
+    "PUSH_NULL",
+    "RERAISE",
+    "RESUME",
+    "RETURN",
+    "STORE_ATTR",
+    "STORE_DEREF",
+    "STORE_FAST",
+    "SWAP",
+    "UNPACK_SEQUENCE",
+    "END_FOR",
+    "CHECK_EXC_MATCH",
+    "WITH_EXCEPT_START",
+)
 """Instructions that cannot raise by themselves, by the beginning of their names."""
 
 _LEAVES = "LEAVES"
@@ -55,7 +86,7 @@ def _named(code: CodeType) -> dict[int, str]:
     names: dict[int, str] = {}
     nones = 0  # how many of None were loaded in a row: __exit__ is called with three
     for it in dis.get_instructions(code):
-        names[it.offset] = _LEAVES if nones == 3 and it.opname == "CALL" else it.opname  # noqa: PLR2004 -- as above
+        names[it.offset] = _LEAVES if nones == 3 and it.opname == "CALL" else it.opname
         if it.opname.startswith("LOAD_CONST"):
             nones = nones + 1 if it.argval is None else 0
         elif it.opname not in ("PRECALL", "CACHE"):
@@ -117,7 +148,7 @@ class Points:
 def _described(frame: FrameType, name: str) -> str:
     stack: list[str] = []
     at: FrameType | None = frame
-    while at is not None and len(stack) < 6 and at.f_globals.get("__name__") != __name__:  # noqa: PLR2004 -- who called, and who that
+    while at is not None and len(stack) < 6 and at.f_globals.get("__name__") != __name__:
         stack.append(f"{at.f_code.co_filename.rpartition('/')[2]}:{at.f_lineno} {at.f_code.co_name}")
         at = at.f_back
     return f"{name} in " + " < ".join(stack)
