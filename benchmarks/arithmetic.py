@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from figures import options_of, publish
 
-from syncedmem.runtime import CPUDeviceAllocator, vectors_of
+from syncedmem.runtime import CPUDeviceAllocator, arithmetic_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def measured(rounds: int) -> list[dict[str, Any]]:
     # y is subtracted from forever; x is small beside it, so that it stays finite.
     x = np.random.default_rng(1).standard_normal(SIZE, dtype=np.float32) * np.float32(1e-3)
     y, z = np.ones_like(x), np.zeros_like(x)
-    vectors = vectors_of(CPUDeviceAllocator())
+    vectors = arithmetic_of(CPUDeviceAllocator())
     ours: dict[str, Job] = {
         "axpy(-1, x, y)": (lambda: vectors.axpy(-1.0, x, y), 12),
         "axpy(0.5, x, y)": (lambda: vectors.axpy(0.5, x, y), 12),

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
+from .arithmetic import arithmetic_of
 from .failures import where_of
-from .vectors import vectors_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from .allocator import Event
+    from .arithmetic import Arithmetic
     from .pointers import Pointer
-    from .vectors import Vectors
 
 __all__ = ["COUNTS", "Adaptor"]
 
@@ -122,8 +122,8 @@ class Adaptor(DeviceAllocator):
     def current_ordinal(self) -> int:
         return self._upstream.current_ordinal()
 
-    def vectors(self) -> Vectors:
-        return vectors_of(self._upstream)
+    def arithmetic(self) -> Arithmetic:
+        return arithmetic_of(self._upstream)
 
     def __getattr__(self, name: str) -> Any:
         # Not what begins with an underscore: without an upstream there would be no end to it.

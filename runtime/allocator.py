@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .vectors import Vectors
+    from .arithmetic import Arithmetic
 
 __all__ = [
     "DeviceAllocator",
@@ -234,8 +234,8 @@ class DeviceAllocator(ABC):
         Devices without page-locked memory of their own return that of ordinary host memory.
         """
 
-    def vectors(self) -> Vectors:
-        """Arithmetic on this memory; `vectors_of` asks for it.
+    def arithmetic(self) -> Arithmetic:
+        """Arithmetic on this memory; `arithmetic_of` asks for it.
 
         Raises
         ------

@@ -11,9 +11,9 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.cuda import CUDAArithmetic
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.cuda import CUDAVectors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -66,7 +66,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._live = LiveBlocks(self.name)
-        self._vectors = CUDAVectors(self.name, self.ordinal, cupy)
+        self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
@@ -197,8 +197,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         with self.using():
             cupy.cuda.get_current_stream().wait_event(event)
 
-    def vectors(self) -> CUDAVectors:
-        return self._vectors
+    def arithmetic(self) -> CUDAArithmetic:
+        return self._arithmetic
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned

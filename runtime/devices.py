@@ -34,7 +34,7 @@ ENVIRONMENT = "SYNCEDMEM_DEVICE"
 
 _HOST_CALLS = frozenset({"allocate", "release", "memset_zero", "adopt", "overlaps"})
 # A memory computes nothing, so it can be on a device that cannot.
-_DEVICE_CALLS = frozenset(name for name in vars(DeviceAllocator) if not name.startswith("_")) - {"vectors"}
+_DEVICE_CALLS = frozenset(name for name in vars(DeviceAllocator) if not name.startswith("_")) - {"arithmetic"}
 _DEVICE_TYPES = (DeviceType.CUDA, DeviceType.OPENCL, DeviceType.SIMULATED)
 
 _making = threading.RLock()

@@ -17,13 +17,13 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .arithmetic.host import host_arithmetic
 from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
-from .vectors.host import host_vectors
 
 if TYPE_CHECKING:
     from .allocator import Event
+    from .arithmetic import Arithmetic
     from .pointers import Pointer
-    from .vectors import Vectors
 
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
@@ -134,8 +134,8 @@ class CPUDeviceAllocator(DeviceAllocator):
     def order_after(self, event: Event) -> None:
         event.synchronize()
 
-    def vectors(self) -> Vectors:
-        return host_vectors()
+    def arithmetic(self) -> Arithmetic:
+        return host_arithmetic()
 
 
 class _Finished:

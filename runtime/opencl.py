@@ -15,18 +15,19 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.opencl import MappedArithmetic
+from .arithmetic.opencl_kernels import KernelArithmetic
 from .host import CPUDeviceAllocator, cpu_allocator
+from .opencl_compiler import compiler_of
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.opencl import MappedVectors
-from .vectors.opencl_kernels import KernelVectors, compiler_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import Event
+    from .arithmetic.opencl import OpenCLArithmetic
+    from .opencl_compiler import Compiler
     from .pointers import End
-    from .vectors.opencl import OpenCLVectors
-    from .vectors.opencl_kernels import Compiler
 
 __all__ = ["OpenCLDeviceAllocator"]
 
@@ -77,7 +78,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._live = LiveBlocks(self.name)
-        self._arithmetic: dict[bool, OpenCLVectors] = {}
+        self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
         # so they are kept until they are done.
         self._copies: dict[int, Any] = {}
@@ -234,10 +235,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         stream.flush()
         return event
 
-    def vectors(self) -> OpenCLVectors:
+    def arithmetic(self) -> OpenCLArithmetic:
         works = self.compiler.works
         if works not in self._arithmetic:
-            kind = KernelVectors if works else MappedVectors
+            kind = KernelArithmetic if works else MappedArithmetic
             # One for all threads: kernels are run one after another.
             self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
         return self._arithmetic[works]

@@ -10,12 +10,12 @@ import numpy as np
 from syncedmem.model import AllocationError, InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.simulated import SimulatedArithmetic
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
 from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
-from .vectors.simulated import SimulatedVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,8 +224,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
         return ptr.viewer()
 
-    def vectors(self) -> SimulatedVectors:
-        return SimulatedVectors(self.name, self._space)
+    def arithmetic(self) -> SimulatedArithmetic:
+        return SimulatedArithmetic(self.name, self._space)
 
     def using(self) -> AbstractContextManager[None]:
         return using_device(self.ordinal)

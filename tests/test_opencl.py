@@ -24,7 +24,7 @@ from syncedmem.runtime import (
     MemcpyKind,
     SimulatedDeviceAllocator,
     SyncedMemory,
-    vectors_of,
+    arithmetic_of,
 )
 from syncedmem.runtime.pointers import address_of
 
@@ -432,14 +432,14 @@ def test_arithmetic_comes_after_what_is_in_the_queue(device: Any, gate: Any) -> 
     timer = threading.Timer(0.2, gate.set_status, [cl.command_execution_status.COMPLETE])
     timer.start()
 
-    assert vectors_of(device).asum(x) == 12
+    assert arithmetic_of(device).asum(x) == 12
     timer.join()
 
 
 def test_an_allocator_that_computed_goes_without_a_collector() -> None:
     device = opencl_module.OpenCLDeviceAllocator()
     x = device.empty(16).view(np.float32)
-    vectors_of(device).scal(0.0, x)
+    arithmetic_of(device).scal(0.0, x)
     gone = weakref.ref(device)
     gc.disable()
     try:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from html import escape
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,10 @@ from typer.testing import CliRunner
 from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import NoDeviceError
-from syncedmem.runtime import SyncedMemory, vectors_of
-from syncedmem.runtime.vectors import opencl_kernels
-from syncedmem.runtime.vectors.host import HostVectors
-from syncedmem.runtime.vectors.opencl import MappedVectors
-from syncedmem.runtime.vectors.opencl_kernels import COMPILER_VARIABLE
+from syncedmem.runtime import SyncedMemory, arithmetic_of, opencl_compiler
+from syncedmem.runtime.arithmetic.host import HostArithmetic
+from syncedmem.runtime.arithmetic.opencl import MappedArithmetic
+from syncedmem.runtime.opencl_compiler import COMPILER_VARIABLE
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
 from syncedmem.verification import make_bench, make_blob_bench
 
@@ -55,7 +55,7 @@ def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> 
     assert not device.compiler.works
     assert device.compiler.reason
     assert "\n" not in device.compiler.reason
-    assert isinstance(vectors_of(device), MappedVectors)
+    assert isinstance(arithmetic_of(device), MappedArithmetic)
 
 
 def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,24 +70,70 @@ def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (verdict, []) == (opencl_module.OpenCLDeviceAllocator().compiler, tried)
 
 
-def test_a_compiler_without_a_log_fails_with_the_words_of_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = opencl_module.OpenCLDeviceAllocator().queue.device
+class Driver:
+    """What `try_compiler` needs of PyOpenCL; every part of it can be made to go wrong."""
 
-    class Silent:
-        """A program of a driver that has nothing to say."""
+    class Error(Exception):
+        """The driver's own."""
 
-        def __init__(self, *_: Any) -> None: ...
+    CompilerWarning = UserWarning
+    mem_flags = SimpleNamespace(WRITE_ONLY=1)
+    program_build_info = SimpleNamespace(LOG=2)
+    log: str | None = None
+    refusal = ""
+    wrote = 42
 
-        def build(self) -> None:
-            raise cl.LogicError("no build\nfor reasons of its own")
+    def Context(self, devices: list[Any]) -> Any:  # noqa: N802 -- PyOpenCL's names
+        return devices
 
-        def get_build_info(self, *_: Any) -> str:
-            raise cl.LogicError("no log")
+    def CommandQueue(self, context: Any) -> Any:  # noqa: N802
+        return context
 
-    monkeypatch.setattr(cl, "Program", Silent)
-    found = opencl_kernels.try_compiler.__wrapped__(device, cl, broken=False)
+    def Buffer(self, *_: Any) -> Any:  # noqa: N802
+        return None
 
-    assert (False, "no build") == found
+    def Program(self, *_: Any) -> Any:  # noqa: N802
+        return self
+
+    def build(self) -> None:
+        if self.refusal:
+            raise self.Error(self.refusal)
+
+    def get_build_info(self, *_: Any) -> str:
+        if self.log is None:
+            raise self.Error("no log")
+        return self.log
+
+    def answer(self, *_: Any) -> None: ...
+
+    def enqueue_copy(self, _: Any, to: Any, __: Any) -> None:
+        to[0] = self.wrote
+
+
+@pytest.mark.parametrize(
+    ("plant", "found"),
+    [
+        ({}, (True, "")),
+        ({"wrote": 0}, (False, "a kernel that had to write 42 wrote 0")),
+        ({"refusal": "no build\nfor reasons"}, (False, "no build")),
+        ({"refusal": "no build", "log": " \n error: no such target\nmore"}, (False, "no such target")),
+        ({"refusal": "no build", "log": "error: a/b.cl:2:2: no such word"}, (False, "no such word")),
+        ({"refusal": "no build", "log": "\n"}, (False, "no build")),
+    ],
+)
+def test_a_verdict_has_the_first_line_of_the_reason(plant: dict[str, Any], found: tuple[bool, str]) -> None:
+    driver = Driver()
+    vars(driver).update(plant)
+
+    assert found == opencl_compiler.try_compiler(None, driver, broken=False)
+
+
+def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl_compiler, "find_spec", {"mako": None}.get)
+    works, reason = opencl_compiler.try_compiler(None, Driver(), broken=False)
+
+    assert not works
+    assert "the package mako" in reason
 
 
 @pytest.mark.usefixtures("compiler")
@@ -101,7 +147,7 @@ def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
     """What the host computed in a mapped buffer is in the buffer when the mapping is gone."""
     with SyncedMemory(4096, device="opencl") as memory:
         memory.mutable_cpu_data().view(np.float32)[:] = np.arange(1024)
-        vectors_of(memory.device).scal(2.0, memory.mutable_gpu_data().view(np.float32))
+        arithmetic_of(memory.device).scal(2.0, memory.mutable_gpu_data().view(np.float32))
         assert (2 * np.arange(1024)).tolist() == memory.cpu_data().view(np.float32).tolist()
 
 
@@ -114,7 +160,7 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(HostVectors, "asum", fail)
+    monkeypatch.setattr(HostArithmetic, "asum", fail)
     mapped: list[Any] = []
     take = cl.enqueue_map_buffer
 
@@ -124,7 +170,7 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(cl, "enqueue_map_buffer", kept)
     with pytest.raises(KeyboardInterrupt):
-        vectors_of(device).asum(x)
+        arithmetic_of(device).asum(x)
     for area, _ in mapped:
         with pytest.raises(cl.LogicError):
             area.base.release(device.queue)

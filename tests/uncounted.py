@@ -6,8 +6,8 @@ import sys
 
 from syncedmem.runtime import probe
 
-CUDA = ("runtime/cuda.py", "runtime/vectors/cuda.py", "runtime/interop/foreign_cuda.py")
-KERNELS = ("runtime/vectors/opencl_kernels.py",)
+CUDA = ("runtime/cuda.py", "runtime/arithmetic/cuda.py", "runtime/interop/foreign_cuda.py")
+KERNELS = ("runtime/arithmetic/opencl_kernels.py",)
 
 
 def uncounted() -> dict[str, str]:
