@@ -35,6 +35,8 @@ try:
     # Any: PyOpenCL's own types differ from release to release.
     cl: Any = importlib.import_module("pyopencl")
     cla: Any = importlib.import_module("pyopencl.array")
+    for part in ("elementwise", "reduction"):
+        importlib.import_module(f"pyopencl.{part}")
 except ImportError as error:
     raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: pip install 'syncedmem[opencl]' ({error})") from error
 

@@ -107,7 +107,7 @@ def test_every_call_of_the_interface_is_passed_on() -> None:
     interface = {name for name in vars(DeviceAllocator) if not name.startswith("_")} - {"device_type", "ordinal"}
 
     assert interface <= set(vars(Adaptor))
-    assert interface - {"allocate", "release", "name", "vectors"} == {call for call, _ in CALLS}
+    assert interface - {"allocate", "release", "name", "arithmetic"} == {call for call, _ in CALLS}
 
 
 @pytest.mark.parametrize("maker", MAKERS)

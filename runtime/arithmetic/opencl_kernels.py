@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -98,7 +97,7 @@ class KernelArithmetic(OpenCLArithmetic):
         pointers = ("x", "y") if name == "axpy" else ("x",)
         takes = [*(f"__global {kind.storage} *{pointer}" for pointer in pointers), f"{kind.compute} alpha"]
         value = f"{y} + alpha * {x}" if name == "axpy" else f"alpha * {x}"
-        make = import_module("pyopencl.elementwise").ElementwiseKernel
+        make = self._cl.elementwise.ElementwiseKernel
         return make(
             self._queue.context, ", ".join(takes), kind.store.format(pointers[-1], value), name, preamble=_NARROW
         )
@@ -108,7 +107,7 @@ class KernelArithmetic(OpenCLArithmetic):
         pointers = ("x", "y") if name == "dot" else ("x",)
         takes = ", ".join(f"__global const {kind.storage} *{pointer}" for pointer in pointers)
         term = f"({wide}){x} * ({wide}){y}" if name == "dot" else f"fabs(({wide}){x})"
-        make = import_module("pyopencl.reduction").ReductionKernel
+        make = self._cl.reduction.ReductionKernel
         return make(self._queue.context, np.dtype(wide), "0", "a + b", term, takes, name, preamble=_NARROW)
 
 
