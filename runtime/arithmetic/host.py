@@ -6,7 +6,7 @@ so they are done around it:
 - It sums ``float32`` in ``float32``.  So it is given pieces, and their sums are added in ``float64``.  A piece that
   has left the range of ``float32`` is summed once more, by NumPy, in ``float64``.
 - It takes ``alpha == 0`` for "nothing to do", also where ``0 * nan`` is NaN.  NumPy does that.
-- It counts elements in 32 bits.  Pieces are far shorter.
+- It counts elements in 32 bits.
 
 Halves (``float16``, ``bfloat16``) are widened to ``float32`` a block at a time, in the processor's cache.
 """
@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ComputedByHost", "HostArithmetic", "host_arithmetic"]
 
-_PIECE = 1 << 22
-"""Elements that BLAS is given at once: enough for its threads, and few enough for a sum in ``float32``."""
+_MOST = 1 << 30
+"""Elements that BLAS can be given at once."""
+
+_PIECE = 1 << 24
+"""Elements that it sums in ``float32``: enough for its threads, and as many ones as ``float32`` can count."""
 
 _BLOCK = 1 << 15
 """Elements that are widened at once."""
@@ -71,7 +74,7 @@ class HostArithmetic(Arithmetic):
         wide = _wide(rows[0])
         if alpha and wide == rows[0].dtype:
             blas = _blas(name, wide)
-            for parts in _cut(_PIECE, *rows):
+            for parts in _cut(_MOST, *rows):
                 blas(**dict(zip("xy", parts, strict=False)), a=alpha)
             return
         with np.errstate(all="ignore"):
