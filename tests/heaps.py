@@ -1,0 +1,159 @@
+"""A stack of allocators over host memory, with what the caller has of it; and whether all their books agree."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from adaptors import stacked
+
+from syncedmem.runtime import (
+    Adaptor,
+    CPUDeviceAllocator,
+    GuardingAllocator,
+    LimitingAllocator,
+    LoggingAllocator,
+    PoolAllocator,
+    StatisticsAllocator,
+    ThreadSafeAllocator,
+    TrackingAllocator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Heap:
+    """A stack of allocators and its caller.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The adaptors, the first one on top.
+    bottom : DeviceAllocator or None
+        What they are over; None for host memory of its own.
+
+    Attributes
+    ----------
+    out : list of arrays
+        What the caller has.
+    """
+
+    def __init__(self, names: Sequence[str] = (), bottom: Any = None) -> None:
+        self.bottom: Any = CPUDeviceAllocator() if bottom is None else bottom
+        self.stack: Any = stacked(names, self.bottom)
+        self.out: list[Any] = []
+
+    def allocate(self, byte_size: int) -> None:
+        """Allocate, and have the block if it was handed out."""
+        self.out.extend(map(self.stack.allocate, (byte_size,)))
+
+    def release(self, number: int) -> None:
+        """Release a block that the caller has, and have it no more if it was taken."""
+        releasing, forgetting = map(self.stack.release, (self.out[number],)), map(self.out.pop, (number,))
+        (_,) = releasing
+        (_,) = forgetting
+
+    def layers(self) -> list[Any]:
+        """The allocators from the top to the bottom."""
+        found = [self.stack]
+        while isinstance(found[-1], Adaptor):
+            found.append(found[-1].upstream)
+        return found
+
+    def check(self) -> None:
+        """Fail unless the books of all layers agree with each other and with what the caller has."""
+        have = self.out
+        for layer in self.layers():
+            check_locks(layer)
+            check_figures(layer, have)
+            if hasattr(layer, "_live"):
+                assert {id(ptr) for ptr in have} == set(layer._live.blocks), f"live blocks of {layer}"
+                assert len(have) == len(layer._live)
+            have = below(layer, have)
+
+    def finish(self) -> None:
+        """Use the stack once more, give everything back, and fail unless nothing is left."""
+        for size in (64, 100, 3000):
+            self.allocate(size)
+        for number, ptr in enumerate(self.out):
+            ptr[:] = number
+        assert [number % 256 for number in range(len(self.out))] == [ptr[0] for ptr in self.out], "two have one block"
+        while self.out:
+            self.release(-1)
+        self.check()
+        for layer in self.layers():
+            if isinstance(layer, PoolAllocator | LoggingAllocator):
+                layer.close()
+            if isinstance(layer, GuardingAllocator):
+                layer.check()
+                layer.clear()
+        self.check()
+        assert 0 == self.bottom.live_blocks
+
+
+def check_figures(layer: Any, have: list[Any]) -> None:
+    """What a layer has counted is what the layer above has."""
+    total = sum(len(ptr) for ptr in have)
+    if isinstance(layer, LimitingAllocator):
+        assert total == layer.allocated_bytes
+    if isinstance(layer, TrackingAllocator):
+        assert (len(have), total) == (layer.live_blocks, layer.allocated_bytes)
+    if isinstance(layer, StatisticsAllocator):
+        counted = layer.statistics
+        assert (len(have), total) == (counted.current_count, counted.current_bytes)
+        assert counted.peak_count >= counted.current_count <= counted.total_count
+        assert counted.peak_bytes >= counted.current_bytes <= counted.total_bytes
+    if isinstance(layer, LoggingAllocator) and layer.failure is None and isinstance(layer._file, io.StringIO):
+        assert len(have) == sum(outstanding(layer._file.getvalue()).values())
+
+
+def outstanding(log: str) -> Counter[str]:
+    """How often each address is out, as a log tells it."""
+    found: Counter[str] = Counter()
+    for line in map(json.loads, log.splitlines()):
+        found[line["pointer"]] += {"allocate": 1, "free": -1, "free failure": 1, "allocate failure": 0}[line["action"]]
+    return found
+
+
+def below(layer: Any, have: list[Any]) -> list[Any]:
+    """What a layer has of the one below it."""
+    if isinstance(layer, GuardingAllocator):
+        assert layer._kept_bytes == sum(block.size for block in layer._kept)
+        return [block.whole for block in [*layer._live.all_behind(), *layer._kept]]
+    if isinstance(layer, PoolAllocator):
+        lent, idle = layer._live.all_behind(), layer._idle.everything()
+        blocks = lent + idle
+        assert len(blocks) == len({id(block) for block in blocks}), "a block is in two places"
+        assert len(blocks) == len({id(block.whole) for block in blocks}), "memory is in two blocks"
+        assert all(block.whole is not None for block in blocks)
+        assert (len(idle), sum(block.size for block in idle)) == (layer.idle_blocks, layer.idle_bytes)
+        small = [block.size for block in layer._idle.small()]
+        assert sum(small) == layer._idle.small_bytes
+        return [block.whole for block in blocks]
+    return have
+
+
+def check_locks(layer: Any) -> None:
+    """No call is inside any more, and another thread can have the lock."""
+    assert not getattr(layer, "_busy", False), "still busy"
+    if isinstance(layer, PoolAllocator | ThreadSafeAllocator | LoggingAllocator):
+        assert free_elsewhere(layer._lock), f"the lock of {layer} is held"
+
+
+def free_elsewhere(lock: Any) -> bool:
+    """Whether another thread can have a lock."""
+    found: list[bool] = []
+
+    def acquire() -> None:
+        found.append(lock.acquire(blocking=False))
+        if found[0]:
+            lock.release()
+
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    thread.join()
+    return found[0]
