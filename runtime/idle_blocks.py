@@ -90,6 +90,9 @@ class PooledBlock:
         return self.over
 
 
+_Entry = tuple[int, int, PooledBlock]
+
+
 class IdleBlocks:
     """Small blocks in order of allocation, big ones in order of size.
 
@@ -113,8 +116,8 @@ class IdleBlocks:
     def __init__(self, small_limit: int, waste_limit: int) -> None:
         self.small_limit = small_limit
         self._waste_limit = waste_limit
-        self._small: list[tuple[int, int, PooledBlock]] = []  # by serial; with it and the size
-        self._big: list[tuple[int, int, PooledBlock]] = []  # by size, and of one size by serial
+        self._small: list[_Entry] = []  # by serial; with it and the size
+        self._big: list[_Entry] = []  # by size, and of one size by serial
         self.small_bytes = 0
         self.returned: deque[PooledBlock] = deque()
 
@@ -144,27 +147,30 @@ class IdleBlocks:
         It is written as a subscript, ``idle[size]``, because an interrupt can come after a call, and not after that.
         """
         if size > self.small_limit:
-            return self._best_fit(size)
-        small = self._small
-        for entry in small:
+            position = self._best_fit(size)
+            if position < 0:
+                return None
+            block = self._big[position][2]
+            del self._big[position]
+            block.kept = False
+            return block
+        for entry in self._small:
             if entry[1] >= size and (not entry[2].events or entry[2].over):
                 block, small_bytes = entry[2], self.small_bytes - entry[1]
-                position = small.index(entry)
-                del small[position]
+                position = self._small.index(entry)
+                del self._small[position]
                 self.small_bytes, block.kept = small_bytes, False
                 return block
         return None
 
-    def _best_fit(self, size: int) -> PooledBlock | None:
+    def _best_fit(self, size: int) -> int:
+        """Which big block a request gets; -1 for none."""
         for position in range(bisect_left(self._big, (size,)), len(self._big)):
-            held, _, block = self._big[position]
-            if held - size >= self._waste_limit:
+            if self._big[position][0] - size >= self._waste_limit:
                 break
-            if block.over:
-                del self._big[position]
-                block.kept = False
-                return block
-        return None
+            if self._big[position][2].over:
+                return position
+        return -1
 
     def small(self) -> list[PooledBlock]:
         """The small blocks."""

@@ -13,6 +13,7 @@ from adaptors import stacked
 from syncedmem.runtime import (
     Adaptor,
     CPUDeviceAllocator,
+    DeviceType,
     GuardingAllocator,
     LimitingAllocator,
     LoggingAllocator,
@@ -24,6 +25,9 @@ from syncedmem.runtime import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+LOCKED = PoolAllocator | ThreadSafeAllocator | LoggingAllocator
 
 
 class Heap:
@@ -40,12 +44,30 @@ class Heap:
     ----------
     out : list of arrays
         What the caller has.
+    sizes : tuple of int
+        What `finish` allocates.
     """
 
     def __init__(self, names: Sequence[str] = (), bottom: Any = None) -> None:
         self.bottom: Any = CPUDeviceAllocator() if bottom is None else bottom
         self.stack: Any = stacked(names, self.bottom)
         self.out: list[Any] = []
+        self.sizes = 64, 100, 3000
+        self.before = self.bottom.live_blocks
+
+    def with_blocks(self, *sizes: int) -> Heap:
+        """Allocate blocks of these sizes; returns the heap."""
+        for size in sizes:
+            self.allocate(size)
+        return self
+
+    def with_idle(self, *sizes: int) -> Heap:
+        """Allocate blocks of these sizes and release them; returns the heap."""
+        kept = len(self.out)
+        self.with_blocks(*sizes)
+        while len(self.out) > kept:
+            self.release(kept)
+        return self
 
     def allocate(self, byte_size: int) -> None:
         """Allocate, and have the block if it was handed out."""
@@ -65,10 +87,16 @@ class Heap:
         return found
 
     def check(self) -> None:
-        """Fail unless the books of all layers agree with each other and with what the caller has."""
+        """Fail unless no lock is held, and the books of all layers agree with each other and with what the caller has."""
+        locked = [layer._lock for layer in self.layers() if isinstance(layer, LOCKED)]
+        assert all(free_elsewhere(locked)), "a lock is held"
+        assert not any(getattr(layer, "_busy", False) for layer in self.layers()), "a pool is busy"
+        self.check_books()
+
+    def check_books(self) -> None:
+        """Fail unless the books agree."""
         have = self.out
         for layer in self.layers():
-            check_locks(layer)
             check_figures(layer, have)
             if hasattr(layer, "_live"):
                 assert {id(ptr) for ptr in have} == set(layer._live.blocks), f"live blocks of {layer}"
@@ -77,22 +105,44 @@ class Heap:
 
     def finish(self) -> None:
         """Use the stack once more, give everything back, and fail unless nothing is left."""
-        for size in (64, 100, 3000):
-            self.allocate(size)
+        if not getattr(self.stack, "_closed", False):
+            self.with_blocks(*self.sizes)
         for number, ptr in enumerate(self.out):
             ptr[:] = number
         assert [number % 256 for number in range(len(self.out))] == [ptr[0] for ptr in self.out], "two have one block"
         while self.out:
             self.release(-1)
-        self.check()
+        self.check_books()
         for layer in self.layers():
             if isinstance(layer, PoolAllocator | LoggingAllocator):
                 layer.close()
             if isinstance(layer, GuardingAllocator):
                 layer.check()
                 layer.clear()
-        self.check()
+        self.check_books()
         assert 0 == self.bottom.live_blocks
+
+
+class Later:
+    """An event of work that is over when somebody has waited for it."""
+
+    done = False
+
+    def synchronize(self) -> None:
+        self.done = True
+
+
+class Streamed(CPUDeviceAllocator):
+    """Host memory that passes for a device's, with streams on which nothing is over before it is waited for."""
+
+    device_type = DeviceType.SIMULATED
+
+    def check_stream(self, stream: object) -> None:
+        pass
+
+    def record(self, stream: object) -> Later:
+        del stream
+        return Later()
 
 
 def check_figures(layer: Any, have: list[Any]) -> None:
@@ -137,23 +187,17 @@ def below(layer: Any, have: list[Any]) -> list[Any]:
     return have
 
 
-def check_locks(layer: Any) -> None:
-    """No call is inside any more, and another thread can have the lock."""
-    assert not getattr(layer, "_busy", False), "still busy"
-    if isinstance(layer, PoolAllocator | ThreadSafeAllocator | LoggingAllocator):
-        assert free_elsewhere(layer._lock), f"the lock of {layer} is held"
-
-
-def free_elsewhere(lock: Any) -> bool:
-    """Whether another thread can have a lock."""
+def free_elsewhere(locks: list[Any]) -> list[bool]:
+    """Whether another thread can have each lock."""
     found: list[bool] = []
 
     def acquire() -> None:
-        found.append(lock.acquire(blocking=False))
-        if found[0]:
-            lock.release()
+        for lock in locks:
+            found.append(lock.acquire(blocking=False))
+            if found[-1]:
+                lock.release()
 
     thread = threading.Thread(target=acquire)
     thread.start()
     thread.join()
-    return found[0]
+    return found

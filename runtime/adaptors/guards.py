@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
 from ..adaptor import Adaptor
 from ..allocator import DeviceType, MemcpyKind
 from ..failures import attempt
-from ..handover import take_back
+from ..handover import SecondChance, take_back
 from ..pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class GuardingAllocator(Adaptor):
         self._most = check_byte_size(quarantine, "quarantine")
         self._kept: deque[_Block] = deque()
         self._kept_bytes = 0
+        self._second_chance = SecondChance(partial(_empty, upstream, self._kept))
         self._live = LiveBlocks(self.name)
         there = self.device_type not in _HOST
         self._up = MemcpyKind.CPU2CUDA if there else MemcpyKind.CPU2CPU
@@ -194,7 +196,7 @@ class GuardingAllocator(Adaptor):
 
     def __del__(self) -> None:
         problem = ""
-        for _ in range(len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
             problem = attempt(self.clear) or problem
         if problem:
             warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
@@ -218,3 +220,9 @@ class GuardingAllocator(Adaptor):
 
     def _corruption(self, block: _Block, words: str) -> MemoryCorruptionError:
         return MemoryCorruptionError(self.name, block.size, words)
+
+
+def _empty(upstream: DeviceAllocator, kept: deque[_Block]) -> None:
+    """Let everything out of a quarantine, without a look at it."""
+    while kept:
+        attempt(upstream.release, kept.pop().whole)
