@@ -120,7 +120,7 @@ class Heap:
                 layer.check()
                 layer.clear()
         self.check_books()
-        assert 0 == self.bottom.live_blocks
+        assert 0 == self.bottom.live_blocks, "blocks are left"
 
 
 class Later:
@@ -149,16 +149,16 @@ def check_figures(layer: Any, have: list[Any]) -> None:
     """What a layer has counted is what the layer above has."""
     total = sum(len(ptr) for ptr in have)
     if isinstance(layer, LimitingAllocator):
-        assert total == layer.allocated_bytes
+        assert total == layer.allocated_bytes, f"figures of {layer}"
     if isinstance(layer, TrackingAllocator):
-        assert (len(have), total) == (layer.live_blocks, layer.allocated_bytes)
+        assert (len(have), total) == (layer.live_blocks, layer.allocated_bytes), f"figures of {layer}"
     if isinstance(layer, StatisticsAllocator):
         counted = layer.statistics
-        assert (len(have), total) == (counted.current_count, counted.current_bytes)
-        assert counted.peak_count >= counted.current_count <= counted.total_count
-        assert counted.peak_bytes >= counted.current_bytes <= counted.total_bytes
+        assert (len(have), total) == (counted.current_count, counted.current_bytes), f"figures of {layer}"
+        assert counted.peak_count >= counted.current_count <= counted.total_count, f"figures of {layer}"
+        assert counted.peak_bytes >= counted.current_bytes <= counted.total_bytes, f"figures of {layer}"
     if isinstance(layer, LoggingAllocator) and layer.failure is None and isinstance(layer._file, io.StringIO):
-        assert len(have) == sum(outstanding(layer._file.getvalue()).values())
+        assert len(have) == sum(outstanding(layer._file.getvalue()).values()), f"log of {layer}"
 
 
 def outstanding(log: str) -> Counter[str]:
@@ -172,17 +172,16 @@ def outstanding(log: str) -> Counter[str]:
 def below(layer: Any, have: list[Any]) -> list[Any]:
     """What a layer has of the one below it."""
     if isinstance(layer, GuardingAllocator):
-        assert layer._kept_bytes == sum(block.size for block in layer._kept)
+        assert layer._kept_bytes == sum(block.size for block in layer._kept), "bytes in quarantine"
         return [block.whole for block in [*layer._live.all_behind(), *layer._kept]]
     if isinstance(layer, PoolAllocator):
         lent, idle = layer._live.all_behind(), layer._idle.everything()
         blocks = lent + idle
         assert len(blocks) == len({id(block) for block in blocks}), "a block is in two places"
         assert len(blocks) == len({id(block.whole) for block in blocks}), "memory is in two blocks"
-        assert all(block.whole is not None for block in blocks)
-        assert (len(idle), sum(block.size for block in idle)) == (layer.idle_blocks, layer.idle_bytes)
-        small = [block.size for block in layer._idle.small()]
-        assert sum(small) == layer._idle.small_bytes
+        assert all(block.whole is not None for block in blocks), "a block that was given back is kept"
+        assert (len(idle), sum(block.size for block in idle)) == (layer.idle_blocks, layer.idle_bytes), "idle figures"
+        assert sum(block.size for block in layer._idle.small()) == layer._idle.small_bytes, "small bytes"
         return [block.whole for block in blocks]
     return have
 
