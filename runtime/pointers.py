@@ -212,13 +212,6 @@ class LiveBlocks:
         except KeyError:
             raise self.unknown(ptr) from None
 
-    def add(self, ptr: Pointer, behind: Any = None) -> None:
-        """Note a new block with what lies behind it.
-
-        The last thing to do before it is handed out: an interrupt between the two loses the block.
-        """
-        self.blocks[id(ptr)] = ptr, behind
-
     def all_behind(self) -> list[Any]:
         """What lies behind each block."""
         return [behind for _, behind in self.entries()]
@@ -231,31 +224,14 @@ class LiveBlocks:
         InvalidPointerError
             If it is not one, or was released.
         """
-        return self.entry(ptr)[1]
-
-    def entry(self, ptr: Pointer) -> tuple[Pointer, Any]:
-        """A block with what lies behind it, as it is in `blocks`.
-
-        Raises
-        ------
-        InvalidPointerError
-            If it is not one, or was released.
-        """
         try:
-            return self.blocks[id(ptr)]
+            return self.blocks[id(ptr)][1]
         except KeyError:
             raise self.unknown(ptr) from None
 
     def entries(self) -> list[tuple[Pointer, Any]]:
         """Each block with what lies behind it, in the order in which they were allocated."""
         return list(self.blocks.values())
-
-    def remove(self, ptr: Pointer) -> Any:
-        """Forget a block, as ``del`` does; returns what lay behind it."""
-        try:
-            return self.blocks.pop(id(ptr))[1]
-        except KeyError:
-            raise self.unknown(ptr) from None
 
     def unknown(self, ptr: Pointer) -> InvalidPointerError:
         """The error for what is no live block."""

@@ -343,23 +343,23 @@ def test_real_signals_leave_a_stack_whole(names: list[str], record_property: Cal
 class AddsLate(TrackingAllocator):
     def allocate(self, byte_size: int) -> Any:
         ptr = self._upstream.allocate(byte_size)
-        self._live.add(ptr, (0, byte_size, None))
+        self._live.blocks[id(ptr)] = ptr, (0, byte_size, None)
         return ptr
 
 
 class ForgetsEarly(TrackingAllocator):
     def release(self, ptr: Any) -> None:
-        self._live.remove(ptr)
+        del self._live[ptr]
         self._upstream.release(ptr)
 
 
 class AddsAgain(TrackingAllocator):
     def release(self, ptr: Any) -> None:
-        noted = self._live.remove(ptr)
+        noted = self._live.blocks.pop(id(ptr))
         try:
             self._upstream.release(ptr)
         except BaseException:
-            self._live.add(ptr, noted)
+            self._live.blocks[id(ptr)] = noted
             raise
 
 
