@@ -28,7 +28,7 @@ SubjectT = TypeVar("SubjectT")
 INTERRUPTS = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
 """What may come at any time."""
 
-_LOOKS_FOR_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD", "SEND", "YIELD")
+_LOOKS_FOR_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD", "SEND", "YIELD")
 """After instructions whose names begin so CPython may raise.  Entering a ``with`` block is not among them."""
 
 _MOVES = (
@@ -122,20 +122,22 @@ class Points:
 
     def trace(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
         """A trace function for `sys.settrace`."""
-        if frame.f_globals.get("__name__") == __name__:
+        if self.where or frame.f_globals.get("__name__") == __name__:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         names, previous = self._instructions(frame.f_code), ""
 
-        def local(frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
+        def local(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
             nonlocal previous
+            if self.where:  # the rest is not traced, which takes half as long
+                return None
             if event == "exception":  # what comes next is the handler, and CPython does not look on the way there
                 previous = ""
             elif event == "opcode":
                 name = names.get(frame.f_lasti, "")
                 deliverable = _after(previous) or not _plain(name)
                 previous = name
-                if deliverable and not self.where:
+                if deliverable:
                     if not self._left:
                         self.where = _described(frame, name)
                         raise self._error
@@ -164,10 +166,13 @@ class Report:
         How many there were.
     broken : list of str
         Where the check failed afterwards, and how.
+    silent : list of str
+        Where the interrupt was neither raised nor shown by `sys.unraisablehook`, as what a finaliser raises is.
     """
 
     points: int = 0
     broken: list[str] = field(default_factory=list[str])
+    silent: list[str] = field(default_factory=list[str])
 
     def require(self, at_least: int = 1) -> None:
         """Fail if anything broke, or if there were fewer points than expected."""
@@ -229,7 +234,8 @@ def interrupt_everywhere(
     for target in itertools.count():
         points = Points(target, error)
         subject = prepare()
-        raised = _Run(act, subject, points).run()
+        run = _Run(act, subject, points)
+        raised = run.run()
         try:
             check(subject, raised)
         except BaseException as problem:  # noqa: BLE001 -- whatever it is, this point is broken
@@ -238,6 +244,8 @@ def interrupt_everywhere(
             )
         if not points.where:
             return report
+        if raised is None and not run.unraisable:
+            report.silent.append(f"{error.__name__} at {points.where}")
         report.points += 1
     raise AssertionError  # itertools.count() has no end
 
