@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,6 +199,18 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
     assert (free >> 1, True) == (again.nbytes, free < total)
 
 
+def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(719)
+
+    monkeypatch.setattr(cupy.cuda, "PinnedMemory", fail)
+    monkeypatch.setattr(cupy, "get_default_pinned_memory_pool", lambda: SimpleNamespace(malloc=fail))
+    with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
+        with pytest.raises(DeviceError, match="allocate_cpu failed on cuda:0: CUDARuntimeError: cudaErrorLaunch"):
+            memory.cpu_data()
+        assert SyncedHead.UNINITIALIZED is memory.head
+
+
 def test_a_view_still_reads_after_the_release(device: Any) -> None:
     block = filled(device, 7)
     view = block[16:32]
@@ -340,6 +353,7 @@ def test_overlaps_are_shared_bytes(device: Any) -> None:
     assert device.overlaps(block[:8], block[7:])
     assert not device.overlaps(block[:8], block[8:])
     assert not device.overlaps(block, filled(device, 7))
+    assert not device.overlaps(block, None)
 
 
 # --- streams
@@ -518,6 +532,27 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
 
 
 # --- the current device
+
+
+def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is waited for."""
+
+    def fail() -> int:
+        raise cupy.cuda.runtime.CUDARuntimeError(46)
+
+    stream, block = device.stream(), filled(device, 7)
+    hold(stream, gate)
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy.cuda.runtime, "getDevice", fail)
+        with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
+            device.memcpy(row(9), block, SIZE, UP, stream)
+    assert not gate.is_set()
+    gate.set()
+    stream.synchronize()
+
+    assert [7] * SIZE == block.get().tolist()
 
 
 def test_calls_restore_the_current_device_also_after_errors(device: Any) -> None:
