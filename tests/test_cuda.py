@@ -30,7 +30,7 @@ from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
 from syncedmem.spec import Bench, check_conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 try:
     import syncedmem.runtime.cuda as cuda_module
@@ -93,6 +93,15 @@ def filled(device: Any, value: int, size: int = SIZE) -> Any:
     block = device.allocate(size)
     device.memcpy(row(value, size), block, size, UP)
     return block
+
+
+def answering(answer: Any) -> Callable[[object], Any]:
+    """A function that says the same to whatever it is asked."""
+
+    def answered(_: object) -> Any:
+        return answer
+
+    return answered
 
 
 def kind_of_memory(address: int) -> int:
@@ -474,7 +483,7 @@ def test_an_event_is_done_also_when_the_work_has_failed(
     stream = device.stream()
     hold(stream, gate)
     event = device.record(stream)
-    monkeypatch.setattr(cupy.cuda.runtime, "eventQuery", lambda _: status)
+    monkeypatch.setattr(cupy.cuda.runtime, "eventQuery", answering(status))
 
     assert done is event.done
 
@@ -494,8 +503,8 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     hold(held, gate)
     event = device.record(held)
     with monkeypatch.context() as patch:
-        patch.setattr(device, "record", lambda _: event)
-        patch.setattr(cupy.cuda.runtime, "eventQuery", lambda _: 719)
+        patch.setattr(device, "record", answering(event))
+        patch.setattr(cupy.cuda.runtime, "eventQuery", answering(719))
         patch.setattr(cupy.cuda.Event, "synchronize", fail)
         memory.async_gpu_push(stream=device.stream())
         with pytest.raises(DeviceError, match="waiting for the push failed on cuda:0: CUDARuntimeError: cudaError"):
