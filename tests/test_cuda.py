@@ -166,9 +166,15 @@ def test_pinned_memory_is_a_row_of_exactly_that_many_bytes(device: Any) -> None:
     assert (0, None) == (pinned.live_blocks, pinned.allocate(0))
 
 
-def test_zero_bytes_never_reach_cuda(device: Any) -> None:
+def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; here it is not even called."""
+
+    def fail(*_: object) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(1)
+
     assert cupy.cuda.runtime.malloc(0) == 0
+    for call in ("memcpyAsync", "memsetAsync"):
+        monkeypatch.setattr(cupy.cuda.runtime, call, fail)
     assert device.allocate(0) is None
     device.release(None)
     device.memcpy(None, None, 0, UP)
