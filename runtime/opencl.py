@@ -17,8 +17,8 @@ from syncedmem.model import InvalidArgumentError, NoDeviceError
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .arithmetic.opencl import MappedArithmetic
 from .arithmetic.opencl_kernels import KernelArithmetic
+from .compilers import compiler_of
 from .host import CPUDeviceAllocator, cpu_allocator
-from .opencl_compiler import compiler_of
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .allocator import Event
     from .arithmetic.opencl import OpenCLArithmetic
-    from .opencl_compiler import Compiler
+    from .compilers import Compiler
     from .pointers import End
 
 __all__ = ["OpenCLDeviceAllocator"]

@@ -26,7 +26,7 @@ from syncedmem.runtime import (
     arithmetic_of,
 )
 from syncedmem.runtime.arithmetic.host import HostArithmetic
-from syncedmem.runtime.opencl_compiler import COMPILER_VARIABLE
+from syncedmem.runtime.compilers import COMPILER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

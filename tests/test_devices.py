@@ -67,7 +67,7 @@ def cupy_with(count: int | None) -> Any:
     calls = SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError, getDeviceCount=get_device_count, getDeviceProperties=properties
     )
-    return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls))
+    return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls, Event=object))
 
 
 def pyopencl_with(platforms: list[Any] | None = None) -> Any:

@@ -28,7 +28,7 @@ from syncedmem.runtime import (
 from syncedmem.runtime.interop.lender import Lender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from interruption import Report
 
@@ -205,7 +205,9 @@ def test_an_interrupted_allocator_is_whole(
     def act(heap: Heap) -> None:
         heap.allocate(size) if call == "allocate" else heap.release(0)
 
-    report = interrupt_everywhere(lambda: Heap(bottom=BOTTOMS[bottom]()).with_blocks(size), act, one_more_or_less, error)
+    report = interrupt_everywhere(
+        lambda: Heap(bottom=BOTTOMS[bottom]()).with_blocks(size), act, one_more_or_less, error
+    )
 
     required(report, record_property)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 
-from ..allocator import DeviceType
+from ..allocator import DeviceType, MemcpyKind
 from ..failures import where_of
 from ..handover import take_back
 from ..pointers import Pointer, check_byte_size
@@ -99,15 +99,21 @@ class Lender:
     def _start(self, block: Pointer) -> int:
         return int(block.data.ptr if self.on_device else block.__array_interface__["data"][0])
 
-    def loan(self, byte_size: int) -> Loan:
+    def loan(self, byte_size: int, wait: Callable[[int], object] | None = None) -> Loan:
         """Lend memory to whoever keeps an object.
+
+        Parameters
+        ----------
+        byte_size : int
+        wait : callable or None
+            As for `give_back`.
 
         Raises
         ------
         AllocationError, InvalidSizeError, InvalidArgumentError
             As from `allocate`.
         """
-        return Loan(self, byte_size)
+        return Loan(self, byte_size, wait)
 
     def lent(self, address: int) -> Pointer:
         """The array of exactly the bytes that are lent at an address.
@@ -159,7 +165,9 @@ class Lender:
             self._blocks[address] = lent
             raise
 
-    def give_back(self, address: int, byte_size: int | None = None, wait: Callable[[], object] | None = None) -> None:
+    def give_back(
+        self, address: int, byte_size: int | None = None, wait: Callable[[int], object] | None = None
+    ) -> None:
         """`deallocate` for callers that can stand no exception: Python prints it, as it does a finaliser's.
 
         At the end of the process nothing happens: the memory goes with the process.
@@ -170,7 +178,8 @@ class Lender:
         byte_size : int or None
             As for `deallocate`.
         wait : callable or None
-            Waits for work that may still use the memory.  It is called for device memory.
+            Waits for work that may still use the memory, or has the allocator wait.  It is called for device memory,
+            with the address.
         """
         if self._is_over():
             return
@@ -181,10 +190,14 @@ class Lender:
                 self._after(wait, address, byte_size)
             print_unraisable(error)
 
-    def _after(self, wait: Callable[[], object] | None, address: int, byte_size: int | None) -> None:
+    def _after(self, wait: Callable[[int], object] | None, address: int, byte_size: int | None) -> None:
         if wait is not None and self.on_device and address:
-            wait()
+            wait(address)
         (_,) = map(self.deallocate, (address,), (byte_size,))
+
+    def wait_for_device(self, _address: int) -> None:
+        """Wait for everything that the device has to do: for libraries that do not say what uses their memory."""
+        self.allocator.memcpy(None, None, 0, MemcpyKind.CUDA2CUDA, None, need_sync=True)
 
     def _unknown(self, address: int) -> InvalidPointerError:
         return InvalidPointerError(where_of(self.allocator), hex(address), "no block is lent at this address")
@@ -216,8 +229,8 @@ class Loan:
 
     __slots__ = ("__weakref__", "_debt", "ptr", "size")
 
-    def __init__(self, lender: Lender, byte_size: int) -> None:
-        debt = self._debt = _Debt(lender)
+    def __init__(self, lender: Lender, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
+        debt = self._debt = _Debt(lender, wait)
         self.size = byte_size
         (debt.address,) = map(lender.allocate, (byte_size,))
         self.ptr = debt.address
@@ -234,16 +247,17 @@ class Loan:
 class _Debt:
     """A block that has to be given back; it has a finaliser too, in case that of the loan is interrupted."""
 
-    __slots__ = ("_lender", "address")
+    __slots__ = ("_lender", "_wait", "address")
 
-    def __init__(self, lender: Lender) -> None:
+    def __init__(self, lender: Lender, wait: Callable[[int], object] | None) -> None:
         self._lender = lender
+        self._wait = wait
         self.address = 0
 
     def pay(self) -> None:
         address, self.address = self.address, 0
         try:
-            (_,) = map(self._lender.give_back, (address,))
+            (_,) = map(self._lender.give_back, (address,), (None,), (self._wait,))
         except BaseException:  # an interrupt, before it was begun
             self.address = address
             raise

@@ -1,4 +1,4 @@
-"""Whether the compiler of an OpenCL device works: it is tried.  PyOpenCL is handed in: only ``opencl`` imports it."""
+"""Whether the compiler of a device works.  That of OpenCL is tried; PyOpenCL is handed in by ``opencl``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWER = 42
 
 
 class Compiler(NamedTuple):
-    """Whether the compiler of an OpenCL device works.
+    """Whether the compiler of a device works.
 
     Attributes
     ----------
