@@ -325,7 +325,8 @@ def interrupt_with_signals(
         raise KeyboardInterrupt
 
     report = Report()
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before, hook = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook
+    sys.unraisablehook = lambda _: None  # pytest's keeps what it is told, and so the frames
     try:
         for k in range(times):
             raised: BaseException | None = None
@@ -345,6 +346,7 @@ def interrupt_with_signals(
                 report.broken.append(f"signal {k}: {type(problem).__name__}: {problem}")
     finally:
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
     return report
 
 
