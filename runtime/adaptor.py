@@ -2,6 +2,10 @@
 
 What an adaptor does not change it passes on as it is, so a stack of them, in any order, is an allocator like the
 one at the bottom: of the same device, with its streams and its alignment.
+
+An adaptor keeps the promise of `DeviceAllocator` about interrupts with the means of ``handover``.  In ``allocate`` the
+upstream comes first and the adaptor's own book last; if that is not reached, the block goes back.  In ``release`` the
+own book comes first, so that of two threads one succeeds, and the upstream last; if that raises, the book is as it was.
 """
 
 from __future__ import annotations
@@ -67,10 +71,11 @@ class Adaptor(DeviceAllocator):
         return where_of(self._upstream)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        return self._upstream.allocate(byte_size)
+        (ptr,) = map(self._upstream.allocate, (byte_size,))
+        return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        self._upstream.release(ptr)
+        (_,) = map(self._upstream.release, (ptr,))
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

@@ -118,6 +118,8 @@ class DeviceAllocator(ABC):
     def allocate(self, byte_size: int) -> Pointer | None:
         """Allocate memory, contents undefined; it stays allocated until `release`.
 
+        If it raises, whatever it raises, nothing was allocated; interrupts are no exception.
+
         Parameters
         ----------
         byte_size : int
@@ -134,6 +136,9 @@ class DeviceAllocator(ABC):
     @abstractmethod
     def release(self, ptr: Pointer | None) -> None:
         """Give back what `allocate` returned; None is ignored.
+
+        If it raises, whatever it raises, the block was not released: not here, and not in any allocator below.  So an
+        interrupted release can be made again.
 
         Arrays over the memory that are still in use keep its bytes readable: a late reader finds old bytes,
         never somebody else's.

@@ -82,7 +82,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         ptr = self._new(size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
     def _new(self, size: int) -> Any:
@@ -96,7 +96,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def release(self, ptr: Any) -> None:
         # cudaFree happens when the last array over the memory goes, so a late reader never dangles.
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -233,7 +233,7 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
             else:
                 memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
             ptr: HostArray = np.frombuffer(memory, np.uint8, size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
 

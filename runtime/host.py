@@ -51,21 +51,24 @@ class CPUDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
+        mapping: mmap.mmap | None = None
         if size < _LARGE or not _CAN_DISCARD:
             ptr = self.empty(size)
-            self._live.add(ptr)
-            return ptr
+        else:
+            mapping = self._mapped(size)
+            ptr = np.frombuffer(mapping, np.uint8)
+        self._live.blocks[id(ptr)] = ptr, mapping
+        return ptr
+
+    def _mapped(self, size: int) -> mmap.mmap:
         try:
-            mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
             raise no_room(self.name, size, error) from error
-        whole: HostArray = np.frombuffer(mapping, np.uint8)
-        self._live.add(whole, mapping)
-        return whole
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

@@ -89,7 +89,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         ptr = self._array(self._buffer(size), 0, size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
     def _buffer(self, size: int) -> Any:
@@ -105,7 +105,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def release(self, ptr: Any) -> None:
         # The buffer goes back to the driver when the last array over it does.
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

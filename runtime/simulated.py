@@ -91,16 +91,10 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
-        ptr = None
-        try:
-            with self._space.entered():
-                block = self._new_block("allocate", size)
-                ptr = SimulatedArray(self._space, block, 0, size)
-                self._live.add(ptr, block)
-        except BaseException:
-            if ptr in self._live:
-                self._live.remove(ptr)  # an interrupt: nobody else knows it
-            raise
+        with self._space.entered():
+            block = self._new_block("allocate", size)
+            ptr = SimulatedArray(self._space, block, 0, size)
+        self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
     def _new_block(self, operation: str, size: int) -> Block:
@@ -117,8 +111,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         with self._space.entered():
             block = self._live.behind(ptr)
             self._fuse.check("release")
-            self._space.free(block)
-            self._live.remove(ptr)
+            self._space.free(block)  # if this is interrupted, it is done again, and does no harm
+        del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -265,19 +259,14 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
             raise no_room(self.name, size, error) from error
         ptr = block.bytes(0, size)
-        try:
-            self._live.add(ptr, block)
-        except BaseException:
-            if ptr in self._live:
-                self._live.remove(ptr)  # an interrupt: nobody else knows it
-            raise
+        self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
             with exclusive:
                 self._quarantine.take(self._live.behind(ptr))
-                self._live.remove(ptr)
+            del self._live[ptr]
 
     def check(self) -> None:
         """Look for stray writes: into red zones, and into memory that was freed lately.
