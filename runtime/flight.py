@@ -80,9 +80,10 @@ class Push:
             try:
                 if not self.failed:
                     self.wait()
-                return ""
             except SyncedMemoryError as error:
                 problem = told(error)
+            else:
+                return ""
         return "" if self.failed else problem
 
     def precede(self) -> bool:

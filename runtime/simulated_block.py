@@ -125,7 +125,7 @@ class Quarantine:
     def take(self, block: Block) -> None:
         """Free a block; to make room for it, the oldest blocks are checked and let go.
 
-        If an interrupt comes out of here, the block is either as it was or freed.  Taken again, it is freed in any case.
+        If an interrupt comes out of here, the block is as it was or freed.  Taken again, it is freed in any case.
 
         Raises
         ------

@@ -148,8 +148,8 @@ class Points:
     def profile(self, frame: FrameType, event: str, _argument: object) -> None:
         """A profile function for `sys.setprofile`: the points at the end of a ``try`` or ``with`` block.
 
-        What comes when the last call in there has returned is raised by the call, and so in the block.  A trace function
-        could only raise it behind.
+        What comes when the last call in there has returned is raised by the call, and so in the block.  A trace
+        function could only raise it behind.
         """
         caller = frame if event == "c_return" else frame.f_back if event == "return" else None
         if self.where or caller is None or caller.f_globals.get("__name__") == __name__:
@@ -261,6 +261,7 @@ def interrupt_everywhere(
     act: Callable[[SubjectT], object],
     check: Callable[[SubjectT, BaseException | None], object],
     error: type[BaseException] = KeyboardInterrupt,
+    stride: int = 1,
 ) -> Report:
     """Interrupt a call at each of its points in turn.
 
@@ -274,13 +275,15 @@ def interrupt_everywhere(
         Is given the same, and what `act` raised or None.  It raises if anything is broken or lost.  An interrupt inside
         a finaliser cannot be raised, so None may come although there was one.
     error : type of BaseException
+    stride : int
+        Try one in so many points.
 
     Returns
     -------
     Report
     """
     report = Report()
-    for target in itertools.count():
+    for target in itertools.count(step=stride):
         points = Points(target, error)
         subject = prepare()
         run = _Run(act, subject, points)

@@ -101,6 +101,18 @@ WAYS: dict[str, tuple[Callable[[Shelf], object], ...]] = {
     "the shape on the device": (written, lambda shelf: shelf.blob.gpu_shape()),
     "close": (on_device, close),
 }
+LONG = {
+    "copy",
+    "copy to another shape",
+    "shrink",
+    "read on the device",
+    "the shape on the device",
+    "close",
+    "update",
+    "sum",
+}
+"""They consist of calls of memories, which are tried at every point elsewhere; here it is one point in four."""
+
 CASES = [(way, error) for way in WAYS for error in (INTERRUPTS if way in ("copy", "adopt") else INTERRUPTS[:1])]
 
 
@@ -141,7 +153,7 @@ def test_an_interrupt_anywhere_leaves_a_blob_as_before_or_as_after(
         shelf.device.check()
         assert shelf.live_blocks == 0
 
-    report = interrupt_everywhere(lambda: Shelf(*before), act, check, error)
+    report = interrupt_everywhere(lambda: Shelf(*before), act, check, error, stride=4 if way in LONG else 1)
 
     require_unbroken(report, at_least=20)
 
@@ -160,10 +172,10 @@ def test_real_signals_leave_a_blob_that_can_be_used(require_unbroken: Require) -
 
     def check(_raised: BaseException | None) -> None:
         assert acquired_elsewhere(exclusive, *[memory._lock for memory in shelf.memories])
-        assert shelf.blob.count * 4 <= min(memory.size for memory in shelf.memories)
+        assert shelf.blob.count <= shelf.blob.capacity
         shelf.blob.data = 1
         assert shelf.blob.gpu_data().get().ravel().tolist() == [1] * shelf.blob.count
         owned = sum(repr(memory).count("owned") for memory in shelf.memories)
         assert shelf.live_blocks == owned
 
-    require_unbroken(interrupt_with_signals(act, check, times=200, microseconds=3_000), at_least=100)
+    require_unbroken(interrupt_with_signals(act, check, times=150, microseconds=3_000), at_least=100)

@@ -49,8 +49,9 @@ class Desk:
 
 
 def _seen(buffer: Buffer) -> Any:
-    content = None if buffer.ptr is None else bytes(buffer.ptr if isinstance(buffer.ptr, np.ndarray) else buffer.ptr.get())
-    return buffer.is_external, content
+    if buffer.ptr is None:
+        return buffer.is_external, None
+    return buffer.is_external, bytes(buffer.ptr if isinstance(buffer.ptr, np.ndarray) else buffer.ptr.get())
 
 
 def queue(desk: Desk) -> None:
@@ -157,7 +158,7 @@ def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    desk.device.memcpy = interrupt  # type: ignore[method-assign] # an interrupt at a known place
+    desk.device.memcpy = interrupt  # type: ignore[assignment, method-assign] # an interrupt at a known place
     try:
         desk.here.copy_from(desk.on_host)
     except KeyboardInterrupt as error:
@@ -195,7 +196,7 @@ def test_memory_that_runs_out_twice_is_a_refusal() -> None:
     def refuse(_: object) -> None:
         raise MemoryError
 
-    desk.device.release = refuse  # type: ignore[method-assign] # a driver without memory
+    desk.device.release = refuse  # type: ignore[assignment, method-assign] # a driver without memory
     with pytest.raises(ReleaseError, match="MemoryError"):
         desk.here.close()
     del desk.device.release

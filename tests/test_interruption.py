@@ -52,11 +52,9 @@ class Pair:
             self.first = 0
 
     def with_a_call_at_the_end_of_a_block(self) -> None:
-        try:
+        with self.lock:
             self.first = 1
             abs(-1)
-        except BaseException:
-            raise  # and what was begun stays
         self.second = 1
 
     def locked_carelessly(self) -> None:
