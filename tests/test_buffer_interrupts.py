@@ -49,9 +49,11 @@ class Desk:
 
 
 def _seen(buffer: Buffer) -> Any:
-    if buffer.ptr is None:
+    ptr = buffer.ptr
+    if ptr is None:
         return buffer.is_external, None
-    return buffer.is_external, bytes(buffer.ptr if isinstance(buffer.ptr, np.ndarray) else buffer.ptr.get())
+    host: Any = ptr if isinstance(ptr, np.ndarray) else ptr.get()
+    return buffer.is_external, bytes(host)
 
 
 def queue(desk: Desk) -> None:
