@@ -51,7 +51,7 @@ def attempt(act: Callable[..., object], *arguments: object) -> str:
     return ""
 
 
-def told(error: BaseException | None) -> str:
+def told(error: BaseException) -> str:
     """The words of an error alone: it knows the frames that it came through, and they know who is waiting for it."""
     return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
 

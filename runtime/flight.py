@@ -81,10 +81,10 @@ class Push:
                 if not self.failed:
                     self.wait()
             except SyncedMemoryError as error:
-                problem = "" if self.failed else told(error)
-            if not problem:
-                break
-        return problem
+                problem = told(error)
+            else:
+                return ""
+        return "" if self.failed else problem
 
     def precede(self) -> bool:
         """Have later work of the device's current stream wait for the copy; False if that is over already.

@@ -15,6 +15,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .forking import Home
 from .host import CPUDeviceAllocator, cpu_allocator
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 from .vectors.opencl import OpenCLVectors
@@ -71,6 +72,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             self.queue = cl.CommandQueue(self.context)
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
+        self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
         self._vectors = OpenCLVectors(self.name, self.queue, cl, _overlap)
         # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
@@ -91,6 +93,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return ptr
 
     def _buffer(self, size: int) -> Any:
+        self._home.check()
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         except (cl.Error, OverflowError) as error:
@@ -156,6 +159,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def _queue(self, stream: Any) -> Any:
         """The queue that a call works on."""
+        self._home.check()
         if stream is None:
             return self.queue
         self.check_stream(stream)
@@ -190,6 +194,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return self._array(self._buffer(size), 0, size) if size else cla.Array(self.queue, (0,), np.uint8)
 
     def stream(self) -> Any:
+        self._home.check()
         return cl.CommandQueue(self.context)
 
     def check_stream(self, stream: object) -> None:
@@ -219,6 +224,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return partial(_again, type(ptr), vars(ptr))
 
     def record(self, stream: Any) -> Event:
+        self._home.check()
         self.check_stream(stream)
         event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
         stream.flush()
@@ -231,6 +237,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return cpu_allocator()
 
     def order_after(self, event: Event) -> None:
+        self._home.check()
         check_event(event, _QueueEvent, self.name)
         cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])
 

@@ -4,15 +4,15 @@ An interrupt (Ctrl-C, ``MemoryError``, ``RecursionError``, ``SystemExit``) can c
 block from being lost or owned twice, whenever it comes:
 
 * **C code stores what ``allocate`` returns.**  After the call in ``ptr = allocate(size)`` an interrupt can come before
-  the store.  ``slot.extend(map(allocate, (size,)))`` has no such gap: ``map`` makes the call, ``list.extend`` stores the
-  result, and CPython looks for signals only after both.
+  the store.  ``slot.extend(map(allocate, (size,)))`` has no such gap: ``map`` makes the call, ``list.extend`` stores
+  the result, and CPython looks for signals only after both.
 * **A release can be repeated.**  After an interrupt nobody can tell whether the allocator has taken the block.  So the
   release is repeated: now the allocator takes it, or says `InvalidPointerError`, which means that it had.
 * **What must not stay half done is repeated in the frame that called it**: ``try: step()``, and for a
   ``BaseException`` ``step()`` once more and ``raise``.  No context manager written in Python can do that, because an
   interrupt can come when its ``__exit__`` starts.
-* **A finaliser has a second chance.**  An interrupt can come when ``__del__`` starts, before its first line.  So there are
-  two: that of `Finaliser`, and that of the `Holding` in it, which frees what the first has left.
+* **A finaliser has a second chance.**  An interrupt can come when ``__del__`` starts, before its first line.  So there
+  are two: that of `Finaliser`, and that of the `Holding` in it, which frees what the first has left.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _raise_in_thread.argtypes = ctypes.c_ulong, ctypes.py_object
 
 
 def _finalise(it: Holding | Finaliser) -> None:
-    """Do what ``__del__`` has to do, whatever interrupts it; then let the interrupt come again, where it can be raised."""
+    """Do what ``__del__`` has to do, whatever interrupts it; the interrupt comes again where it can be raised."""
     interrupt: BaseException | None = None
     try:
         it.dispose()
@@ -150,7 +150,7 @@ class OwnedBlock:
             try:
                 self.release()
             except ReleaseError as refused:
-                problem = told(refused.__cause__)
+                problem = told(refused.__cause__ or refused)
         if problem:
             warn_of_leak(f"{byte_size} bytes leaked on {where_of(self.allocator)}: {problem}", error)
             self.slot = ()

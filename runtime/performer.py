@@ -238,7 +238,7 @@ class Performer:
             return view
         change = self._change(after, argument)
         interrupt: BaseException | None = None
-        effect: Effect | None = None
+        effect: Any = None  # an Effect
         view = None
         # An accessor may have come after a push without waiting; for other calls it is over, failed or not.
         pending = None if accessor is None else self._push
@@ -263,8 +263,7 @@ class Performer:
                     del interrupt  # its traceback knows this frame: a cycle that would keep the memory
         # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
         held, blocks, flights, finaliser, cpu, gpu, makers, push = effect
-        held.blocks = blocks
-        held.flights = flights
+        held.blocks, held.flights = blocks, flights
         self._finaliser = finaliser
         self._cpu = cpu
         self._gpu = gpu

@@ -56,7 +56,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self.ordinal = checked_ordinal(ordinal)
         limit = None if capacity is None else check_byte_size(capacity, "capacity")
         self._live = LiveBlocks(self.name)
-        self._space = Space(self.ordinal, self._live, limit, seed)
+        self._space = Space(self.ordinal, limit, seed)
         self._pinned = SimulatedPinnedAllocator(self.name)
         self._fuse = _Fuse()
 
@@ -164,7 +164,6 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         with self._space.entered():
             block = self._new_block("empty", size)
-            self._space.lend(block)
         return SimulatedArray(self._space, block, 0, size)
 
     def stream(self) -> SimulatedStream:

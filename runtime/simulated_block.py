@@ -6,6 +6,7 @@ was freed.
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections import deque
@@ -30,6 +31,9 @@ _LARGEST_KEPT = 64 << 20
 exclusive = threading.RLock()
 """Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
 cannot wait for each other's."""
+
+# A child of a fork has this thread only.  If another one were inside at that moment, nobody would ever leave.
+os.register_at_fork(before=exclusive.acquire, after_in_parent=exclusive.release, after_in_child=exclusive.release)
 
 
 class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
@@ -121,7 +125,7 @@ class Quarantine:
     def take(self, block: Block) -> None:
         """Free a block; to make room for it, the oldest blocks are checked and let go.
 
-        If an interrupt comes out of here, the block is either as it was or freed.  Taken again, it is freed in any case.
+        If an interrupt comes out of here, the block is as it was or freed.  Taken again, it is freed in any case.
 
         Raises
         ------

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from .pointers import LiveBlocks
-
 __all__ = [
     "ORDINALS",
     "SimulatedEvent",
@@ -227,8 +225,6 @@ class Space:
     ----------
     ordinal : int
         Which device it is.
-    live : LiveBlocks
-        The blocks that are allocated until they are released.
     capacity : int or None
         The most bytes that may be allocated at once; None for no limit.
     seed : int or None
@@ -242,9 +238,8 @@ class Space:
         The streams that hold work, by number; they live until it has happened, whoever let go of them.
     """
 
-    def __init__(self, ordinal: int, live: LiveBlocks, capacity: int | None, seed: int | None) -> None:
+    def __init__(self, ordinal: int, capacity: int | None, seed: int | None) -> None:
         self.ordinal = ordinal
-        self._live = live
         self.capacity = capacity
         self.default_stream = SimulatedStream(self, 0)
         self.busy: dict[int, SimulatedStream] = {}
@@ -253,8 +248,8 @@ class Space:
             self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
         self._quarantine = Quarantine()
-        # Without callbacks, in which an interrupt would be lost; when there are many, those that are gone are forgotten.
-        self._lent: list[weakref.ref[Block]] = []
+        # Without callbacks, in which an interrupt would be lost; from time to time those that are gone are forgotten.
+        self._blocks: list[weakref.ref[Block]] = []
         self._many = _FEW
         self._next_address = 0x7F00_0000_0000 + (ordinal << 40)
 
@@ -295,7 +290,7 @@ class Space:
         return exclusive
 
     def new_block(self, size: int) -> Block:
-        """A poisoned block, for who holds the lock; it counts as allocated once it is among the live ones.
+        """A poisoned block, for who holds the lock; it counts as allocated until it is freed or nobody knows it.
 
         Raises
         ------
@@ -307,14 +302,12 @@ class Space:
         # Addresses are never used twice, so a stale one cannot pass for a new one.
         address = self._next_address
         self._next_address = address + ((size + 2 * RED_ZONE + 255) & ~255)
-        return Block(address, size)
-
-    def lend(self, block: Block) -> None:
-        """Count a block as allocated as long as somebody knows it."""
-        if len(self._lent) >= self._many:
-            self._lent = [it for it in self._lent if it() is not None]
-            self._many = 2 * len(self._lent) + _FEW
-        self._lent.append(weakref.ref(block))
+        block = Block(address, size)
+        if len(self._blocks) >= self._many:
+            self._blocks = [it for it in self._blocks if (known := it()) is not None and known.live]
+            self._many = 2 * len(self._blocks) + _FEW
+        self._blocks.append(weakref.ref(block))
+        return block
 
     @property
     def used(self) -> int:
@@ -323,8 +316,7 @@ class Space:
 
     def _allocated(self) -> list[Block]:
         """The blocks that are allocated."""
-        lent = [block for it in list(self._lent) if (block := it()) is not None]
-        return [block for block in (*self._live.all_behind(), *lent) if block.live]
+        return [block for it in list(self._blocks) if (block := it()) is not None and block.live]
 
     def free(self, block: Block) -> None:
         """Free a block into quarantine.

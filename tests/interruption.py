@@ -10,18 +10,20 @@ as they are for a real signal.
 from __future__ import annotations
 
 import dis
+import functools
 import gc
 import itertools
 import signal
 import sys
+import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-__all__ = ["INTERRUPTS", "Points", "Report", "interrupt_everywhere", "interrupt_with_signals"]
+__all__ = ["INTERRUPTS", "Points", "Report", "acquired_elsewhere", "interrupt_everywhere", "interrupt_with_signals"]
 
 SubjectT = TypeVar("SubjectT")
 
@@ -94,6 +96,28 @@ def _named(code: CodeType) -> dict[int, str]:
     return names
 
 
+class _Code:
+    """The instructions of a function: their names, which one follows, and what handles an exception there."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.names = _named(code)
+        offsets = list(self.names)
+        self._next = dict(itertools.pairwise(offsets))
+        self._ranges = [(it.start, it.end, it.target) for it in cast("Any", dis.Bytecode(code)).exception_entries]
+
+    def _handler(self, offset: int) -> int | None:
+        return next((target for start, end, target in self._ranges if start <= offset < end), None)
+
+    def one_handler(self, offset: int, following: int) -> bool:
+        """Whether what is raised at the second instruction goes where it goes from the first."""
+        return not self._ranges or self._handler(offset) == self._handler(following)
+
+    def ends_a_block(self, offset: int) -> bool:
+        """Whether a call is the last instruction of a ``try`` or ``with`` block."""
+        following = self._next.get(offset, offset)
+        return self.names.get(offset, "").startswith("CALL") and not self.one_handler(offset, following)
+
+
 class Points:
     """Counts the points of a call and raises at one of them.
 
@@ -112,39 +136,54 @@ class Points:
     def __init__(self, target: int, error: type[BaseException]) -> None:
         self._left = target
         self._error = error
-        self._names: dict[CodeType, dict[int, str]] = {}
         self.where = ""
 
-    def _instructions(self, code: CodeType) -> dict[int, str]:
-        if code not in self._names:
-            self._names[code] = _named(code)
-        return self._names[code]
+    def _come(self, frame: FrameType, name: str) -> None:
+        """Count a point, and raise if it is the one."""
+        if not self._left:
+            self.where = _described(frame, name)
+            raise self._error
+        self._left -= 1
+
+    def profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        """A profile function for `sys.setprofile`: the points at the end of a ``try`` or ``with`` block.
+
+        What comes when the last call in there has returned is raised by the call, and so in the block.  A trace
+        function could only raise it behind.
+        """
+        caller = frame if event == "c_return" else frame.f_back if event == "return" else None
+        if self.where or caller is None or caller.f_globals.get("__name__") == __name__:
+            return
+        if _code(caller.f_code).ends_a_block(caller.f_lasti):
+            self._come(caller, "return")
 
     def trace(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
         """A trace function for `sys.settrace`."""
         if self.where or frame.f_globals.get("__name__") == __name__:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        names, previous = self._instructions(frame.f_code), ""
+        code, previous, offset = _code(frame.f_code), "", 0
 
         def local(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
-            nonlocal previous
+            nonlocal previous, offset
             if self.where:  # the rest is not traced, which takes half as long
                 return None
             if event == "exception":  # what comes next is the handler, and CPython does not look on the way there
                 previous = ""
             elif event == "opcode":
-                name = names.get(frame.f_lasti, "")
-                deliverable = _after(previous) or not _plain(name)
-                previous = name
-                if deliverable:
-                    if not self._left:
-                        self.where = _described(frame, name)
-                        raise self._error
-                    self._left -= 1
+                name = code.names.get(frame.f_lasti, "")
+                left = _after(previous) and code.one_handler(offset, frame.f_lasti)
+                previous, offset = name, frame.f_lasti
+                if left or not _plain(name):
+                    self._come(frame, name)
             return local
 
         return local
+
+
+@functools.cache
+def _code(code: CodeType) -> _Code:
+    return _Code(code)
 
 
 def _described(frame: FrameType, name: str) -> str:
@@ -192,6 +231,8 @@ class _Run(Generic[SubjectT]):
         tracing, hook = sys.gettrace(), sys.unraisablehook
         sys.unraisablehook = lambda it: self.unraisable.append(it.exc_type)
         gc.disable()  # the finaliser of something else must not be interrupted in place of the call
+        profiling = sys.getprofile()
+        sys.setprofile(self.points.profile)
         sys.settrace(self.points.trace)
         try:
             self.act(self.subject)
@@ -199,12 +240,20 @@ class _Run(Generic[SubjectT]):
             raised = error
         finally:
             sys.settrace(tracing)
+            sys.setprofile(profiling)
             sys.unraisablehook = hook
             gc.enable()
-        if raised is not None:
-            raised.__traceback__ = None  # its frames would keep what the call was about to drop
-            raised.__context__ = None
+        _strip(raised)
         return raised
+
+
+def _strip(error: BaseException | None) -> None:
+    """Drop the frames of an error, which would keep what the call was about to drop, and of those behind it."""
+    while error is not None:
+        error.__traceback__ = None
+        behind = error.__cause__ or error.__context__
+        error.__context__ = None
+        error = behind
 
 
 def interrupt_everywhere(
@@ -212,6 +261,7 @@ def interrupt_everywhere(
     act: Callable[[SubjectT], object],
     check: Callable[[SubjectT, BaseException | None], object],
     error: type[BaseException] = KeyboardInterrupt,
+    stride: int = 1,
 ) -> Report:
     """Interrupt a call at each of its points in turn.
 
@@ -225,13 +275,15 @@ def interrupt_everywhere(
         Is given the same, and what `act` raised or None.  It raises if anything is broken or lost.  An interrupt inside
         a finaliser cannot be raised, so None may come although there was one.
     error : type of BaseException
+    stride : int
+        Try one in so many points.
 
     Returns
     -------
     Report
     """
     report = Report()
-    for target in itertools.count():
+    for target in itertools.count(step=stride):
         points = Points(target, error)
         subject = prepare()
         run = _Run(act, subject, points)
@@ -276,7 +328,8 @@ def interrupt_with_signals(
         raise KeyboardInterrupt
 
     report = Report()
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before, hook = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook
+    sys.unraisablehook = lambda _: None  # pytest's keeps what it is told, and so the frames
     try:
         for k in range(times):
             raised: BaseException | None = None
@@ -286,7 +339,7 @@ def interrupt_with_signals(
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt as error:
                 raised = error
-                raised.__traceback__ = None
+                _strip(raised)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             report.points += raised is not None
@@ -296,4 +349,21 @@ def interrupt_with_signals(
                 report.broken.append(f"signal {k}: {type(problem).__name__}: {problem}")
     finally:
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
     return report
+
+
+def acquired_elsewhere(*locks: Any) -> bool:
+    """Whether another thread can have each of some locks."""
+    found: list[bool] = []
+
+    def acquire() -> None:
+        for lock in locks:
+            found.append(lock.acquire(timeout=1))
+            if found[-1]:
+                lock.release()
+
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    thread.join()
+    return all(found)

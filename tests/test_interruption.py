@@ -40,6 +40,23 @@ class Pair:
         with self.lock:
             self.first = self.second = abs(-1)
 
+    def locked_around_a_call(self) -> int:
+        with self.lock:
+            return abs(-1)
+
+    def with_a_call_at_the_end(self) -> int:
+        self.first = 1
+        try:
+            return abs(-1)
+        finally:
+            self.first = 0
+
+    def with_a_call_at_the_end_of_a_block(self) -> None:
+        with self.lock:
+            self.first = 1
+            abs(-1)
+        self.second = 1
+
     def locked_carelessly(self) -> None:
         self.lock.acquire()
         try:
@@ -54,13 +71,30 @@ def equal(pair: Pair, _raised: BaseException | None) -> None:
 
 
 @pytest.mark.parametrize("error", INTERRUPTS)
-@pytest.mark.parametrize("call", [Pair.in_one_step, Pair.with_an_undo, Pair.locked])
+@pytest.mark.parametrize(
+    "call",
+    [
+        Pair.in_one_step,
+        Pair.with_an_undo,
+        Pair.locked,
+        Pair.locked_around_a_call,
+        Pair.with_a_call_at_the_end,
+    ],
+)
 def test_what_is_safe_is_not_accused(call: Any, error: type[BaseException]) -> None:
     interrupt_everywhere(Pair, call, equal, error).require(at_least=2)
 
 
 @pytest.mark.parametrize("error", INTERRUPTS)
-@pytest.mark.parametrize("call", [Pair.with_a_call_between, Pair.with_an_object_made_between, Pair.locked_carelessly])
+@pytest.mark.parametrize(
+    "call",
+    [
+        Pair.with_a_call_between,
+        Pair.with_an_object_made_between,
+        Pair.with_a_call_at_the_end_of_a_block,
+        Pair.locked_carelessly,
+    ],
+)
 def test_what_is_not_safe_is_found(call: Any, error: type[BaseException]) -> None:
     report = interrupt_everywhere(Pair, call, equal, error)
 
