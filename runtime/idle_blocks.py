@@ -65,7 +65,7 @@ class PooledBlock:
     make: Callable[[], Pointer]
 
     def __init__(self, size: int, serial: int) -> None:
-        self.whole: Pointer | None = None
+        self.whole: Pointer = None
         self.kept = False
         self.size = size
         self.serial = serial

@@ -211,7 +211,7 @@ class PoolAllocator(Adaptor):
         del self._live[ptr]
         try:
             (_,) = releasing
-        except Exception:
+        except Exception:  # noqa: BLE001 -- to be released is no failure, and it can go later
             blocks[key] = ptr, block
             return False
         except BaseException:

@@ -1,8 +1,11 @@
-"""Interrupts in allocators: whatever comes, wherever it comes, a call has done nothing or all, in every book of a stack.
+"""Interrupts in allocators: whatever comes, wherever it comes, a call has done nothing or all, in all books of a stack.
 
 `KeyboardInterrupt` and `MemoryError` come at every point of every scenario.  `SystemExit` and `RecursionError`, which
 differ from these in nothing that an allocator looks at, come at every point of the scenarios of the pool.
 """
+
+# The books are what is looked at.
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -205,11 +208,10 @@ def test_an_interrupted_allocator_is_whole(
     def act(heap: Heap) -> None:
         heap.allocate(size) if call == "allocate" else heap.release(0)
 
-    report = interrupt_everywhere(
-        lambda: Heap(bottom=BOTTOMS[bottom]()).with_blocks(size), act, one_more_or_less, error
-    )
+    def prepare() -> Heap:
+        return Heap(bottom=BOTTOMS[bottom]()).with_blocks(size)
 
-    required(report, record_property)
+    required(interrupt_everywhere(prepare, act, one_more_or_less, error), record_property)
 
 
 # --- memory lent by address
