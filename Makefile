@@ -68,6 +68,23 @@ coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be take
 	    $(BIN)/coverage report --omit=$(NEED_GPU); \
 	fi
 
+# ------------------------------------------------------------------------------------- CUDA on the host
+
+HOSTCUDA := build/hostcuda
+HOSTCUDA_BIN := $(VENV)-hostcuda/bin
+# One version for both: the binding replaces that of the installed wheel.
+CUPY := $(shell sed -n 's/^cupy-cuda12x==//p' requirements/constraints.txt)
+
+$(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
+	$(PYTHON) -m venv $(VENV)-hostcuda
+	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
+	@touch $@
+
+hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
+	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
+	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
+	@$(MAKE) --no-print-directory -C tests/hostcuda OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY)
+
 proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py
 
