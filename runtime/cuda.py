@@ -38,6 +38,10 @@ _NO_ROOM = (1, 2)
 ``cudaErrorMemoryAllocation``; CuPy exports neither."""
 
 
+_PROHIBITED = 2
+"""``cudaComputeModeProhibited``, which CuPy does not export."""
+
+
 class CUDADeviceAllocator(DeviceAllocator):
     """Memory of one NVIDIA GPU; arrays are ``cupy.ndarray``.
 
@@ -53,6 +57,8 @@ class CUDADeviceAllocator(DeviceAllocator):
     ----------
     description : str
         The GPU, as its driver names it.
+    prohibited : bool
+        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``): then ``device="auto"`` leaves it alone.
 
     Raises
     ------
@@ -70,6 +76,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
+        mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, self.ordinal)
+        self.prohibited = mode == _PROHIBITED
         self.description = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
 
     @property

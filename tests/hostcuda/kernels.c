@@ -3,6 +3,7 @@
 #include "hostcuda.h"
 #include "image.h"
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -51,7 +52,9 @@ static int write_whole(int file, const char *bytes, size_t size)
 /* Load a shared object from memory.  The file is gone when this returns. */
 static void *load(const char *bytes, size_t size)
 {
-    char path[] = "/tmp/hostcuda-module-XXXXXX";
+    char path[PATH_MAX];
+    const char *parent = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/hostcuda-module-XXXXXX", parent ? parent : "/tmp");
     int file = mkstemp(path);
     if (file < 0)
         return NULL;

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +26,15 @@ typedef struct Program {
 
 /* Where a program is compiled: a folder that is gone afterwards. */
 typedef struct Folder {
-    char path[32], source[48], object[48], log[48];
+    char path[PATH_MAX], source[PATH_MAX + 16], object[PATH_MAX + 16], log[PATH_MAX + 16];
 } Folder;
 
 /* --- files */
 
 static int make_folder(Folder *folder)
 {
-    strcpy(folder->path, "/tmp/hostcuda-kernel-XXXXXX");
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder->path, sizeof folder->path, "%s/hostcuda-kernel-XXXXXX", parent ? parent : "/tmp");
     if (!mkdtemp(folder->path))
         return 0;
     snprintf(folder->source, sizeof folder->source, "%s/kernel.cpp", folder->path);

@@ -116,7 +116,7 @@ void wait_for_device(int device)
 
 /* --- doing the work */
 
-/* The lag ends early when it is set to a smaller one: then tests need no clock.  Locked. */
+/* It ends early when a smaller lag is set, so that tests need no clock.  Locked. */
 static void wait_for_the_lag(void)
 {
     struct timespec began, now;
@@ -243,13 +243,15 @@ Mark enqueue(Stream *stream, Operation *operation)
 
 /* --- for tests */
 
-/* Wait so many microseconds before each queued operation. */
-EXPORTED void hostcuda_lag(long microseconds)
+/* Wait so many microseconds before each queued operation; returns what it was before. */
+EXPORTED long hostcuda_lag(long microseconds)
 {
     pthread_mutex_lock(&lock);
+    long before = lag;
     lag = microseconds;
     pthread_cond_broadcast(&progress);
     pthread_mutex_unlock(&lock);
+    return before;
 }
 
 /* Make the k-th operation from now on fail, as a kernel does that reads a wrong address.  k = 0: none. */
