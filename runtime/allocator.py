@@ -166,6 +166,7 @@ class DeviceAllocator(ABC):
         stream : stream or None
             None: ordered after what the device's current stream holds, and finished on return.  A stream:
             queued there, finished when that stream has been synchronised; until then `src` must not change.
+            On CUDA it comes after what the current stream holds then too.
         need_sync : bool
             Wait for the whole device before returning.
 

@@ -192,7 +192,9 @@ class SyncedMemory(Performer):
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (000:250-261).
 
-        Until the copy has happened, whatever would free or overwrite its bytes waits for it.
+        Until the copy has happened, whatever would free or overwrite its bytes waits for it.  On CUDA the copy comes
+        after what the device's current stream holds, which may still read the old bytes; while `stream` itself is the
+        current one (``with stream:``), that order is yours to make.
 
         Parameters
         ----------

@@ -74,7 +74,7 @@ def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
         getDeviceCount=get_device_count,
         getDeviceProperties=properties,
     )
-    return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls))
+    return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls, Event=object))
 
 
 def pyopencl_with(platforms: list[Any] | None = None) -> Any:

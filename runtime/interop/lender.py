@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 
-from ..allocator import DeviceType
+from ..allocator import DeviceType, MemcpyKind
 from ..failures import where_of
 from ..pointers import Pointer, check_byte_size
 from .unraisable import print_unraisable
@@ -93,15 +93,21 @@ class Lender:
     def _start(self, block: Pointer) -> int:
         return int(block.data.ptr if self.on_device else block.__array_interface__["data"][0])
 
-    def loan(self, byte_size: int) -> Loan:
+    def loan(self, byte_size: int, wait: Callable[[int], object] | None = None) -> Loan:
         """Lend memory to whoever keeps an object.
+
+        Parameters
+        ----------
+        byte_size : int
+        wait : callable or None
+            As for `give_back`.
 
         Raises
         ------
         AllocationError, InvalidSizeError, InvalidArgumentError
             As from `allocate`.
         """
-        return Loan(self, self.allocate(byte_size), byte_size)
+        return Loan(self, self.allocate(byte_size), byte_size, wait)
 
     def lent(self, address: int) -> Pointer:
         """The array of exactly the bytes that are lent at an address.
@@ -152,7 +158,9 @@ class Lender:
             self._blocks[address] = lent
             raise
 
-    def give_back(self, address: int, byte_size: int | None = None, wait: Callable[[], object] | None = None) -> None:
+    def give_back(
+        self, address: int, byte_size: int | None = None, wait: Callable[[int], object] | None = None
+    ) -> None:
         """`deallocate` for callers that can stand no exception: Python prints it, as it does a finaliser's.
 
         At the end of the process nothing happens: the memory goes with the process.
@@ -163,16 +171,21 @@ class Lender:
         byte_size : int or None
             As for `deallocate`.
         wait : callable or None
-            Waits for work that may still use the memory.  It is called for device memory.
+            Waits for work that may still use the memory, or has the allocator wait.  It is called for device memory,
+            with the address.
         """
         if self._is_over():
             return
         try:
             if wait is not None and self.on_device and address:
-                wait()
+                wait(address)
             self.deallocate(address, byte_size)
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which an exception confuses or ends
             print_unraisable(error)
+
+    def wait_for_device(self, _address: int) -> None:
+        """Wait for everything that the device has to do: for libraries that do not say what uses their memory."""
+        self.allocator.memcpy(None, None, 0, MemcpyKind.CUDA2CUDA, None, need_sync=True)
 
     def _unknown(self, address: int) -> InvalidPointerError:
         return InvalidPointerError(where_of(self.allocator), hex(address), "no block is lent at this address")
@@ -199,10 +212,12 @@ class Loan:
 
     __slots__ = ("__weakref__", "_finaliser", "ptr", "size")
 
-    def __init__(self, lender: Lender, address: int, byte_size: int) -> None:
+    def __init__(
+        self, lender: Lender, address: int, byte_size: int, wait: Callable[[int], object] | None = None
+    ) -> None:
         self.ptr = address
         self.size = byte_size
-        self._finaliser = weakref.finalize(self, lender.give_back, address)
+        self._finaliser = weakref.finalize(self, lender.give_back, address, None, wait)
         self._finaliser.atexit = False
 
     def give_back(self) -> None:
