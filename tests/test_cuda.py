@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
 from syncedmem.spec import Bench, check_conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 try:
     import syncedmem.runtime.cuda as cuda_module
@@ -92,6 +93,15 @@ def filled(device: Any, value: int, size: int = SIZE) -> Any:
     block = device.allocate(size)
     device.memcpy(row(value, size), block, size, UP)
     return block
+
+
+def answering(answer: Any) -> Callable[[object], Any]:
+    """A function that says the same to whatever it is asked."""
+
+    def answered(_: object) -> Any:
+        return answer
+
+    return answered
 
 
 def kind_of_memory(address: int) -> int:
@@ -196,6 +206,18 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
     again: Any = device.allocate(free >> 1)
 
     assert (free >> 1, True) == (again.nbytes, free < total)
+
+
+def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(719)
+
+    monkeypatch.setattr(cupy.cuda, "PinnedMemory", fail)
+    monkeypatch.setattr(cupy, "get_default_pinned_memory_pool", lambda: SimpleNamespace(malloc=fail))
+    with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
+        with pytest.raises(DeviceError, match="allocate_cpu failed on cuda:0: CUDARuntimeError: cudaErrorLaunch"):
+            memory.cpu_data()
+        assert SyncedHead.UNINITIALIZED is memory.head
 
 
 def test_a_view_still_reads_after_the_release(device: Any) -> None:
@@ -340,6 +362,7 @@ def test_overlaps_are_shared_bytes(device: Any) -> None:
     assert device.overlaps(block[:8], block[7:])
     assert not device.overlaps(block[:8], block[8:])
     assert not device.overlaps(block, filled(device, 7))
+    assert not device.overlaps(block, None)
 
 
 # --- streams
@@ -460,7 +483,7 @@ def test_an_event_is_done_also_when_the_work_has_failed(
     stream = device.stream()
     hold(stream, gate)
     event = device.record(stream)
-    monkeypatch.setattr(cupy.cuda.runtime, "eventQuery", lambda _: status)
+    monkeypatch.setattr(cupy.cuda.runtime, "eventQuery", answering(status))
 
     assert done is event.done
 
@@ -480,8 +503,8 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     hold(held, gate)
     event = device.record(held)
     with monkeypatch.context() as patch:
-        patch.setattr(device, "record", lambda _: event)
-        patch.setattr(cupy.cuda.runtime, "eventQuery", lambda _: 719)
+        patch.setattr(device, "record", answering(event))
+        patch.setattr(cupy.cuda.runtime, "eventQuery", answering(719))
         patch.setattr(cupy.cuda.Event, "synchronize", fail)
         memory.async_gpu_push(stream=device.stream())
         with pytest.raises(DeviceError, match="waiting for the push failed on cuda:0: CUDARuntimeError: cudaError"):
@@ -518,6 +541,27 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
 
 
 # --- the current device
+
+
+def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is waited for."""
+
+    def fail() -> int:
+        raise cupy.cuda.runtime.CUDARuntimeError(46)
+
+    stream, block = device.stream(), filled(device, 7)
+    hold(stream, gate)
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy.cuda.runtime, "getDevice", fail)
+        with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
+            device.memcpy(row(9), block, SIZE, UP, stream)
+    assert not gate.is_set()
+    gate.set()
+    stream.synchronize()
+
+    assert [7] * SIZE == block.get().tolist()
 
 
 def test_calls_restore_the_current_device_also_after_errors(device: Any) -> None:

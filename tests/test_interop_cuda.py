@@ -89,6 +89,11 @@ def straight(size: int) -> Any:
     return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
 
 
+def straight_pinned(size: int) -> Any:
+    """And its page-locked memory."""
+    return cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+
+
 @pytest.mark.parametrize("size", [1 << 50, 2**63 - 1])
 @pytest.mark.parametrize(
     ("theirs", "device"),
@@ -96,7 +101,7 @@ def straight(size: int) -> Any:
         (straight, 0),
         (cupy.cuda.MemoryPool(), 0),
         (cupy.cuda.PinnedMemoryPool(), None),
-        (lambda size: cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0), None),
+        (straight_pinned, None),
     ],
     ids=["cudaMalloc", "pool", "pinned pool", "cudaHostAlloc"],
 )
