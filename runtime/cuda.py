@@ -63,7 +63,8 @@ class CUDADeviceAllocator(DeviceAllocator):
     description : str
         The GPU, as its driver names it.
     prohibited : bool
-        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``): then ``device="auto"`` leaves it alone.
+        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``).  ``device="auto"`` does not take it
+        then.
 
     Raises
     ------

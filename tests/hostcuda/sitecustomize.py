@@ -1,3 +1,3 @@
-"""Python imports this at its start where the folder of it is on PYTHONPATH: so the stand-in is there from the beginning."""
+"""Loads the stand-in when Python starts: it imports this module if the folder is on PYTHONPATH."""
 
 import hostcuda_cupy  # noqa: F401 -- it puts itself in place

@@ -1,8 +1,8 @@
 """Every call of CUDA fails once, at every place where one is made: nothing has changed, and nothing is lost.
 
-Each case is put together anew for k = 1, 2, ... until there are fewer than k calls.  With the k-th call failing, either
-our call raises, and then it has changed nothing and succeeds when it is made again; or it does not, because the failure was
-of no importance, and then it has done its work.  At the end all memory, streams and events have been given back.
+A case is made anew for k = 1, 2, ... until there are fewer than k calls.  The k-th call fails.  Then either our call
+raises, has changed nothing, and succeeds when it is made again; or it does not raise, because the failure does not
+matter, and has done its work.  At the end all memory, streams and events have been given back.
 """
 
 from __future__ import annotations
@@ -358,14 +358,14 @@ HEADS = {"host": ("mutable_cpu_data", "mutable_cpu_diff"), "device": ("mutable_g
 @pytest.mark.parametrize("ordinal", [0, 1])
 @pytest.mark.parametrize("head", HEADS)
 def test_a_blob_is_updated_once_whichever_call_fails(head: str, ordinal: int, pool: bool) -> None:
-    """data - diff, wherever the two are.  Once the kernel is queued it may have been done."""
+    """Wherever data and diff are.  Once the kernel is queued, it may have been done."""
     device = CUDADeviceAllocator(ordinal, pool=pool)
     data, diff = (np.arange(64, dtype=np.float32) * factor for factor in (4, 1))
 
     def make() -> Case:
         blob = Blob((64,), np.float32, device=device)
         blob.data, blob.diff = data, diff
-        view = [getattr(blob, name)() for name in HEADS[head]][0]
+        view, _ = (getattr(blob, name)() for name in HEADS[head])
 
         def seen() -> object:
             return blob.data_memory.head, cupy.asnumpy(view).tolist()
@@ -409,7 +409,7 @@ def test_a_block_that_is_lost_is_seen(pool: bool, monkeypatch: pytest.MonkeyPatc
             raise
 
     monkeypatch.setattr(CUDADeviceAllocator, "memcpy", keep)
-    with pytest.raises(AssertionError, match="failed: lost {'device blocks': 1}"):
+    with pytest.raises(AssertionError, match=r"failed: lost \{'device blocks': 1\}"):
         check_every_call(lambda: memory_case(device, "host", "gpu_data"))
 
 

@@ -317,9 +317,7 @@ def test_after_an_operation_that_fails_every_call_does() -> None:
 
 @pytest.mark.parametrize("name", ["HOSTCUDA_DEVICES", "HOSTCUDA_MIB", "HOSTCUDA_LAG"])
 @pytest.mark.parametrize("value", ["many", "-1", "10000000000", "1x"])
-def test_a_setting_that_makes_no_sense_ends_the_program(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_makes_no_sense_ends_the_program(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     command = [sys.executable, "-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -372,7 +370,7 @@ def test_a_kernel_that_does_not_compile_says_why() -> None:
 
 def test_a_kernel_takes_its_arguments_when_it_is_launched(gate: threading.Event) -> None:
     """And waits its turn in its stream; memory stays out of reach of the host before and after."""
-    source = 'extern "C" __global__ void fill(char *to, int value) { to[blockIdx.x * blockDim.x + threadIdx.x] = value; }'
+    source = 'extern "C" __global__ void fill(char *to, int value) { to[blockIdx.x * 64 + threadIdx.x] = value; }'
     kernel = cupy.RawKernel(source, "fill")
     array, stream = filled(0), non_blocking()
     hold(stream, gate)
