@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -32,8 +33,7 @@ class HostCUDA:
     def __init__(self) -> None:
         if "hostcuda_cupy" not in sys.modules:
             pytest.skip("needs the stand-in for CUDA: make test-hostcuda", allow_module_level=True)
-        import cupy  # noqa: F401 -- which loads the library
-
+        importlib.import_module("cupy")  # loads the library
         self._library = ctypes.CDLL("libcuda.so.1")
         self._library.hostcuda_call_name.restype = ctypes.c_char_p
 

@@ -1,4 +1,4 @@
-"""Put hostcuda in the place of CUDA for CuPy: import this before CuPy.
+"""Puts hostcuda in the place of CUDA for CuPy: `install` has to be called before CuPy is imported.
 
 CuPy's wheel is linked to CUDA's runtime statically, so no library can take its place.  One of its extension modules was
 therefore built again over hostcuda; a finder of modules gives that one instead.  The wheel itself stays as it is.
@@ -47,6 +47,6 @@ def _prepare() -> None:
     os.environ["CUPY_CACHE_DIR"] = str(FOLDER / "kernels")
 
 
-if "cupy" in sys.modules:
-    raise ImportError("hostcuda_cupy has to be imported before cupy")
-sys.meta_path.insert(0, HostCUDAFinder)
+def install() -> None:
+    """Have CuPy, when it is imported, find hostcuda."""
+    sys.meta_path.insert(0, HostCUDAFinder)

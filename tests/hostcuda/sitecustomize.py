@@ -1,3 +1,5 @@
 """Loads the stand-in when Python starts: it imports this module if the folder is on PYTHONPATH."""
 
-import hostcuda_cupy  # noqa: F401 -- it puts itself in place
+import hostcuda_cupy
+
+hostcuda_cupy.install()

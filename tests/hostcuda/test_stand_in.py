@@ -315,8 +315,10 @@ def test_after_an_operation_that_fails_every_call_does() -> None:
     assert [7] * SIZE == array.get().tolist()
 
 
-@pytest.mark.parametrize("name", ["HOSTCUDA_DEVICES", "HOSTCUDA_MIB", "HOSTCUDA_LAG"])
-@pytest.mark.parametrize("value", ["many", "-1", "10000000000", "1x"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HOSTCUDA_DEVICES", "9"), ("HOSTCUDA_DEVICES", "two"), ("HOSTCUDA_MIB", "0"), ("HOSTCUDA_LAG", "1x")],
+)
 def test_a_setting_that_makes_no_sense_ends_the_program(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     command = [sys.executable, "-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())"]
