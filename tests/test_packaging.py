@@ -104,3 +104,13 @@ def test_version_is_the_installed_one_and_has_an_entry_in_the_changelog() -> Non
 @pytest.mark.parametrize("changelog", ["", "0.1.0", "## [0.1.01]", "## [0.10]", "## [Unreleased]"])
 def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
     assert not has_entry(changelog, "0.1.0")
+
+
+def test_the_stand_in_for_cuda_is_in_no_package() -> None:
+    """It is a tool of the tests: the package neither holds it nor knows of it."""
+    modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
+    sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
+
+    assert PACKAGE / "runtime" / "cuda.py" in sources
+    assert [] == [path for path in modules if "hostcuda" in path.name]
+    assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
