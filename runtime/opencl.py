@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
@@ -32,7 +33,7 @@ try:
     cl: Any = importlib.import_module("pyopencl")
     cla: Any = importlib.import_module("pyopencl.array")
 except ImportError as error:
-    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: pip install 'syncedmem[opencl]' ({error})") from error
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({error})") from error
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):
