@@ -47,7 +47,7 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 # The package itself, editable, with a device that every machine has.
-$(STAMPS)/package: pyproject.toml setup.py src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
+$(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
 	$(BIN)/python requirements/declared.py opencl > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
@@ -101,7 +101,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
-	$(BIN)/pytest README.md docs tests/test_pages.py tests/test_site.py
+	$(BIN)/pytest README.md src/README.md docs tests/test_pages.py tests/test_site.py
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour

@@ -43,6 +43,7 @@ class SourceArchive(sdist):
     def make_archive(self, base_name: str, *_: object, base_dir: str, **_options: object) -> str:  # type: ignore[override]
         """Write the ``.tar.gz``; the packing of setuptools keeps the time in its header, and dates and owners."""
         path = f"{base_name}.tar.gz"
+        self.mkpath(str(Path(path).parent))
         with (
             Path(path).open("wb") as file,
             gzip.GzipFile("", "wb", mtime=DATE, fileobj=file) as packed,
@@ -55,11 +56,13 @@ class SourceArchive(sdist):
 class Wheel(bdist_wheel):
     """A wheel with the same bytes for any umask."""
 
-    def write_wheelfile(self, *arguments: str) -> None:  # the last step before the files are packed with their modes
+    # The last step before the files are packed with their modes.
+    def write_wheelfile(self, *arguments: str, **options: str) -> None:
         """Write the file ``WHEEL``, and set the modes of all files."""
-        super().write_wheelfile(*arguments)
-        for path in Path(self.bdist_dir).rglob("*"):
-            path.chmod(DIRECTORY if path.is_dir() else FILE)
+        super().write_wheelfile(*arguments, **options)
+        if self.bdist_dir is not None:
+            for path in Path(self.bdist_dir).rglob("*"):
+                path.chmod(DIRECTORY if path.is_dir() else FILE)
 
 
 setup(cmdclass={"sdist": SourceArchive, "bdist_wheel": Wheel})

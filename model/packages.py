@@ -1,6 +1,6 @@
 """How to install what an optional feature needs: by the names of the libraries, which work wherever the user is.
 
-No index may be assumed to have a package called syncedmem, so ``pip install 'syncedmem[opencl]'`` is advice for nobody.
+No index may be assumed to have a package called syncedmem, so to advise an extra of it helps nobody.
 The extras of ``pyproject.toml`` have the same names; a test compares both.
 """
 

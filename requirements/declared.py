@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> list[str]:
     declared = [*pyproject["build-system"]["requires"], *project["dependencies"], *optional]
     if arguments == ["--lowest"]:
         return [lowest(line) for line in declared]
-    known = {name_of(line) for line in (*declared, *(HERE / "lowest.txt").read_text(encoding="utf-8").splitlines())}
+    decided = [line for line in (HERE / "lowest.txt").read_text(encoding="utf-8").splitlines() if "==" in line]
+    known = {name_of(line) for line in (*declared, *decided)}
     constraints = (HERE / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in constraints if name_of(line) not in known]
 

@@ -70,15 +70,20 @@ def newest(versions: dict[Path, tuple[int, ...] | None], lowest: tuple[int, ...]
     return max(others, key=lambda path: others[path], default=None)
 
 
-if __name__ == "__main__":
+def main(environment: dict[str, str]) -> None:
+    """Print its path, or what was passed over."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     bound: str = project["requires-python"]
-    everything = found(dict(os.environ))
-    python = newest(everything, tuple(map(int, bound.removeprefix(">=").split("."))))
+    versions = found(environment)
+    python = newest(versions, tuple(map(int, bound.removeprefix(">=").split("."))))
     if python is not None:
         print(python)
-    else:
-        print(f"No other Python {bound} than {sys.version.split()[0]} was found.  Passed over:", file=sys.stderr)
-        for path, version in sorted(everything.items()):
-            said = "does not start, or is no finished CPython that makes environments"
-            print(f"  {path}: {said if version is None else '.'.join(map(str, version))}", file=sys.stderr)
+        return
+    print(f"No other Python {bound} than {sys.version.split()[0]} was found.  Passed over:", file=sys.stderr)
+    for path, version in sorted(versions.items()):
+        said = "does not start, or is no finished CPython that makes environments"
+        print(f"  {path}: {said if version is None else '.'.join(map(str, version))}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(dict(os.environ))

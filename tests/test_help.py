@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -19,6 +21,12 @@ def test_a_command_prints_its_help(command: str | None) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert 0 == done.returncode, done.stderr
     assert all(part in done.stdout for part in ("Usage:", command or "verify", "--help"))
+
+
+def test_the_page_of_the_package_names_commands_that_exist() -> None:
+    page = (Path(__file__).parents[1] / "src" / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`syncedmem (\w+)`", page))
+    assert {"verify", "devices"} <= named <= set(COMMANDS)
 
 
 def test_the_commands_are_found() -> None:
