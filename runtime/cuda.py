@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
+from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .arithmetic.cuda import CUDAArithmetic
@@ -32,7 +33,7 @@ try:
     cupy: Any = importlib.import_module("cupy")
 except ImportError as error:
     raise NoDeviceError(
-        f"CUDA needs CuPy, which is not installed: pip install 'syncedmem[cuda12]' or 'syncedmem[cuda13]' ({error})"
+        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({error})"
     ) from error
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .arithmetic.opencl import MappedArithmetic
@@ -39,7 +40,7 @@ try:
     for part in ("elementwise", "reduction"):
         importlib.import_module(f"pyopencl.{part}")
 except ImportError as error:
-    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: pip install 'syncedmem[opencl]' ({error})") from error
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({error})") from error
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):
