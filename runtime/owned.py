@@ -178,7 +178,7 @@ class Holding:
     def __init__(self, owner: str, byte_size: int) -> None:
         self._owner = owner
         self._byte_size = byte_size
-        self.blocks: Sequence[OwnedBlock | None] = ()
+        self.blocks: Sequence[Any] = ()
         self.flights: Sequence[Push] = ()
 
     def dispose(self) -> None:

@@ -304,3 +304,41 @@ def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require)
         world.memories = [SyncedMemory(SIZE, device=world.device, host=world.host) for _ in range(2)]
 
     require_unbroken(interrupt_with_signals(act, check, times=300, microseconds=3_000), at_least=200)
+
+
+def test_an_interrupt_is_passed_on_and_undone(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Control-C in the middle of a copy leaks nothing."""
+    filled(memory)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(device, "memcpy", interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.gpu_data()
+
+    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
+
+
+def test_a_host_adoption_that_is_interrupted_after_its_free_has_taken_effect(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is freed cannot be unfreed, so the interrupt waits until the rest is done."""
+    filled(memory)
+    buffer, release = bytearray(SIZE), device.pinned_host().release
+
+    def release_and_interrupt(ptr: Any) -> None:
+        release(ptr)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device.pinned_host(), "release", release_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            memory.set_cpu_data(buffer)
+
+    assert (memory.own_cpu_data, device.pinned_host().live_blocks) == (False, 0)
+    memory.mutable_cpu_data()[:] = 3
+    assert buffer == bytes([3]) * SIZE
