@@ -38,8 +38,8 @@ class Moody(CPUDeviceAllocator):
             raise self.before
         super().release(ptr)
 
-    def memcpy(self, *arguments: Any) -> None:
-        super().memcpy(*arguments)
+    def memcpy(self, *arguments: Any, **named: Any) -> None:
+        super().memcpy(*arguments, **named)
         self.after_copies -= 1
         if not self.after_copies:
             raise KeyboardInterrupt
