@@ -262,12 +262,12 @@ class Performer:
                 finally:
                     del interrupt  # its traceback knows this frame: a cycle that would keep the memory
         # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
-        held, blocks, flights, finaliser, cpu, gpu, makers, push = effect
+        held, blocks, flights, finaliser, cpu, gpu, made, push = effect
         held.blocks, held.flights = blocks, flights
         self._finaliser = finaliser
         self._cpu = cpu
         self._gpu = gpu
-        self._makers = makers
+        self._makers = made
         self._last = change
         self._push = push
         self._state = after

@@ -123,7 +123,7 @@ def seen(blob: Any) -> Any:
         sides = [] if memory.closed else [memory._cpu, memory._gpu]
         heads = () if memory.closed else ((1, 3), (2, 3))
         fresh = [side for side, head in zip(sides, heads, strict=True) if memory.head in head]
-        shown = [side if isinstance(side, np.ndarray) else side.get() for side in fresh]
+        shown: list[Any] = [side if isinstance(side, np.ndarray) else side.get() for side in fresh]
         numbers.append([it.view(np.float32)[: blob.count].tolist() for it in shown][:1])
     return blob.shape, numbers
 
@@ -162,7 +162,7 @@ def test_real_signals_leave_a_blob_that_can_be_used(require_unbroken: Require) -
     shelf = Shelf(written)
 
     def act() -> None:
-        for _ in range(1_000):
+        for _ in range(100):
             shelf.blob.reshape(4, 3)
             shelf.blob.copy_from(shelf.other, reshape=True)
             shelf.blob.gpu_data()
