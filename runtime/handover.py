@@ -1,24 +1,24 @@
 """How a block changes hands, so that an interrupt neither loses it nor leaves it with two owners.
 
-An interrupt is whatever can come at a moment that nobody chose: Ctrl-C, ``SystemExit``, ``MemoryError``,
-``RecursionError``.  CPython looks for signals when a function starts, after a call, and when a loop jumps back; and an
-instruction that makes an object can find no memory.  Between two such points nothing can come, and no other thread runs.
+An interrupt is whatever can come at a moment that nobody chose: Ctrl-C, ``SystemExit``, ``MemoryError`` or
+``RecursionError``.  CPython looks for signals when a function starts, after a call, and when a loop jumps back, and an
+instruction that makes an object can find no memory.  Between two such points nothing comes, and no other thread runs.
 
-Every allocator here keeps one promise: an ``allocate`` or ``release`` that raises, whatever it raises, has done nothing,
-and one that returns has done all.  Three rules are enough for it:
+Every allocator here keeps one promise.  An ``allocate`` or ``release`` that raises, whatever it raises, has changed no
+book; one that returns has changed all.  Three rules are enough for it:
 
-* **The books change in the last step.**  From there to the return there is no call and no new object.  Such steps are an
-  item assignment, ``del book[key]``, ``book += items``, and assignments to attributes of what is at hand in variables.
-* **C code stores what a call returns.**  After the call in ``ptr = upstream.allocate(size)`` an interrupt can come
-  before the store, and the block is nobody's.  ``(ptr,) = map(upstream.allocate, (size,))`` has no such gap.  The
-  ``map`` can also be made in advance: it is a step that is taken when it is unpacked, and steps that are unpacked one
-  after the other are one step.
+* **The books change in the last step.**  From there to the return there is no call and no new object.  Such steps are
+  an item assignment, ``del book[key]``, ``book += items``, and assignments of values at hand to attributes.
+* **C code stores what a call returns.**  In ``ptr = upstream.allocate(size)`` an interrupt can come after the call and
+  before the store, and then the block is nobody's.  ``(ptr,) = map(upstream.allocate, (size,))`` has no such gap.  A
+  ``map`` can also be made in advance.  It is then a step that is taken when it is unpacked, and steps that are unpacked
+  one after the other are one step.
 * **What came before the last step is undone** if the last step is not reached.
 
-So in a stack of allocators the books of all of them change at the same moment.
+So in a stack of allocators all books change at the same moment.
 
-A finaliser is repeated if it is interrupted.  One point is left, where ``__del__`` starts, before its first line: what
-that one would lose is in the hands of a `SecondChance`, whose finaliser comes next.
+A finaliser that is interrupted goes on.  One point is left, where ``__del__`` starts, before its first line.  What
+would be lost there is in the hands of a `SecondChance`, whose finaliser comes next.
 """
 
 from __future__ import annotations

@@ -27,11 +27,8 @@ class _Never:
 
     done = False
 
-    def synchronize(self) -> None:
-        pass
 
-
-_GONE: list[Event] = [_Never()]
+_GONE: list[Any] = [_Never()]
 
 
 class PooledBlock:
@@ -65,7 +62,7 @@ class PooledBlock:
     make: Callable[[], Pointer]
 
     def __init__(self, size: int, serial: int) -> None:
-        self.whole: Pointer | None = None
+        self.whole: Pointer = None
         self.kept = False
         self.size = size
         self.serial = serial

@@ -211,7 +211,7 @@ class PoolAllocator(Adaptor):
         del self._live[ptr]
         try:
             (_,) = releasing
-        except Exception:
+        except Exception:  # noqa: BLE001 -- to be released is no failure, and it can go later
             blocks[key] = ptr, block
             return False
         except BaseException:
@@ -376,7 +376,7 @@ class PoolAllocator(Adaptor):
             return
         # What is still lent is not given back: a leak rather than memory that somebody else writes to.
         left = f"{len(self._live)} blocks of a pool on {self.name} were never released" if len(self._live) else ""
-        if problem := attempt(self.close) and attempt(self.close) or left:  # again, in case it was interrupted
+        if problem := (attempt(self.close) and attempt(self.close)) or left:  # again, in case it was interrupted
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
 
     @property

@@ -1,5 +1,8 @@
 """A stack of allocators over host memory, with what the caller has of it; and whether all their books agree."""
 
+# The books are what is looked at.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import io
@@ -52,7 +55,7 @@ class Heap:
         self.bottom: Any = CPUDeviceAllocator() if bottom is None else bottom
         self.stack: Any = stacked(names, self.bottom)
         self.out: list[Any] = []
-        self.sizes = 64, 100, 3000
+        self.sizes: tuple[int, ...] = (64, 100, 3000)
         self.before = self.bottom.live_blocks
 
     def with_blocks(self, *sizes: int) -> Heap:
@@ -87,7 +90,7 @@ class Heap:
         return found
 
     def check(self) -> None:
-        """Fail unless no lock is held, and the books of all layers agree with each other and with what the caller has."""
+        """Fail unless no lock is held, and the books of all layers agree with what the caller has."""
         locked = [layer._lock for layer in self.layers() if isinstance(layer, LOCKED)]
         assert all(free_elsewhere(locked)), "a lock is held"
         assert not any(getattr(layer, "_busy", False) for layer in self.layers()), "a pool is busy"

@@ -66,8 +66,8 @@ class StatisticsAllocator(Adaptor):
                 counted = self._counted
                 count, size = counted.current_count + 1, counted.current_bytes + noted[1]
                 counts, sizes = counted.total_count + 1, counted.total_bytes + noted[1]
-                most = count if count > counted.peak_count else counted.peak_count
-                largest = size if size > counted.peak_bytes else counted.peak_bytes
+                most = count if count > counted.peak_count else counted.peak_count  # noqa: FURB136 -- as said above
+                largest = size if size > counted.peak_bytes else counted.peak_bytes  # noqa: FURB136 -- as said above
                 blocks[key] = noted
                 counted.current_count, counted.current_bytes = count, size
                 counted.total_count, counted.total_bytes = counts, sizes

@@ -47,21 +47,20 @@ class LimitingAllocator(Adaptor):
         AllocationError
         """
         size = check_byte_size(byte_size)
-        taken, ptr = 0, None
+        allocating, ptr = map(self._upstream.allocate, (size,)), None
+        # Taken before it is asked for, so that two threads cannot both have the rest.  There is no call in these lines,
+        # so CPython lets no other thread run among them; a lock would take longer than all the rest here.
+        used = self._used
+        if used + size > self._limit:
+            raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
+        self._used = used + size
         try:
-            # Taken before it is asked for, so that two threads cannot both have the rest.  There is no call in these
-            # lines, so CPython lets no other thread run among them; a lock would take longer than all the rest here.
-            used = self._used
-            if used + size > self._limit:
-                raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
-            self._used = used + size
-            taken = size
-            (ptr,) = map(self._upstream.allocate, (size,))
+            (ptr,) = allocating
             if ptr is not None:
                 self._live.blocks[id(ptr)] = ptr, size
         except BaseException as error:
             take_back(self._upstream, ptr, error)
-            self._used -= taken
+            self._used -= size
             raise
         return ptr
 
