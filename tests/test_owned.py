@@ -13,6 +13,7 @@ from benches import SIZE, filled
 from syncedmem.model import DeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
+from syncedmem.runtime.simulated_block import Quarantine
 
 
 class Moody(SimulatedDeviceAllocator):
@@ -96,20 +97,42 @@ def test_an_adoption_whose_release_is_interrupted_and_then_refused_has_not_happe
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
-def test_a_device_without_memory_is_asked_twice(on_moody: SyncedMemory, moody: Moody, error: Any) -> None:
+def test_an_allocator_that_runs_out_has_refused(on_moody: SyncedMemory, moody: Moody, error: Any) -> None:
+    """The memory is as it was, and can be closed later."""
     on_moody.gpu_data()
     moody.releases = [error()]
-    with pytest.raises(error):
-        on_moody.close()
-    assert (on_moody.closed, moody.live_blocks) == (True, 0)
-
-    other = SyncedMemory(SIZE, device=moody)
-    other.mutable_gpu_data()
-    moody.releases = [error(), error()]
     with pytest.raises(ReleaseError, match=error.__name__):
-        other.close()
-    assert (other.closed, moody.live_blocks) == (False, 1)
-    other.close()
+        on_moody.close()
+
+    assert (on_moody.closed, moody.live_blocks) == (True, 1)  # the host side is gone
+    on_moody.close()
+    assert moody.live_blocks == 0
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("freed", [False, True])
+def test_what_runs_out_after_a_simulated_block_was_freed_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch, pinned: bool, freed: bool
+) -> None:
+    """And what runs out before is one."""
+    device = SimulatedDeviceAllocator()
+    allocator: Any = device.pinned_host() if pinned else device
+    ptr, take, answers = allocator.allocate(SIZE), Quarantine.take, [MemoryError()]
+
+    def take_and_run_out(quarantine: Quarantine, block: Any) -> None:
+        if freed or not answers:
+            take(quarantine, block)
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(Quarantine, "take", take_and_run_out)
+    if not freed:
+        with pytest.raises(MemoryError):
+            allocator.release(ptr)
+        assert allocator.live_blocks == 1
+    allocator.release(ptr)
+
+    assert allocator.live_blocks == 0
 
 
 def test_a_push_that_ran_out_of_memory_may_be_on_its_way(on_moody: SyncedMemory, moody: Moody) -> None:
@@ -122,15 +145,22 @@ def test_a_push_that_ran_out_of_memory_may_be_on_its_way(on_moody: SyncedMemory,
     assert (on_moody.head, moody.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
 
 
-def test_a_finaliser_that_ran_out_of_memory_finishes_and_says_nothing(on_moody: SyncedMemory, moody: Moody) -> None:
-    memory = SyncedMemory(SIZE, device=moody)
+def test_a_finaliser_that_ran_out_of_memory_finishes_and_says_nothing(
+    moody: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, dispose, answers = SyncedMemory(SIZE, device=moody), Holding.dispose, [MemoryError()]
     memory.mutable_gpu_data()
-    moody.releases = [MemoryError()]
+
+    def run_out(held: Holding) -> None:
+        if answers:
+            raise answers.pop()
+        dispose(held)
+
+    monkeypatch.setattr(Holding, "dispose", run_out)
     del memory
     gc.collect()
 
-    assert moody.live_blocks == 0
-    on_moody.close()
+    assert (answers, moody.live_blocks) == ([], 0)
 
 
 def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
