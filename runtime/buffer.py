@@ -203,7 +203,7 @@ class Buffer:
 
         What was there before is gone only if it was an interrupt that came; then the new block takes its place.
         """
-        if any(block.is_gone() for block in self._held.blocks if block is not None):
+        if any(block.is_gone() for block in self._held.blocks):
             return (fresh,), fresh.ptr
         fresh.give_back(self._byte_size, error)
         return None
@@ -341,8 +341,7 @@ class Buffer:
 
     def _free(self) -> None:
         for block in self._held.blocks:
-            if block is not None:
-                block.release()
+            block.release()
 
     def __enter__(self) -> Self:
         if self._closed:
