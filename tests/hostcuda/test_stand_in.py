@@ -42,7 +42,10 @@ def hold(stream: Any, gate: threading.Event) -> None:
 
 
 def filled(value: int) -> Any:
-    return cupy.full(SIZE, value, cupy.uint8)
+    """Device bytes that are all the same, at once: streams that do not wait for the default stream use them."""
+    array = cupy.full(SIZE, value, cupy.uint8)
+    cuda.Stream.null.synchronize()
+    return array
 
 
 def pinned(value: int) -> Any:
