@@ -6,7 +6,14 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"]).pytest()
 
-pytest_plugins = ["explorer_fixtures", "fault_table", "fuzz_table", "interop_fixtures", "memory_fixtures"]
+pytest_plugins = [
+    "explorer_fixtures",
+    "fault_table",
+    "fuzz_table",
+    "interop_fixtures",
+    "interrupt_table",
+    "memory_fixtures",
+]
 
 # How long an example takes says something about the machine, and nothing about us.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

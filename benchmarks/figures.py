@@ -24,10 +24,14 @@ def options_of(doc: str | None) -> argparse.ArgumentParser:
 
 
 def publish(
-    rows: list[dict[str, Any]], show: Callable[[dict[str, Any]], str], path: Path | None, note: str = ""
+    rows: list[dict[str, Any]],
+    show: Callable[[dict[str, Any]], str],
+    path: Path | None,
+    note: str = "",
+    more: dict[str, str] | None = None,
 ) -> None:
-    """Print the rows, and what they were measured on; and write them to a file, if there is one."""
-    about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
+    """Print the rows and what they were measured on, with `more` about it; and write them to a file, if given."""
+    about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()} | (more or {})
     print(f"Python {about['python']}, NumPy {about['numpy']}, {about['machine']}{note}")
     print("\n".join(map(show, rows)))
     if path is not None:

@@ -6,6 +6,7 @@ figure is the median over rounds, and the two sides of a ratio alternate within 
 
 from __future__ import annotations
 
+import importlib
 import resource
 import statistics
 import subprocess
@@ -19,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 from figures import options_of, publish
 
 from syncedmem.model import Call, Mode, NoDeviceError, head_machine, set_mode
-from syncedmem.runtime import MemcpyKind, SimulatedArray, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime import (
+    DeviceType,
+    MemcpyKind,
+    SimulatedArray,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+    named_device,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +132,7 @@ def _resident() -> int:
 
 
 def copies(name: str) -> list[dict[str, Any]]:
-    """Copies through a memory against bare copies of the same device API into existing buffers."""
+    """Copies through a memory against the device library's own copies into existing buffers."""
     try:
         device: Any = named_device(name)
     except NoDeviceError as error:
@@ -162,10 +170,9 @@ def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
 
     if up:
         stale, copying = memory.mutable_cpu_data, memory.gpu_data
-        bare = partial(device.memcpy, host, there, size, MemcpyKind.CPU2CUDA)
     else:
         stale, copying = memory.mutable_gpu_data, memory.cpu_data
-        bare = partial(device.memcpy, there, host, size, MemcpyKind.CUDA2CPU)
+    bare, whose = _bare(device, host, there, up=up)
     pairs = [_both(stale, copying, bare, number) for number in range(max(2 * ROUNDS, (256 << 20) // size))]
     ours = statistics.median(first for first, _ in pairs)
     theirs = statistics.median(second for _, second in pairs)
@@ -174,9 +181,24 @@ def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
     host_memory.release(host)
     device.release(there)
     direction = "up" if up else "down"
-    row = _row(f"{size >> 20} MiB {direction} on {name}, bare copy / ours", theirs, ours, ratio, ">= 0.95")
+    row = _row(f"{size >> 20} MiB {direction} on {name}, {whose} / ours", theirs, ours, ratio, ">= 0.95")
     row["gib_per_s"] = size / ours / (1 << 30)
     return row
+
+
+def _bare(device: Any, host: Any, there: Any, *, up: bool) -> tuple[Callable[[], object], str]:
+    """The same copy without a memory and without our allocator, as far as there is one, and its name."""
+    kind = MemcpyKind.CPU2CUDA if up else MemcpyKind.CUDA2CPU
+    if device.device_type is DeviceType.CUDA:
+        cuda: Any = importlib.import_module("cupy").cuda.runtime
+        ends = (there.data.ptr, host.ctypes.data) if up else (host.ctypes.data, there.data.ptr)
+        return partial(cuda.memcpy, *ends, len(host), int(kind)), "cudaMemcpy"
+    if device.device_type is DeviceType.OPENCL:
+        cl: Any = importlib.import_module("pyopencl")
+        ends = (there.base_data, host) if up else (host, there.base_data)
+        return partial(cl.enqueue_copy, device.queue, *ends), "enqueue_copy"
+    ends = (host, there) if up else (there, host)
+    return partial(device.memcpy, *ends, len(host), kind), "memcpy of the allocator"
 
 
 def imports() -> dict[str, Any]:

@@ -194,7 +194,11 @@ class NoDeviceError(SyncedMemoryError, RuntimeError):
 
 
 class WrongDeviceError(SyncedMemoryError, RuntimeError):
-    """Another device is current, and this memory was made with ``check_device=True`` (Caffe's DEBUG check)."""
+    """Another device is current, and that counts.
+
+    It does for a memory with ``check_device=True`` (Caffe's DEBUG check), and where a library takes memory of ours for
+    memory of the current device.
+    """
 
     def __init__(self, call: str, expected: int, current: int) -> None:
         super().__init__(f"{call}: this memory lives on device {expected}, but device {current} is current")

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
 from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.cuda import CUDAArithmetic
+from .compilers import Compiler
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.cuda import CUDAVectors
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
 
     from .allocator import Event
     from .pointers import End
 
-__all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator"]
+__all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
 
 try:
     # Any: CuPy ships no types.
@@ -37,6 +40,9 @@ except ImportError as error:
 _NO_ROOM = (1, 2)
 """What CUDA says of a size beyond all memory, ``cudaErrorInvalidValue``, and beyond what is left,
 ``cudaErrorMemoryAllocation``; CuPy exports neither."""
+
+_NOT_READY = 600
+"""What CUDA says of an event that has not happened yet, ``cudaErrorNotReady``."""
 
 
 class CUDADeviceAllocator(DeviceAllocator):
@@ -67,7 +73,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._live = LiveBlocks(self.name)
-        self._vectors = CUDAVectors(self.name, self.ordinal, cupy)
+        self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
+        self._marks = threading.local()
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
@@ -83,7 +90,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         ptr = self._new(size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
     def _new(self, size: int) -> Any:
@@ -97,7 +104,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def release(self, ptr: Any) -> None:
         # cudaFree happens when the last array over the memory goes, so a late reader never dangles.
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -112,30 +119,46 @@ class CUDADeviceAllocator(DeviceAllocator):
         source = self._address(src, kind.source)
         target = self._address(dest, kind.target)
         size = check_copy(byte_size, src, dest)
-        with self.using(), self._queued(stream, need_sync) as queue:
-            if size:
-                # MemcpyKind has the numbers of cudaMemcpyKind.
-                cupy.cuda.runtime.memcpyAsync(target, source, size, int(kind), queue.ptr)
+        # MemcpyKind has the numbers of cudaMemcpyKind.
+        copy = partial(cupy.cuda.runtime.memcpyAsync, target, source, size, int(kind))
+        self._perform(copy, size, stream, need_sync)
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         target = self._address(ptr, FILLED)
         size = check_copy(byte_size, ptr)
-        with self.using(), self._queued(stream, need_sync) as queue:
-            if size:
-                cupy.cuda.runtime.memsetAsync(target, 0, size, queue.ptr)
+        self._perform(partial(cupy.cuda.runtime.memsetAsync, target, 0, size), size, stream, need_sync)
 
-    @contextmanager
-    def _queued(self, stream: Any, need_sync: bool) -> Generator[Any]:
-        """The stream that a call works on, and afterwards the wait that goes with it."""
+    def _perform(self, operation: Callable[[int], object], size: int, stream: Any, need_sync: bool) -> None:
+        """Queue an operation after what the current stream holds, and wait as the caller wants."""
         if stream is not None:
             self.check_stream(stream)
-        # CuPy's current stream, so that copies come after the kernels that somebody launched on it.
-        queue = cupy.cuda.get_current_stream() if stream is None else stream
-        yield queue
-        if stream is None:
-            queue.synchronize()
-        if need_sync:
-            cupy.cuda.runtime.deviceSynchronize()
+        queue = None
+        try:
+            with _Current(self.ordinal):
+                current = cupy.cuda.get_current_stream(self.ordinal)
+                if size:
+                    queue = current if stream is None else stream
+                    self._order(queue, current)
+                    operation(queue.ptr)
+                if stream is None:
+                    current.synchronize()
+                if need_sync:
+                    cupy.cuda.runtime.deviceSynchronize()
+        except BaseException:
+            # The operation may be queued, and the caller takes it that nothing is.
+            if queue is not None:
+                with suppress(Exception), self.using():
+                    queue.synchronize()
+            raise
+
+    def _order(self, stream: Any, current: Any) -> None:
+        """Make a stream wait for what the current one holds, which may still use what is going to be overwritten."""
+        if stream.ptr == current.ptr:
+            return
+        if not hasattr(self._marks, "event"):  # one for each thread; CUDA lets it be recorded again at any time
+            self._marks.event = cupy.cuda.Event(disable_timing=True)
+        self._marks.event.record(current)
+        stream.wait_event(self._marks.event)
 
     def _address(self, ptr: Any, end: End) -> int:
         """Where an end of a copy is, checked; 0 for null."""
@@ -167,9 +190,9 @@ class CUDADeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, f"a cupy.cuda.Stream of {self.name}")
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
-        if not isinstance(buffer, cupy.ndarray):
-            raise ValueError(f"it is not a cupy.ndarray, and {self.name} is needed")  # noqa: TRY004 -- a ValueError is what adopt() promises
-        array, size = cast("Any", buffer), check_byte_size(byte_size)
+        size = check_byte_size(byte_size)
+        with self.using():
+            array = _adoptable(buffer)
         if array.device.id != self.ordinal:
             raise ValueError(f"it is memory of CUDA device {array.device.id}, and {self.name} is needed")
         if not array.flags.c_contiguous:
@@ -188,8 +211,8 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def record(self, stream: Any) -> Event:
         self.check_stream(stream)
-        with self.using():
-            event = cupy.cuda.Event(block=True, disable_timing=True)
+        with _Current(self.ordinal):
+            event = _Event(block=True, disable_timing=True)
             event.record(stream)
         return cast("Event", event)
 
@@ -198,8 +221,25 @@ class CUDADeviceAllocator(DeviceAllocator):
         with self.using():
             cupy.cuda.get_current_stream().wait_event(event)
 
-    def vectors(self) -> CUDAVectors:
-        return self._vectors
+    @property
+    def compiler(self) -> Compiler:
+        """Whether CuPy finds NVRTC, CUDA's compiler; without it there are memory and copies, and no arithmetic."""
+        error = _without_compiler()
+        return Compiler(error is None, str(error or "").partition("\n")[0])
+
+    def arithmetic(self) -> CUDAArithmetic:
+        """Arithmetic, as kernels that CuPy compiles when they are first used.
+
+        Raises
+        ------
+        MissingPackageError
+            If CuPy finds no NVRTC, CUDA's compiler.
+        """
+        if error := _without_compiler():
+            major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+            package = f"cupy-cuda{major}x[ctk], or NVRTC of CUDA {major}"
+            raise MissingPackageError(f"arithmetic on {self.name}", package, "cuda13" if major >= 13 else "cuda12") from error
+        return self._arithmetic
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
@@ -230,12 +270,47 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
             return None
         with self._device.using(), _room(self.name, size):
             if self._pool:
-                memory = cupy.cuda.alloc_pinned_memory(size)
+                # Not what is current: that may be an allocator which takes its memory from here.
+                memory = cupy.get_default_pinned_memory_pool().malloc(size)
             else:
                 memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
             ptr: HostArray = np.frombuffer(memory, np.uint8, size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
+
+
+class _Current:
+    """Makes a GPU current inside a ``with`` block whose body leaves it current.
+
+    ``cupy.cuda.Device`` sets the device twice also where nothing changes.
+
+    Parameters
+    ----------
+    ordinal : int
+    """
+
+    __slots__ = ("_before", "_ordinal")
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
+
+    def __enter__(self) -> None:
+        self._before = cupy.cuda.runtime.getDevice()
+        if self._before != self._ordinal:
+            cupy.cuda.runtime.setDevice(self._ordinal)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before != self._ordinal:
+            cupy.cuda.runtime.setDevice(self._before)
+
+
+class _Event(cupy.cuda.Event):  # type: ignore[misc]  # of a library without types
+    """An event that is done also when the work before it has failed; CuPy's is never done then."""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return bool(cupy.cuda.runtime.eventQuery(self.ptr) != _NOT_READY)
 
 
 @contextmanager
@@ -243,12 +318,17 @@ def _room(where: str, size: int) -> Generator[None]:
     """Turn what CuPy and CUDA raise when there is no room into one error."""
     try:
         yield
-    except (MemoryError, OverflowError, ValueError) as error:  # ValueError: a pool rounded beyond what C can count
-        raise no_room(where, size, error) from error
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        if error.status in _NO_ROOM:
+    except Exception as error:
+        if is_full(error):
             raise no_room(where, size, error) from error
         raise
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error of CuPy or of CUDA says that there is no room."""
+    if isinstance(error, cupy.cuda.runtime.CUDARuntimeError):
+        return cast("Any", error).status in _NO_ROOM
+    return isinstance(error, MemoryError | OverflowError | ValueError)  # ValueError: rounded beyond what C can count
 
 
 def _device_count() -> int:
@@ -256,6 +336,33 @@ def _device_count() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise NoDeviceError(f"CuPy {cupy.__version__} is installed, but CUDA cannot be used: {error}") from error
+
+
+@cache
+def _without_compiler() -> Exception | None:
+    """Why there is no NVRTC; None if there is.  What is raised differs between versions of CuPy."""
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # noqa: BLE001 -- as above
+        return error
+    return None
+
+
+def _adoptable(buffer: Any) -> Any:
+    """Somebody's array on a GPU, if it may be written, as a ``cupy.ndarray`` over the same memory.
+
+    Raises
+    ------
+    ValueError
+        With the reason.
+    """
+    if isinstance(buffer, cupy.ndarray):
+        return buffer
+    if not hasattr(buffer, "__cuda_array_interface__"):
+        raise ValueError("it is not memory of a GPU (no __cuda_array_interface__)")
+    if buffer.__cuda_array_interface__["data"][1]:
+        raise ValueError("it is read-only, and the host is copied into it")
+    return imported(buffer)
 
 
 def imported(array: Any) -> Any:

@@ -200,7 +200,7 @@ def test_a_queued_copy_is_waited_for_before_memory_goes(device: SimulatedDeviceA
         target.copy_from(source, stream=stream)
         stream.synchronize()
     target.copy_from(source, stream=stream)
-    pending = (stream.done, len(source._flights), len(target._flights))  # pyright: ignore[reportPrivateUsage] -- the list itself
+    pending = (stream.done, len(source._held.flights), len(target._held.flights))  # pyright: ignore[reportPrivateUsage] -- the list itself
     source.close()
 
     assert ((False, 1, 1), True, [4] * SIZE) == (pending, stream.done, shown(target))
@@ -227,7 +227,7 @@ def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: Simulat
     with pytest.raises(Exception, match="told to fail"):
         target.copy_from(source, stream=stream)
 
-    assert ([], []) == (target._flights, source._flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
+    assert ([], []) == (target._held.flights, source._held.flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
 
 
 def test_a_copy_that_failed_on_its_way_is_told_once(device: SimulatedDeviceAllocator) -> None:
@@ -391,6 +391,36 @@ def test_a_finaliser_frees_what_a_lost_copy_used(device: SimulatedDeviceAllocato
     assert device.live_blocks == 0
 
 
+def test_copies_on_two_streams_are_both_waited_for(device: SimulatedDeviceAllocator) -> None:
+    """The first one is not forgotten when the second is queued: it would land in memory that was freed."""
+    first, second = device.stream(), device.stream()
+    target, source = Buffer(SIZE, device), holding(1, cpu_allocator())
+    target.copy_from(source, stream=first)
+    target.copy_from(source, stream=second)
+    pending = (first.done, second.done)
+    target.close()
+
+    assert ((False, False), (True, True)) == (pending, (first.done, second.done))
+    device.check()
+
+
+def test_a_copy_that_was_lost_is_told_after_one_that_was_not(device: SimulatedDeviceAllocator) -> None:
+    """The first is over when the second is queued, and has not happened."""
+    block, stream, target = device.allocate(SIZE), device.stream(), Buffer(SIZE, device)
+    gone = Buffer(SIZE, device, block, use_external=True)
+    target.copy_from(gone, stream=stream)
+    device.release(block)
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        stream.synchronize()
+    target.copy_from(holding(2, device), stream=stream)
+    stream.synchronize()
+
+    assert [2] * SIZE == target.ptr.get().tolist()
+    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+        target.close()
+    target.close()
+
+
 def test_waiting_for_the_device_is_done_whatever_the_size(device: SimulatedDeviceAllocator) -> None:
     stream, other = device.stream(), device.stream()
     holding(1, device).copy_from(Buffer(0), need_sync=True)
@@ -417,7 +447,7 @@ def test_a_copy_without_a_stream_comes_after_those_that_were_queued(device: Any)
     other.copy_from(host)
 
     assert ([2] * SIZE, [9] * SIZE, [1] * SIZE) == (first, shown(other), shown(one))
-    assert [] == [*host._flights, *one._flights, *other._flights]  # pyright: ignore[reportPrivateUsage] -- the lists
+    assert [] == [*host._held.flights, *one._held.flights, *other._held.flights]  # pyright: ignore[reportPrivateUsage] -- the lists
 
 
 def test_a_copy_by_way_of_the_host_comes_after_those_that_were_queued(device: SimulatedDeviceAllocator) -> None:

@@ -5,7 +5,10 @@ Without CuPy or without a GPU all of it is skipped; what is said then is tested 
 
 from __future__ import annotations
 
+import gc
 import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +17,20 @@ import pytest
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    DeviceError,
     InvalidArgumentError,
     InvalidPointerError,
+    MissingPackageError,
     Mode,
     NoDeviceError,
     SyncedHead,
     using_mode,
 )
-from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SyncedMemory
+from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
 from syncedmem.spec import Bench, check_conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 try:
     import syncedmem.runtime.cuda as cuda_module
@@ -59,6 +64,7 @@ def gate() -> Iterator[threading.Event]:
 
 def hold(stream: Any, gate: threading.Event) -> None:
     """Let nothing that is queued from now happen before the gate is opened."""
+    gc.collect()  # memory of an earlier test that went now would wait for the whole device
     stream.launch_host_func(gate.wait, 30)
 
 
@@ -87,6 +93,15 @@ def filled(device: Any, value: int, size: int = SIZE) -> Any:
     block = device.allocate(size)
     device.memcpy(row(value, size), block, size, UP)
     return block
+
+
+def answering(answer: Any) -> Callable[[object], Any]:
+    """A function that says the same to whatever it is asked."""
+
+    def answered(_: object) -> Any:
+        return answer
+
+    return answered
 
 
 def kind_of_memory(address: int) -> int:
@@ -127,7 +142,7 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
         pinned = kind_of_memory(memory.cpu_data().ctypes.data)
         far = kind_of_memory(memory.gpu_data().data.ptr)
         assert memory.cpu_malloc_use_cuda
-    with SyncedMemory(SIZE, device=device) as memory:
+    with using_mode(Mode.CPU), SyncedMemory(SIZE, device=device) as memory:
         pageable = kind_of_memory(memory.cpu_data().ctypes.data)
 
     runtime = cupy.cuda.runtime
@@ -151,9 +166,15 @@ def test_pinned_memory_is_a_row_of_exactly_that_many_bytes(device: Any) -> None:
     assert (0, None) == (pinned.live_blocks, pinned.allocate(0))
 
 
-def test_zero_bytes_never_reach_cuda(device: Any) -> None:
+def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; here it is not even called."""
+
+    def fail(*_: object) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(1)
+
     assert cupy.cuda.runtime.malloc(0) == 0
+    for call in ("memcpyAsync", "memsetAsync"):
+        monkeypatch.setattr(cupy.cuda.runtime, call, fail)
     assert device.allocate(0) is None
     device.release(None)
     device.memcpy(None, None, 0, UP)
@@ -191,6 +212,18 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
     again: Any = device.allocate(free >> 1)
 
     assert (free >> 1, True) == (again.nbytes, free < total)
+
+
+def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(719)
+
+    monkeypatch.setattr(cupy.cuda, "PinnedMemory", fail)
+    monkeypatch.setattr(cupy, "get_default_pinned_memory_pool", lambda: SimpleNamespace(malloc=fail))
+    with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
+        with pytest.raises(DeviceError, match="allocate_cpu failed on cuda:0: CUDARuntimeError: cudaErrorLaunch"):
+            memory.cpu_data()
+        assert SyncedHead.UNINITIALIZED is memory.head
 
 
 def test_a_view_still_reads_after_the_release(device: Any) -> None:
@@ -273,7 +306,7 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
     assert device.adopt(words, 0).shape == (0,)
 
     cases: list[tuple[Any, str]] = [
-        (row(0), "not a cupy.ndarray, and cuda:0 is needed"),
+        (row(0), r"not memory of a GPU \(no __cuda_array_interface__\)"),
         (words.T, "not contiguous"),
         (words.ravel()[::2], "not contiguous"),
         (words[:1], "has 16 bytes, and 20 are needed"),
@@ -283,12 +316,59 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
             device.adopt(buffer, 20)
 
 
+class Interface:
+    """An array of a library that speaks only ``__cuda_array_interface__``."""
+
+    def __init__(self, array: Any, **changes: Any) -> None:
+        self._array = array
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
+
+
+def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:
+    """Kept alive, and of any type; or refused with the reason."""
+    words = cupy.zeros((4, 4), cupy.int32)
+    with SyncedMemory(64, device=device) as memory:
+        memory.set_gpu_data(Interface(words))
+        memory.mutable_cpu_data()[:] = 1
+        memory.gpu_data()
+    assert [0x01010101] * 16 == words.get().ravel().tolist()
+    assert (0,) == device.adopt(Interface(cupy.zeros(0, cupy.int32)), 0).shape
+    kept = device.adopt(Interface(filled(device, 7)), SIZE)
+    gc.collect()
+    assert [7] * SIZE == kept.get().tolist()
+
+    cases: list[tuple[Any, int, str]] = [
+        (Interface(words, data=(words.data.ptr, True)), 64, "it is read-only, and the host is copied into it"),
+        (Interface(words, mask=Interface(words)), 64, "masked arrays"),
+        (Interface(words.T), 64, "it is not contiguous"),
+        (Interface(words, strides=(32, 4), shape=(2, 4)), 32, "it is not contiguous"),
+        (Interface(words), 65, "it has 64 bytes, and 65 are needed"),
+    ]
+    for theirs, size, reason in cases:
+        with SyncedMemory(size, device=device) as memory:
+            with pytest.raises(BufferMismatchError, match=reason):
+                memory.set_gpu_data(theirs)
+            assert SyncedHead.UNINITIALIZED is memory.head
+
+
+def test_the_stream_of_an_adopted_array_is_waited_for(device: Any, gate: threading.Event) -> None:
+    """Version 3 of the interface names the stream whose work has to come first."""
+    stream, block = device.stream(), filled(device, 7)
+    hold(stream, gate)
+    block.data.memset_async(9, SIZE, stream)
+    opening(gate)
+    adopted = device.adopt(Interface(block, stream=stream.ptr), SIZE)
+
+    assert (True, [9] * SIZE) == (stream.done, adopted.get().tolist())
+
+
 def test_overlaps_are_shared_bytes(device: Any) -> None:
     block = filled(device, 7)
 
     assert device.overlaps(block[:8], block[7:])
     assert not device.overlaps(block[:8], block[8:])
     assert not device.overlaps(block, filled(device, 7))
+    assert not device.overlaps(block, None)
 
 
 # --- streams
@@ -350,7 +430,147 @@ def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: thr
             assert [9] * SIZE == memory.cpu_data().tolist()
 
 
+def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tuple[Any, Any]:
+    """A stream that is held and then reads the device side, and where the bytes go."""
+    reader, found = device.stream(), filled(device, 0)
+    view = memory.gpu_data()
+    cupy.cuda.runtime.deviceSynchronize()
+    hold(reader, gate)
+    found.data.copy_from_device_async(view.data, SIZE, reader)
+    return reader, found
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event, ordered: bool) -> None:
+    """Bytes that are read there are not overwritten; with the push's own stream current it waits for nothing."""
+    stream = device.stream()
+    with using_mode(Mode.GPU), ready_to_push(device) as memory:
+        reader, found = held_reader(device, memory, gate)
+        memory.mutable_cpu_data()[:] = 9
+        with reader, nullcontext() if ordered else stream:
+            memory.async_gpu_push(stream=stream)
+            event = device.record(stream)
+        if ordered:
+            assert not event.done
+            opening(gate)
+        event.synchronize()
+        assert ordered == gate.is_set()
+        gate.set()
+        reader.synchronize()
+
+        assert [7 if ordered else 9] * SIZE == found.get().tolist()
+        assert [9] * SIZE == memory.gpu_data().get().tolist()
+
+
+def test_a_fill_and_a_copy_on_a_stream_come_after_what_the_current_stream_holds(
+    device: Any, gate: threading.Event
+) -> None:
+    """Which here writes what the copy reads."""
+    writer, stream = device.stream(), device.stream()
+    block, found = filled(device, 7), filled(device, 0)
+    cupy.cuda.runtime.deviceSynchronize()
+    hold(writer, gate)
+    block.data.memset_async(9, SIZE, writer)
+    with writer:
+        device.memset_zero(block, 8, stream)
+        device.memcpy(block, found, SIZE, ACROSS, stream)
+    assert not stream.done
+    opening(gate)
+    stream.synchronize()
+
+    assert [0] * 8 + [9] * (SIZE - 8) == found.get().tolist()
+
+
+@pytest.mark.parametrize(("status", "done"), [(0, True), (600, False), (719, True)])
+def test_an_event_is_done_also_when_the_work_has_failed(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, status: int, done: bool
+) -> None:
+    """600 is ``cudaErrorNotReady``, 719 ``cudaErrorLaunchFailure``."""
+    stream = device.stream()
+    hold(stream, gate)
+    event = device.record(stream)
+    monkeypatch.setattr(cupy.cuda.runtime, "eventQuery", answering(status))
+
+    assert done is event.done
+
+
+def test_a_push_that_failed_on_the_gpu_is_told_once(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the memory can be closed, although every question about the event is answered with the error."""
+
+    def fail(_: object) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(719)
+
+    with using_mode(Mode.CPU):
+        memory = ready_to_push(device)
+    view, held = memory.gpu_data(), device.stream()  # a view, because CUDA may wait for everything to free
+    memory.mutable_cpu_data()
+    hold(held, gate)
+    event = device.record(held)
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "record", answering(event))
+        patch.setattr(cupy.cuda.runtime, "eventQuery", answering(719))
+        patch.setattr(cupy.cuda.Event, "synchronize", fail)
+        memory.async_gpu_push(stream=device.stream())
+        with pytest.raises(DeviceError, match="waiting for the push failed on cuda:0: CUDARuntimeError: cudaError"):
+            memory.close()
+        memory.close()
+    gate.set()
+
+    assert (True, 0, SIZE) == (memory.closed, device.live_blocks, view.nbytes)
+
+
+# --- arithmetic
+
+
+def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy without its extra ``ctk``, and no toolkit."""
+
+    def missing() -> None:
+        raise RuntimeError('Failure finding "libnvrtc.so.12"')
+
+    blob = Blob((4,), device=device)
+    blob.data = 1
+    blob.gpu_data()
+    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- it is asked once
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
+    advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'syncedmem\[cuda1\d\]'$"
+    for call in (device.arithmetic, blob.asum_data):
+        with pytest.raises(MissingPackageError, match=advice) as caught:
+            call()
+        assert "libnvrtc.so.12" in str(caught.value.__cause__)
+    assert ([1] * 4, SyncedHead.SYNCED) == (blob.data.tolist(), blob.data_memory.head)
+    assert (False, 'Failure finding "libnvrtc.so.12"') == device.compiler
+    monkeypatch.undo()
+    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as above
+
+    assert device.compiler.works
+    assert 4 == blob.asum_data()
+
+
 # --- the current device
+
+
+def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is waited for."""
+
+    def fail() -> int:
+        raise cupy.cuda.runtime.CUDARuntimeError(46)
+
+    stream, block = device.stream(), filled(device, 7)
+    hold(stream, gate)
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy.cuda.runtime, "getDevice", fail)
+        with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
+            device.memcpy(row(9), block, SIZE, UP, stream)
+    assert not gate.is_set()
+    gate.set()
+    stream.synchronize()
+
+    assert [7] * SIZE == block.get().tolist()
 
 
 def test_calls_restore_the_current_device_also_after_errors(device: Any) -> None:
@@ -387,3 +607,29 @@ def test_memory_is_on_its_gpu_whichever_is_current(device: Any) -> None:
         memory.mutable_cpu_data()[:] = 7
         assert memory.gpu_data().device.id == 0
         assert device.current_ordinal() == 1
+
+
+@two_gpus
+def test_a_push_that_cannot_put_the_current_device_back_leaves_nothing_in_flight(
+    device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is queued by then, and the caller takes it that it is not: so it is waited for."""
+    stream, set_device = device.stream(), cupy.cuda.runtime.setDevice
+
+    def set_but_not_back(ordinal: int) -> None:
+        if ordinal == 1:
+            opening(gate)
+            raise cupy.cuda.runtime.CUDARuntimeError(46)
+        set_device(ordinal)
+
+    with using_mode(Mode.GPU), ready_to_push(device) as memory:
+        hold(stream, gate)
+        with cupy.cuda.Device(1), monkeypatch.context() as patch:
+            patch.setattr(cupy.cuda.runtime, "setDevice", set_but_not_back)
+            with pytest.raises(DeviceError, match="copy_to_gpu_async failed on cuda:0: CUDARuntimeError: "):
+                memory.async_gpu_push(stream=stream)
+        assert (True, SyncedHead.HEAD_AT_CPU) == (stream.done, memory.head)
+        memory.async_gpu_push(stream=stream)
+        assert [7] * SIZE == memory.gpu_data().get().tolist()
+
+    assert cupy.cuda.runtime.getDevice() == 0

@@ -356,11 +356,9 @@ def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, m
     lost.close()
 
 
-def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also by an accessor that has nothing else to do; and a reader of the device side copies anew behind it."""
-    filled(memory)
+def stuck_push(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Push so that the copy is queued and can be neither recorded nor waited for then; the stream."""
+    device: Any = filled(memory).device
     stream, memcpy = device.stream(), device.memcpy
 
     def fail(*_: object, **__: object) -> None:
@@ -368,18 +366,36 @@ def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
 
     def copy_then_die(*arguments: Any, **options: Any) -> None:
         memcpy(*arguments, **options)
-        monkeypatch.setattr(device, "memcpy", fail)
+        patch.setattr(device, "memcpy", fail)
 
-    monkeypatch.setattr(device, "memcpy", copy_then_die)
-    monkeypatch.setattr(device, "record", fail)
-    with pytest.warns(ResourceWarning, match="leaked"), pytest.raises(DeviceError, match="dead"):
-        memory.async_gpu_push(stream=stream)
-    monkeypatch.undo()
-    pending = stream.done
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "memcpy", copy_then_die)
+        patch.setattr(device, "record", fail)
+        with pytest.warns(ResourceWarning, match="leaked"), pytest.raises(DeviceError, match="dead"):
+            memory.async_gpu_push(stream=stream)
+    assert not stream.done
+    return stream
+
+
+def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
+    memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by an accessor that has nothing else to do; and a reader of the device side copies anew behind it."""
+    stream = stuck_push(memory, monkeypatch)
     memory.mutable_cpu_data()[:] = 8
 
-    assert (pending, stream.done) == (False, True)
+    assert stream.done
     assert memory.gpu_data().get().tolist() == [8] * SIZE
+
+
+def test_a_reader_of_the_device_waits_for_a_push_that_no_device_can_wait_for(
+    memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no event of it to order anything after, so the host waits."""
+    stream = stuck_push(memory, monkeypatch)
+
+    assert memory.gpu_data().get().tolist() == [7] * SIZE
+    assert stream.done
 
 
 @pytest.mark.parametrize("stuck", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from interop_fixtures import SIZE, Limited, address_of, check_allocator, library, limited
 
-from syncedmem.model import InvalidPointerError
+from syncedmem.model import AllocationError, DeviceError, InvalidPointerError
 from syncedmem.runtime import DeviceType
 
 cpu = limited
@@ -91,8 +92,14 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
     assert (SIZE, {"mr": resource, "stream": stream}) == (size, keywords)
     assert (True, False, 0) == (resource.is_device_accessible, resource.is_host_accessible, resource.device_id)
     resource.deallocate(address, SIZE, stream=stream)
-
     assert (1, 0) == (stream.waits, cpu.live_blocks)
+
+    waits: list[Any] = []
+    monkeypatch.setattr(resource._lender, "wait_for_device", waits.append)
+    resource.allocate(SIZE, stream=stream)
+    ((address, _), _) = made[1]
+    resource.deallocate(address, SIZE)  # without a stream
+    assert (1, 0, [address]) == (stream.waits, cpu.live_blocks, waits)
 
 
 def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) -> None:
@@ -101,3 +108,23 @@ def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) 
     check_allocator(allocator, cpu)
     gc.collect()
     assert (0, "cuda.core's LentResource") == (cpu.live_blocks, allocator.name)
+
+
+def test_a_full_device_of_cuda_core_is_an_allocation_error(cuda_core: Any) -> None:
+    """Its error is no ``MemoryError`` and has no code; here it is made as cuda.core makes it."""
+    made: Any = importlib.import_module("cuda.core._utils.cuda_utils").handle_return
+    codes: Any = importlib.import_module("cuda.bindings.runtime").cudaError_t
+
+    class Failing:
+        is_host_accessible, deallocate = True, print
+
+        def __init__(self, code: Any) -> None:
+            self.code = code
+
+        def allocate(self, _: int, *, stream: Any) -> Any:
+            made((self.code,), stream)
+
+    with pytest.raises(AllocationError, match=r"cannot allocate 1000 bytes on cuda\.core's Failing: cudaErrorMemory"):
+        cuda_core.from_resource(Failing(codes.cudaErrorMemoryAllocation)).allocate(SIZE)
+    with pytest.raises(DeviceError, match=r"allocate failed on cuda\.core's Failing: CUDAError: cudaErrorLaunch"):
+        cuda_core.from_resource(Failing(codes.cudaErrorLaunchFailure)).allocate(SIZE)

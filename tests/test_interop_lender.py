@@ -177,11 +177,11 @@ def test_work_on_device_memory_is_waited_for(
     monkeypatch.setattr(lender, "_start", address_of)
     calls: list[int] = []
 
-    def fail() -> None:
+    def fail(_: int) -> None:
         raise RuntimeError("the stream is lost")
 
     first, second = lender.allocate(SIZE), lender.allocate(SIZE)
-    lender.give_back(first, SIZE, lambda: calls.append(cpu.live_blocks))
+    lender.give_back(first, SIZE, lambda _: calls.append(cpu.live_blocks))
     lender.give_back(0, 0, fail)
     assert [2] * waits == calls
     lender.give_back(second, SIZE, fail)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from interop_fixtures import SIZE, Limited, check_allocator, library, limited
 
-from syncedmem.model import NoDeviceError, WrongDeviceError
+from syncedmem.model import AllocationError, DeviceError, NoDeviceError, WrongDeviceError
 from syncedmem.runtime import DeviceType
 
 cpu = limited
@@ -110,6 +110,25 @@ def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
         check_allocator(numba.from_resource(manager, device=None), cpu)
         gc.collect()
         assert 0 == cpu.live_blocks
+
+
+def test_a_full_device_of_numba_is_an_allocation_error(numba: Any) -> None:
+    """Numba's error is no ``MemoryError``; its other errors are not for a full device."""
+    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
+    codes = numba.bindings.CUresult
+
+    class Failing:
+        def __init__(self, code: Any) -> None:
+            self.code = code
+
+        def memalloc(self, _: int) -> Any:
+            raise driver.CudaAPIError(self.code, "cuMemAlloc")
+
+    for code in (codes.CUDA_ERROR_OUT_OF_MEMORY, 2):
+        with pytest.raises(AllocationError, match=r"cannot allocate 1000 bytes on Numba's Failing: .*cuMemAlloc"):
+            numba.from_resource(Failing(code), device=None).allocate(SIZE)
+    with pytest.raises(DeviceError, match="allocate failed on Numba's Failing: CudaAPIError"):
+        numba.from_resource(Failing(codes.CUDA_ERROR_LAUNCH_FAILED), device=None).allocate(SIZE)
 
 
 def test_the_simulator_of_numba_says_what_it_lacks(numba: Any) -> None:

@@ -153,7 +153,8 @@ def _has_memory(array: Any) -> bool:
     try:
         memoryview(array)
     except (TypeError, ValueError, BufferError):
-        return hasattr(array, "dtype") or any(hasattr(array, name) for name in (*PROTOCOLS, "__dlpack__"))
+        names = (*PROTOCOLS, "__dlpack__", "__cuda_array_interface__")
+        return hasattr(array, "dtype") or any(hasattr(array, name) for name in names)
     return True
 
 

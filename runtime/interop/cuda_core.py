@@ -47,7 +47,12 @@ def from_resource(theirs: Any, *, stream: Any = None) -> DeviceAllocator:
         return int(buffer.handle), lambda: buffer.close(stream)
 
     device = None if theirs.is_host_accessible else int(theirs.device_id)
-    return allocator_over(Source(f"cuda.core's {type(theirs).__name__}", take), device)
+    return allocator_over(Source(f"cuda.core's {type(theirs).__name__}", take, _is_full), device)
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether it is cuda.core's ``CUDAError`` for a full device: it has no code, and its text begins with the name."""
+    return str(error).startswith(("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"))
 
 
 def as_resource(allocator: object) -> LentResource:
@@ -84,8 +89,12 @@ class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library w
         return core.Buffer.from_handle(self._lender.allocate(size), size, mr=self, **order)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        """Wait for the stream and give the memory back; what is wrong with it is printed."""
-        self._lender.give_back(int(ptr), size, None if stream is None else stream.sync)
+        """Wait for the stream, or without one for the device, and give the memory back; what is wrong is printed."""
+
+        def wait(address: int) -> None:
+            self._lender.wait_for_device(address) if stream is None else stream.sync()
+
+        self._lender.give_back(int(ptr), size, wait)
 
     @property
     def is_device_accessible(self) -> bool:

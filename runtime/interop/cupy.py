@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, WrongDeviceError
 
-from ..cuda import cupy  # raises NoDeviceError where there is no CuPy
+from ..cuda import cupy, is_full  # raises NoDeviceError where there is no CuPy
 from .foreign import Source, allocator_over
 from .lender import Lender
 
@@ -43,7 +44,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
         pointers: list[Any] = [malloc(size)]
         return pointers[0].ptr, pointers.clear  # it goes when nobody keeps it
 
-    return allocator_over(Source("CuPy's allocator", take), device)
+    return allocator_over(Source("CuPy's allocator", take, is_full), device)
 
 
 def as_resource(allocator: object) -> Callable[[int], Any]:
@@ -57,21 +58,55 @@ def as_resource(allocator: object) -> Callable[[int], Any]:
     Returns
     -------
     callable
-        From a size to a ``cupy.cuda.MemoryPointer`` over ``cupy.cuda.UnownedMemory``.
+        From a size to a ``cupy.cuda.MemoryPointer`` over ``cupy.cuda.UnownedMemory``.  While another device than the
+        allocator's is current it raises a ``WrongDeviceError``.
 
     Raises
     ------
     InvalidArgumentError
         If `allocator` has no memory with addresses.
+
+    Notes
+    -----
+    CuPy lets go of memory while kernels still use it.  What was queued until then on the stream that was current when
+    the memory was taken, and on the one that is current when it goes, is over before anybody else has it: a
+    `PoolAllocator` keeps the block so long, and with any other allocator the host waits.  Work on a third stream must
+    be over, as with the pool of CuPy.
     """
     lender = Lender(allocator)
 
     def allocate(size: int) -> Any:
-        loan = lender.loan(size)
+        if lender.on_device and (current := cupy.cuda.runtime.getDevice()) != lender.ordinal:
+            raise WrongDeviceError("allocate", lender.ordinal, current)
+        loan = lender.loan(size, _after_work(lender))
         # The device is said, because CUDA cannot find it from the null pointer of zero bytes.
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(loan.ptr, size, loan, lender.ordinal), 0)
 
     return allocate
+
+
+def _after_work(lender: Lender) -> Callable[[int], None] | None:
+    """What has an allocator wait for the work on memory that is taken now; None for memory of the host."""
+    if not lender.on_device:
+        return None
+    taken_on, taken_by = cupy.cuda.get_current_stream(lender.ordinal), threading.current_thread()
+
+    def wait(address: int) -> None:
+        device = lender.allocator
+        if taken_on.ptr == cupy.cuda.Stream.ptds.ptr and taken_by is not threading.current_thread():
+            # The stream of the thread that took the memory; from here the same name means another one.
+            lender.wait_for_device(address)
+            return
+        given_on = cupy.cuda.get_current_stream(lender.ordinal)
+        events = [device.record(stream) for stream in {it.ptr: it for it in (taken_on, given_on)}.values()]
+        hold = getattr(device, "hold", None)
+        for event in events:
+            if hold is None:
+                event.synchronize()
+            else:
+                hold(lender.lent(address), event)
+
+    return wait
 
 
 def as_pinned_resource(allocator: object) -> Callable[[int], Any]:
@@ -108,13 +143,17 @@ def as_function_allocator(allocator: object) -> Any:
 
 def _functions(lender: Lender) -> tuple[Callable[[int, int], int], Callable[[int, int], None]]:
     """What a PythonFunctionAllocator calls."""
+    # By address, what has to be over before it is given back.
+    waits: dict[int, Callable[[int], None] | None] = {}
 
     def malloc(size: int, device: int) -> int:
         if lender.on_device and device != lender.ordinal:
             raise InvalidArgumentError("device", device, f"{lender.ordinal}, where the memory is")
-        return lender.allocate(size)
+        wait, address = _after_work(lender), lender.allocate(size)
+        waits[address] = wait
+        return address
 
     def free(address: int, device: int) -> None:  # noqa: ARG001 -- CuPy's signature
-        lender.give_back(address)
+        lender.give_back(address, wait=waits.pop(address, None))
 
     return malloc, free

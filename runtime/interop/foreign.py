@@ -67,15 +67,15 @@ class Source:
         As errors show it.
     take : callable
         ``take(byte_size)`` returns an address and a function that gives it back; that function is called once.
-    full : tuple of exception classes
-        What `take` raises if there is no room.
+    full : callable
+        Whether an error of `take` says that there is no room; a ``MemoryError`` always does.
     """
 
     def __init__(
         self,
         name: str,
         take: Callable[[int], tuple[int, Callable[[], object]]],
-        full: tuple[type[Exception], ...] = (MemoryError,),
+        full: Callable[[Exception], bool] = lambda _: False,
     ) -> None:
         self.name = name
         self._take = take
@@ -96,8 +96,10 @@ class Source:
                 address, give_back = self._take(byte_size)
             except SyncedMemoryError:
                 raise
-            except self._full as error:
-                raise no_room(self.name, byte_size, error) from error
+            except Exception as error:
+                if isinstance(error, MemoryError) or self._full(error):
+                    raise no_room(self.name, byte_size, error) from error
+                raise
             if not address:
                 raise AllocationError(self.name, byte_size, "the address is null")
             return Grant(self.name, address, byte_size, give_back)
@@ -124,7 +126,7 @@ class ForeignHostAllocator(CPUDeviceAllocator):
         if size == 0:
             return None  # what a library answers to zero bytes is different for each
         ptr: HostArray = np.asarray(cast("Any", self._source.grant(size)))
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
 

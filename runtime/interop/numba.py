@@ -56,7 +56,12 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
         pointers = [pointer]
         return int(pointer.device_pointer), pointers.clear
 
-    return allocator_over(Source(f"Numba's {type(theirs).__name__}", take), device)
+    return allocator_over(Source(f"Numba's {type(theirs).__name__}", take, _is_full), device)
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether it is Numba's ``CudaAPIError`` for a full device, which is no ``MemoryError``."""
+    return bool(getattr(error, "code", None) == bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
 
 
 def as_resource(allocator: object) -> type[LentManager]:
@@ -111,7 +116,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         AllocationError
             If there is no room.
         """
-        loan = self.lender.loan(size)
+        loan = self.lender.loan(size, self.lender.wait_for_device)
         self._loans.add(loan)
         finalizer = _finalizer(loan, self._loans, self.deallocations)
         return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(loan.ptr), size, finalizer=finalizer)

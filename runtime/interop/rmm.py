@@ -83,7 +83,7 @@ def as_resource(allocator: object) -> Any:
         return lender.allocate(size)
 
     def deallocate(address: int, size: int, stream: Any) -> None:
-        lender.give_back(address, size, stream.synchronize)
+        lender.give_back(address, size, lambda _: stream.synchronize())
 
     # The resource keeps both, and RMM's resources keep their upstream.
     return mr.CallbackMemoryResource(allocate, deallocate)

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import ctypes
-from functools import partial
 from typing import TYPE_CHECKING
 
 from .foreign import Source, allocator_over
@@ -93,7 +92,7 @@ def as_resource(allocator: object) -> CFunctions:
         return lender.allocate(size)
 
     def deallocate(address: int | None, size: int, _device: int, stream: int | None) -> None:
-        lender.give_back(address or 0, size, partial(_wait_for, stream or 0))
+        lender.give_back(address or 0, size, lambda _: _wait_for(stream or 0))
 
     return CFunctions(ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate))
 

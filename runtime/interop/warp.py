@@ -49,7 +49,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
 
     readable = getattr(theirs, "memory_kind", None) in _READABLE
     # Warp has no error of its own for a full device.
-    source = Source(f"Warp's {type(theirs).__name__}", take, (MemoryError, RuntimeError))
+    source = Source(f"Warp's {type(theirs).__name__}", take, lambda error: isinstance(error, RuntimeError))
     return allocator_over(source, None if readable else device)
 
 
@@ -92,5 +92,5 @@ class LentAllocator:
         return self._lender.allocate(size_in_bytes)
 
     def deallocate(self, ptr: int, size_in_bytes: int) -> None:
-        """Give memory back; Warp calls this from finalisers, so what is wrong with it is printed."""
-        self._lender.give_back(ptr, size_in_bytes)
+        """Wait for the device and give memory back; Warp calls this from finalisers, so what is wrong is printed."""
+        self._lender.give_back(ptr, size_in_bytes, self._lender.wait_for_device)
