@@ -238,7 +238,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         if error := _without_compiler():
             major = cupy.cuda.runtime.runtimeGetVersion() // 1000
             package = f"cupy-cuda{major}x[ctk], or NVRTC of CUDA {major}"
-            raise MissingPackageError(f"arithmetic on {self.name}", package, "cuda13" if major >= 13 else "cuda12") from error
+            raise MissingPackageError(f"arithmetic on {self.name}", package, f"cuda{major}") from error
         return self._arithmetic
 
     def pinned_host(self) -> CUDAPinnedAllocator:
