@@ -30,8 +30,8 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults proof coverage lint types docs generated check-generated kills bench wheel test-wheel \
-    test-lowest test-newest-python newest lock system-deps clean
+.PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+    bench wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -71,11 +71,49 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# tests/uncounted.py alone decides which modules cannot run on this machine.
-coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
+# The modules for CUDA count too: the tests of them run over hostcuda.  tests/uncounted.py alone decides which modules
+# cannot run on this machine.
+coverage: test-hostcuda  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(LOGGED) --cov --cov-report= --cov-fail-under=0
+	$(BIN)/coverage combine --append --keep $(HOSTCUDA)/coverage
 	$(BIN)/coverage report --omit="$$($(BIN)/python tests/uncounted.py)"
+
+# ------------------------------------------------------------------------------------- CUDA on the host
+
+HOSTCUDA := build/hostcuda
+HOSTCUDA_BIN := $(VENV)-hostcuda/bin
+# One version for both: the binding replaces that of the installed wheel.
+CUPY := $(shell sed -n 's/^cupy-cuda12x==//p' requirements/constraints.txt)
+
+$(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
+	$(PYTHON) -m venv $(VENV)-hostcuda
+	@$(call locked_pip,$(VENV)-hostcuda)
+	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
+	@touch $@
+
+hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
+	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
+	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
+	@$(MAKE) --no-print-directory -C tests/hostcuda \
+	    OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY)
+
+# Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
+# what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.
+HOSTCUDA_LAGS := 2000 0
+test-hostcuda: $(STAMPS)/test hostcuda  ## run everything that needs CUDA over the stand-in
+	@rm -rf $(HOSTCUDA)/coverage && mkdir -p $(HOSTCUDA)/coverage
+	@$(MAKE) --no-print-directory --jobs --output-sync=target $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)
+
+OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA) HOSTCUDA_LAG=$*
+hostcuda-verify-%:
+	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $* microseconds before each queued operation:'
+	@$(OVER_HOSTCUDA) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$*
+
+hostcuda-tests-%:
+	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
+	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage/.coverage.$* \
+	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda --cov --cov-report= --cov-fail-under=0
 
 proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py
@@ -199,6 +237,7 @@ system-deps:  ## install the Debian packages (as root)
 	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
 
 clean:  ## remove everything that was made here
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest build dist src/*.egg-info .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda
+	rm -rf build dist src/*.egg-info .coverage .coverage.* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find model runtime spec src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -259,7 +259,8 @@ class Buffer:
             with reporting("copy_from", there):
                 there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
             return
-        indirect = up and down and not self._reaches(source)
+        with reporting("copy_from", there):
+            indirect = up and down and not self._reaches(source)
         queued = stream is not None and (up or down) and not indirect
         if not queued:
             for buffer in (self, source):

@@ -45,6 +45,10 @@ _NOT_READY = 600
 """What CUDA says of an event that has not happened yet, ``cudaErrorNotReady``."""
 
 
+_PROHIBITED = 2
+"""``cudaComputeModeProhibited``, which CuPy does not export."""
+
+
 class CUDADeviceAllocator(DeviceAllocator):
     """Memory of one NVIDIA GPU; arrays are ``cupy.ndarray``.
 
@@ -60,6 +64,9 @@ class CUDADeviceAllocator(DeviceAllocator):
     ----------
     description : str
         The GPU, as its driver names it.
+    prohibited : bool
+        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``).  ``device="auto"`` does not take it
+        then.
 
     Raises
     ------
@@ -78,6 +85,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
+        mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, self.ordinal)
+        self.prohibited = mode == _PROHIBITED
         self.description = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
 
     @property

@@ -134,7 +134,7 @@ def named_device(name: str) -> DeviceAllocator:
     ----------
     name : str
         One of `DEVICE_NAMES`, or ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a
-        GPU, else the simulated device.
+        GPU whose compute mode is not "prohibited", else the simulated device.
 
     Raises
     ------
@@ -161,9 +161,11 @@ def _automatic(wish: str) -> DeviceAllocator:
         except NoDeviceError as error:
             raise NoDeviceError(f"{ENVIRONMENT}={wish}: {error}") from None
     try:
-        return named_device("cuda")
+        device = named_device("cuda")
     except NoDeviceError:
         return named_device("simulated")
+    # As CUDA itself, which takes a GPU whose owner prohibits it only for programs that name it.
+    return named_device("simulated") if getattr(device, "prohibited", False) else device
 
 
 def resolve_device(device: object) -> DeviceAllocator | None:

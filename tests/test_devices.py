@@ -50,8 +50,8 @@ def replace(monkeypatch: pytest.MonkeyPatch, library: str, stand_in: Any) -> Non
     monkeypatch.setitem(sys.modules, f"{library}.array", stand_in)
 
 
-def cupy_with(count: int | None) -> Any:
-    """A CuPy that finds some GPUs, or no driver."""
+def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
+    """A CuPy that finds some GPUs of a compute mode, or no driver."""
 
     class CUDARuntimeError(RuntimeError):
         """As CuPy's."""
@@ -64,8 +64,15 @@ def cupy_with(count: int | None) -> Any:
     def properties(_: int) -> dict[str, Any]:
         return {"name": b"Toy GPU", "totalGlobalMem": 3 << 30}
 
+    def attribute(name: int, _: int) -> int:
+        return compute_mode if name == calls.cudaDevAttrComputeMode else -1
+
     calls = SimpleNamespace(
-        CUDARuntimeError=CUDARuntimeError, getDeviceCount=get_device_count, getDeviceProperties=properties
+        CUDARuntimeError=CUDARuntimeError,
+        cudaDevAttrComputeMode=20,
+        deviceGetAttribute=attribute,
+        getDeviceCount=get_device_count,
+        getDeviceProperties=properties,
     )
     return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls, Event=object))
 
@@ -127,6 +134,16 @@ def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPa
     assert (DeviceType.CUDA, "cuda:0") == (found.device_type, found.name)
     assert (True, "Toy GPU (3072 MiB, CuPy 99.9)") == (report.available, report.detail)
     assert sibling(found) is None
+
+
+@pytest.mark.parametrize("mode", ["default", "exclusive", "prohibited", "exclusive process"])
+def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    """By name it is there all the same, and its numbers are CUDA's, in this order."""
+    modes = ["default", "exclusive", "prohibited", "exclusive process"]
+    replace(monkeypatch, "cupy", cupy_with(1, modes.index(mode)))
+
+    assert named_device("auto") is named_device("simulated" if mode == "prohibited" else "cuda")
+    assert DeviceType.CUDA is named_device("cuda").device_type
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:

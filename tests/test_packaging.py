@@ -190,6 +190,16 @@ def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
     assert not has_entry(changelog, "0.1.0")
 
 
+def test_the_stand_in_for_cuda_is_in_no_package() -> None:
+    """It is a tool of the tests: the package neither holds it nor knows of it."""
+    modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
+    sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
+
+    assert PACKAGE / "runtime" / "cuda.py" in sources
+    assert [] == [path for path in modules if "hostcuda" in path.name]
+    assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
+
+
 def links_of(page: str) -> list[str]:
     """Where links and pictures lead that are no addresses."""
     return [target for target in re.findall(r"\]\(([^)]+)\)", page) if not re.match(r"https?://|#", target)]

@@ -1,0 +1,124 @@
+/* What the files of hostcuda share.  hostcuda is CUDA's calls over host memory, for tests; it is not a GPU.
+
+   One lock guards the devices, their blocks, and the streams.  A function whose comment says "locked" is called with it.
+   The functions of CUDA take it themselves, after BEGIN_CALL. */
+#pragma once
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define NAME "hostcuda, not a GPU"
+enum { MOST_DEVICES = 8 };
+
+/* --- calls.c: what happens at the start and at the end of every call */
+
+/* Count a call, and return what it has to fail with, or cudaSuccess. */
+cudaError_t begin_call(const char *name);
+
+#define BEGIN_CALL                                                                                                     \
+    do {                                                                                                               \
+        cudaError_t refused = begin_call(__func__);                                                                    \
+        if (refused)                                                                                                   \
+            return failed(refused);                                                                                    \
+    } while (0)
+
+/* The driver's errors have the numbers of the runtime's. */
+#define BEGIN_CALL_OF_DRIVER                                                                                           \
+    do {                                                                                                               \
+        cudaError_t refused = begin_call(__func__);                                                                    \
+        if (refused)                                                                                                   \
+            return (CUresult)refused;                                                                                  \
+    } while (0)
+
+/* Remember an error for cudaGetLastError, and return it; cudaSuccess is returned as it is. */
+cudaError_t failed(cudaError_t error);
+
+/* Set while a function runs that the program put into a stream: there CUDA forbids calls. */
+extern __thread int in_host_function;
+
+/* --- devices.c */
+
+typedef struct Block {
+    char *start;
+    size_t size;
+    struct Block *next; /* in the order of addresses */
+} Block;
+
+typedef struct Device {
+    char *visible; /* the mapping whose addresses the program gets: nobody may read or write there */
+    char *hidden;  /* the same memory again, for copies, fills and kernels */
+    size_t size, used;
+    Block *blocks;
+    cudaError_t error; /* of an operation that failed; every call returns it until hostcuda_recover() */
+} Device;
+
+extern pthread_mutex_t lock;
+extern pthread_cond_t progress; /* an operation is done, or the lag was changed */
+extern Device devices[MOST_DEVICES];
+extern int device_count;
+extern __thread int current;
+
+/* Make the devices, once; cudaErrorInitializationError in a child of the process that made them. */
+cudaError_t start(void);
+int is_device(int ordinal);
+
+/* End the program: a test cannot go on without this. */
+__attribute__((noreturn)) void give_up(const char *what, int error);
+
+/* --- memory.c */
+
+int device_of(const void *address);        /* -1: host memory */
+void *reachable(const void *address);      /* where the library itself may read and write these bytes */
+int in_device_block(const void *address, size_t size); /* locked */
+int in_pinned_block(const void *address, size_t size); /* locked */
+
+/* --- streams.c */
+
+/* A point in the work of a stream; number 0 is a point that has always been reached. */
+typedef struct Mark {
+    uint64_t stream, number;
+} Mark;
+
+typedef struct Operation {
+    struct Operation *next;
+    uint64_t number;                 /* in the order of the calls, over all streams */
+    Mark after;                      /* what has to be done before */
+    void (*run)(struct Operation *); /* NULL: it only waits */
+    int needs_thread;                /* it must not run in the thread that queues it */
+    char *to;
+    const char *from;
+    size_t size;
+    int value;
+    void *owned; /* freed with the operation */
+    cudaHostFn_t function;
+} Operation;
+
+typedef struct Stream {
+    struct Stream *next;
+    uint64_t id;
+    int device, priority;
+    unsigned flags;
+    int destroyed;           /* it goes when its work is done */
+    int busy;                /* a thread works on it */
+    Operation *first, *last; /* the work that is not done */
+} Stream;
+
+void start_streams(long microseconds); /* the default streams; with the lag */
+Stream *stream_of(cudaStream_t handle);             /* NULL: there is no such stream; locked */
+Operation *new_operation(void (*run)(Operation *)); /* NULL: no memory */
+Mark enqueue(Stream *stream, Operation *operation); /* with the rules of the default stream; locked */
+int is_done(Mark mark);                             /* locked */
+int is_idle(const Stream *stream);                  /* locked */
+void wait_for_mark(Mark mark);                      /* locked */
+void wait_for_stream(const Stream *stream);         /* locked */
+void wait_for_device(int device);                   /* locked */
+
+/* --- how many there are, for hostcuda_live() */
+
+long device_blocks(void); /* locked */
+extern long pinned_blocks, live_streams, live_events, live_threads, live_modules;

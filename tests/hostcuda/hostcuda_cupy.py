@@ -1,0 +1,52 @@
+"""Puts hostcuda in the place of CUDA for CuPy: `install` has to be called before CuPy is imported.
+
+CuPy's wheel is linked to CUDA's runtime statically, so no library can take its place.  One of its extension modules was
+therefore built again over hostcuda; a finder of modules gives that one instead.  The wheel itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+FOLDER = Path(__file__).parent
+BINDING = "cupy_backends.cuda.api.runtime"
+
+
+class HostCUDAFinder:
+    """Finds CuPy's binding of the CUDA runtime in the folder of this file, and nothing else."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        del path, target
+        if name == "cupy":
+            _prepare()
+        if name != BINDING:
+            return None
+        return importlib.util.spec_from_file_location(name, FOLDER / f"runtime{sysconfig.get_config_var('EXT_SUFFIX')}")
+
+
+def _prepare() -> None:
+    """Load the libraries, so that CuPy finds these when it asks for them by name, and keep its kernels apart.
+
+    CUB, one of CuPy's accelerators, needs more of the language than kernels have here.
+    """
+    for library in ("libcuda.so.1", "libnvrtc.so.12"):
+        ctypes.CDLL(str(FOLDER / library), ctypes.RTLD_GLOBAL)
+    os.environ["CUPY_ACCELERATORS"] = ""
+    os.environ["CUPY_CACHE_DIR"] = str(FOLDER / "kernels")
+
+
+def install() -> None:
+    """Have CuPy, when it is imported, find hostcuda."""
+    sys.meta_path.insert(0, HostCUDAFinder)

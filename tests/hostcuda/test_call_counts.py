@@ -1,0 +1,94 @@
+"""How many calls of CUDA our calls make: each costs a microsecond or more on a real GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hostcuda_control import hostcuda
+
+from syncedmem.model import Mode, SyncedHead, using_mode
+from syncedmem.runtime import SyncedMemory
+from syncedmem.runtime.cuda import CUDADeviceAllocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE = 4096
+MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
+
+
+def calls_of(call: Callable[[], object]) -> list[str]:
+    with hostcuda.recorded() as names:
+        call()
+    return names
+
+
+@pytest.fixture(params=[0, 1], ids=["current", "another"])
+def device(request: pytest.FixtureRequest) -> Any:
+    """The current device, and one that is not."""
+    return CUDADeviceAllocator(request.param)
+
+
+def synced(device: Any) -> SyncedMemory:
+    """A memory with both sides, fresh on both."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_cpu_data()[:] = 7
+    memory.gpu_data()
+    assert SyncedHead.SYNCED is memory.head
+    return memory
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_what_has_nothing_to_do_calls_nothing(device: Any, mode: Mode) -> None:
+    with using_mode(mode), synced(device) as memory:
+        for call in (memory.cpu_data, memory.gpu_data, memory.mutable_cpu_data, memory.mutable_cpu_data):
+            assert [] == calls_of(call), call.__name__
+        memory.mutable_gpu_data()
+        for call in (memory.gpu_data, memory.mutable_gpu_data):
+            assert [] == calls_of(call), call.__name__
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("reads", [True, False], ids=["read", "write"])
+def test_a_copy_takes_few_calls(device: Any, mode: Mode, reads: bool) -> None:
+    """Up and down; one of them is the copy."""
+    names = ("cpu_data", "gpu_data") if reads else ("mutable_cpu_data", "mutable_gpu_data")
+    with using_mode(mode), synced(device) as memory:
+        down, up = (getattr(memory, name) for name in names)
+        memory.mutable_gpu_data()
+        counts = [calls_of(down)]
+        memory.mutable_cpu_data()
+        counts.append(calls_of(up))
+
+    for names_of_calls in counts:
+        assert 1 == names_of_calls.count("cudaMemcpyAsync")
+        assert len(names_of_calls) <= MOST_FOR_A_COPY, names_of_calls
+
+
+def test_a_push_takes_few_calls(device: Any) -> None:
+    """From the second one on; going to another device and back comes on top."""
+    stream = device.stream()
+    with using_mode(Mode.GPU), synced(device) as memory:
+        memory.mutable_cpu_data()
+        memory.async_gpu_push(stream=stream)
+        memory.mutable_cpu_data()
+        names = calls_of(lambda: memory.async_gpu_push(stream=stream))
+
+    assert 1 == names.count("cudaMemcpyAsync")
+    assert len(names) - names.count("cudaSetDevice") <= MOST_FOR_A_PUSH, names
+
+
+def test_a_call_too_many_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is seen to count."""
+    device = CUDADeviceAllocator()
+    copy = CUDADeviceAllocator.memcpy
+
+    def twice(self: Any, *arguments: Any) -> None:
+        copy(self, *arguments)
+        copy(self, *arguments)
+
+    with synced(device) as memory:
+        memory.mutable_cpu_data()
+        monkeypatch.setattr(CUDADeviceAllocator, "memcpy", twice)
+        assert 2 == calls_of(memory.gpu_data).count("cudaMemcpyAsync")
