@@ -90,6 +90,7 @@ CUPY := $(shell sed -n 's/^cupy-cuda12x==//p' requirements/constraints.txt)
 
 $(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
 	$(PYTHON) -m venv $(VENV)-hostcuda
+	@$(call locked_pip,$(VENV)-hostcuda)
 	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
