@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
+from syncedmem.model.files import write_whole
 
 from .expected import REFUSALS
 from .kills import Kills
@@ -89,7 +90,7 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     for path, text in chosen.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        write_whole(target, lambda file, text=text: file.write(text.encode()))
     return [*chosen]
 
 
