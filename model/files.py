@@ -172,11 +172,18 @@ def _sync_folder(folder: Path) -> None:
     opened: list[int] = []
     with suppress(OSError):
         try:
+            # Calls of C alone, so that no interrupt comes while a descriptor is open and in no list.
             opened.extend(map(os.open, [folder], [os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC]))
             os.fsync(opened[0])
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
+            _close(opened)
+        except BaseException:
+            _close(opened)
+            raise
+
+
+def _close(opened: list[int]) -> None:
+    """Close a descriptor, if there is one in the list, and take it out."""
+    any(map(os.close, map(list.pop, [opened] if opened else [])))
 
 
 # --- reading what somebody names

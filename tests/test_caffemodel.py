@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tracemalloc
+from types import SimpleNamespace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.files import caffemodel
+from syncedmem.runtime.files import byte_source
 from syncedmem.runtime.files.byte_source import FileSource
 from syncedmem.runtime.files.caffemodel import load_caffemodel
 
@@ -270,7 +272,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied")
 
     path = stored(tmp_path, b"")
-    monkeypatch.setattr(os, "open", denied)
+    monkeypatch.setattr(byte_source, "io", SimpleNamespace(FileIO=denied))
     with pytest.raises(FileAccessError, match=r"net\.caffemodel: Permission denied") as caught:
         load_caffemodel(path)
 

@@ -21,8 +21,9 @@ from syncedmem.cli import app
 from syncedmem.explore import page_server
 from syncedmem.explorer import explorer_material, explorer_page, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
-from syncedmem.explorer.trace import MOST_BYTES, MOST_STEPS
+from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
+from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
 
@@ -143,6 +144,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
         (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
+        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is no number"),
+        (b'{"steps": [], "steps": []}', ": this is broken JSON: it says 'steps' twice"),
         (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
         (
             b"cpu_data " * (MOST_STEPS + 1),
@@ -186,7 +189,7 @@ def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse,
 
 def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
     """Of a file that has no end."""
-    assert refused("/dev/zero") == f"syncedmem: /dev/zero: it has more bytes than the page opens, {MOST_BYTES:,}\n"
+    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; wanted is")
 
 
 def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -200,11 +203,11 @@ def test_a_trace_that_cannot_be_read_is_one_line(refused: Refuse, tmp_path: Path
     missing = tmp_path / "missing.json"
 
     assert refused(missing, "--out", "never.html") == f"syncedmem: {missing}: No such file or directory\n"
-    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: Is a directory\n"
+    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: it is a directory\n"
 
 
 def test_a_page_that_cannot_be_written_is_one_line(refused: Refuse, tmp_path: Path) -> None:
-    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: Is a directory\n"
+    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: it is a directory\n"
 
 
 def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:
