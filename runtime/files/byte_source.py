@@ -39,6 +39,8 @@ class ByteSource(Protocol):
 
     name: str
     size: int
+    fields: int
+    """How many fields of messages were looked at; ``wire_format`` counts them."""
 
     def at(self, position: int, length: int) -> bytes | memoryview:
         """A few bytes."""
@@ -60,6 +62,7 @@ class MemorySource:
         self.name = name
         self._view = memoryview(data).cast("B")
         self.size = len(self._view)
+        self.fields = 0
 
     def at(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
@@ -105,6 +108,7 @@ class FileSource:
         if unchanged_since not in (None, self.stamp):
             self.close()
             raise FileFormatError(self.name, "it has changed since its structure was read")
+        self.fields = 0
         self._base, self._window = 0, b""
 
     def at(self, position: int, length: int) -> bytes:
