@@ -56,17 +56,11 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# The one place that decides about the modules for CUDA: they count where CuPy finds a GPU, and nowhere else.
-NEED_GPU := runtime/cuda.py,runtime/vectors/cuda.py,runtime/interop/foreign_cuda.py
+# tests/uncounted.py alone decides which modules cannot run on this machine.
 coverage: $(STAMPS)/test  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(LOGGED) --cov --cov-report= --cov-fail-under=0
-	@if $(BIN)/python -c 'import cupy; cupy.cuda.Device(0).compute_capability' 2>/dev/null; then \
-	    $(BIN)/coverage report; \
-	else \
-	    echo 'No GPU here, so these are not counted: $(NEED_GPU)'; \
-	    $(BIN)/coverage report --omit=$(NEED_GPU); \
-	fi
+	$(BIN)/coverage report --omit="$$($(BIN)/python tests/uncounted.py)"
 
 proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py

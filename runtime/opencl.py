@@ -17,13 +17,16 @@ from syncedmem.model import InvalidArgumentError, NoDeviceError
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .host import CPUDeviceAllocator, cpu_allocator
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.opencl import OpenCLVectors
+from .vectors.opencl import MappedVectors
+from .vectors.opencl_kernels import KernelVectors, compiler_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import Event
     from .pointers import End
+    from .vectors.opencl import OpenCLVectors
+    from .vectors.opencl_kernels import Compiler
 
 __all__ = ["OpenCLDeviceAllocator"]
 
@@ -38,7 +41,9 @@ except ImportError as error:
 class OpenCLDeviceAllocator(DeviceAllocator):
     """Memory of one OpenCL device.
 
-    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.
+    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.  Memory, copies and fills need no
+    compiler.  Arithmetic needs one, and a driver may have none that works: PoCL 3.0, which PyPI has, fails on every
+    processor that is newer than its LLVM 14.  Then the host computes, over mapped buffers, within the same bounds.
 
     Parameters
     ----------
@@ -72,10 +77,15 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._live = LiveBlocks(self.name)
-        self._vectors = OpenCLVectors(self.name, self.queue, cl, _overlap)
+        self._arithmetic: dict[bool, OpenCLVectors] = {}
         # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
         # so they are kept until they are done.
         self._copies: dict[int, Any] = {}
+
+    @property
+    def compiler(self) -> Compiler:
+        """Whether the device's compiler works; it is tried once in a process."""
+        return compiler_of(self.queue.device, cl)
 
     @property
     def live_blocks(self) -> int:
@@ -225,7 +235,12 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return event
 
     def vectors(self) -> OpenCLVectors:
-        return self._vectors
+        works = self.compiler.works
+        if works not in self._arithmetic:
+            kind = KernelVectors if works else MappedVectors
+            # One for all threads: kernels are run one after another.
+            self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
+        return self._arithmetic[works]
 
     def pinned_host(self) -> CPUDeviceAllocator:
         return cpu_allocator()

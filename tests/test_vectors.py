@@ -27,6 +27,7 @@ from syncedmem.runtime import (
     vectors_of,
 )
 from syncedmem.runtime.vectors.host import HostVectors
+from syncedmem.runtime.vectors.opencl_kernels import COMPILER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,14 +47,20 @@ class WithoutBLAS(CPUDeviceAllocator):
         return HostVectors(blas=False)
 
 
-PLACES: list[DeviceAllocator] = [CPUDeviceAllocator(), WithoutBLAS(), *devices()]
-NAMES = ["host", "host-without-blas", *(place.device_type.name.lower() for place in PLACES[2:])]
+PLACES: dict[str, DeviceAllocator] = {
+    "host": CPUDeviceAllocator(),
+    "host-without-blas": WithoutBLAS(),
+    **{place.device_type.name.lower(): place for place in devices()},
+}
+if "opencl" in PLACES:
+    PLACES["opencl-mapped"] = PLACES["opencl"]
 
 
-@pytest.fixture(params=PLACES, ids=NAMES)
-def place(request: pytest.FixtureRequest) -> Any:
-    """An allocator of every kind."""
-    return request.param
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An allocator of every kind; that of OpenCL also with a compiler that fails."""
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails" if request.param == "opencl-mapped" else "")
+    return PLACES[request.param]
 
 
 @pytest.fixture(params=DTYPES)

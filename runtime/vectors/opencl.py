@@ -1,121 +1,47 @@
-"""`OpenCLVectors`: vector operations as OpenCL kernels, on the allocator's own queue.
+"""`MappedVectors`: vector operations on an OpenCL device whose compiler fails, by the host.
 
-One source serves all types: how an element is loaded and stored is a macro, so that halves need no extension
-(``vload_half`` is part of OpenCL) and ``bfloat16``, the upper half of a ``float``, needs none either.  Sums are in
-``double`` where the device has it, and in ``float`` where not.  PyOpenCL is handed in: only ``opencl`` imports it.
+Such a device still has memory: its buffers are mapped (``clEnqueueMapBuffer``), and the host computes with what it
+sees there.  PyOpenCL is handed in: only ``opencl`` imports it.
 """
 
 from __future__ import annotations
 
-import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from syncedmem.model import InvalidPointerError
 
+from .host import host_vectors
 from .operations import Vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OpenCLVectors"]
-
-_WORKERS = 64
-"""Work items of a group; a power of two, because they add up in halves."""
-
-_GROUPS = 64
-
-_PLAIN = "#define LOAD(p, i) ((C)(p)[i])\n#define STORE(p, i, v) ((p)[i] = (v))\n"
-_MACROS = {
-    "float32": "typedef float T; typedef float C;\n" + _PLAIN,
-    "float64": "typedef double T; typedef double C;\n" + _PLAIN,
-    "float16": """typedef half T; typedef float C;
-#define LOAD(p, i) vload_half(i, p)
-#define STORE(p, i, v) vstore_half_rte(v, i, p)
-""",
-    # Round to the nearest, and of two to the even one; a NaN stays one.
-    "bfloat16": """typedef ushort T; typedef float C;
-ushort narrowed(float v) {
-  uint bits = as_uint(v);
-  return isnan(v) ? (bits >> 16) | 64 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-}
-#define LOAD(p, i) as_float((uint)(p)[i] << 16)
-#define STORE(p, i, v) ((p)[i] = narrowed(v))
-""",
-}
-
-_KERNELS = """
-kernel void axpy(ulong n, C alpha, global const T *x, ulong from, global T *y, ulong to) {
-  x += from; y += to;
-  for (ulong i = get_global_id(0); i < n; i += get_global_size(0))
-    STORE(y, i, LOAD(y, i) + alpha * LOAD(x, i));
-}
-
-kernel void scal(ulong n, C alpha, global T *x, ulong from) {
-  x += from;
-  for (ulong i = get_global_id(0); i < n; i += get_global_size(0))
-    STORE(x, i, alpha * LOAD(x, i));
-}
-
-void add_up(A mine, local A *sums, global A *partial) {
-  size_t me = get_local_id(0);
-  sums[me] = mine;
-  for (size_t half_size = get_local_size(0) / 2; half_size; half_size /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (me < half_size) sums[me] += sums[me + half_size];
-  }
-  if (!me) partial[get_group_id(0)] = sums[0];
-}
-
-kernel void asum(ulong n, global const T *x, ulong from, local A *sums, global A *partial) {
-  A mine = 0;
-  x += from;
-  for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) mine += fabs((A)LOAD(x, i));
-  add_up(mine, sums, partial);
-}
-
-kernel void dot_product(ulong n, global const T *x, ulong from, global const T *y, ulong to,
-                        local A *sums, global A *partial) {
-  A mine = 0;
-  x += from; y += to;
-  for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) mine += (A)LOAD(x, i) * (A)LOAD(y, i);
-  add_up(mine, sums, partial);
-}
-"""
+__all__ = ["MappedVectors", "OpenCLVectors"]
 
 
 class OpenCLVectors(Vectors):
-    """Vector operations on ``pyopencl.array.Array``.
+    """What the two ways to compute have in common: which arrays they take, and copies, which need no compiler.
 
     Parameters
     ----------
     where : str
         The device, as errors show it.
     queue : pyopencl.CommandQueue
-        What kernels are queued on; it knows device and context.
+        What work is queued on; it knows device and context.
     cl : module
         ``pyopencl``.
     overlap : callable
         Whether two arrays share bytes.
-    fp64 : bool or None
-        Whether to compute in ``double``; None if the device can.  Without it there is no arithmetic on ``float64``,
-        and sums are no wider than ``float``.
     """
 
-    def __init__(
-        self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool], *, fp64: bool | None = None
-    ) -> None:
+    def __init__(self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
         self.where = where
         self._queue = queue
         self._cl = cl
         self._overlapping = overlap
-        able = bool(queue.device.double_fp_config) if fp64 is None else fp64
-        self.types = tuple(name for name in Vectors.types if able or name != "float64")
-        self._sum = np.dtype(np.float64 if able else np.float32)
-        self._programs: dict[str, dict[str, Any]] = {}
-        # A kernel keeps its arguments until it is queued, so two threads must not set them at once.
-        self._lock = threading.Lock()
 
     def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- none of these is read-only
         if not isinstance(array, self._cl.array.Array) or array.context != self._queue.context:
@@ -129,55 +55,45 @@ class OpenCLVectors(Vectors):
     def _same(self, x: Any, y: Any) -> bool:
         return bool(x.base_data == y.base_data and x.offset == y.offset)
 
-    def _axpy(self, alpha: float, x: Any, y: Any) -> None:
-        with self._lock:
-            self._run("axpy", y, _typed(alpha, y.dtype), *_place(x), *_place(y)).wait()
-
-    def _scal(self, alpha: float, x: Any) -> None:
-        with self._lock:
-            self._run("scal", x, _typed(alpha, x.dtype), *_place(x)).wait()
-
-    def _asum(self, x: Any) -> float:
-        return self._total("asum", x)
-
-    def _dot(self, x: Any, y: Any) -> float:
-        return self._total("dot_product", x, y)
-
     def _copy(self, x: Any, y: Any) -> None:
         offsets = {"src_offset": x.offset, "dst_offset": y.offset, "byte_count": x.nbytes}
         self._cl.enqueue_copy(self._queue, y.base_data, x.base_data, **offsets).wait()
 
-    def _total(self, name: str, *vectors: Any) -> float:
-        """The sum of what the groups of a kernel have summed."""
-        cl, size = self._cl, self._sum.itemsize
-        sums = np.empty(_GROUPS, self._sum)
-        partial = cl.Buffer(self._queue.context, cl.mem_flags.WRITE_ONLY, sums.nbytes)
-        places = [part for vector in vectors for part in _place(vector)]
-        with self._lock:
-            self._run(name, vectors[0], *places, cl.LocalMemory(_WORKERS * size), partial)
-        cl.enqueue_copy(self._queue, sums, partial)
-        with np.errstate(all="ignore"):
-            return float(np.add.reduce(sums, dtype=np.float64))
 
-    def _run(self, name: str, x: Any, *arguments: Any) -> Any:
-        kernel = self._kernels(x.dtype.name)[name]
-        return kernel(self._queue, (_GROUPS * _WORKERS,), (_WORKERS,), np.uint64(len(x)), *arguments)
+class MappedVectors(OpenCLVectors):
+    """Vector operations on ``pyopencl.array.Array`` by the host, for a device whose compiler fails."""
 
-    def _kernels(self, dtype: str) -> dict[str, Any]:
-        """The kernels for a type, compiled when they are first needed."""
-        if dtype not in self._programs:
-            accumulator = "double" if self._sum == np.float64 else "float"
-            source = f"typedef {accumulator} A;\n{_MACROS[dtype]}{_KERNELS}"
-            program = self._cl.Program(self._queue.context, source).build()
-            self._programs[dtype] = {kernel.function_name: kernel for kernel in program.all_kernels()}
-        return self._programs[dtype]
+    def _axpy(self, alpha: float, x: Any, y: Any) -> None:
+        with ExitStack() as mappings:
+            source, target = self._mapped(mappings, x, y, write=True)
+            host_vectors().axpy(alpha, source, target)
 
+    def _scal(self, alpha: float, x: Any) -> None:
+        with ExitStack() as mappings:
+            host_vectors().scal(alpha, *self._mapped(mappings, x, write=True))
 
-def _place(array: Any) -> tuple[Any, Any]:
-    """A vector as kernels take it: a buffer, and where in it the first element is."""
-    return array.base_data, np.uint64(array.offset // array.dtype.itemsize)
+    def _asum(self, x: Any) -> float:
+        with ExitStack() as mappings:
+            return host_vectors().asum(*self._mapped(mappings, x))
 
+    def _dot(self, x: Any, y: Any) -> float:
+        with ExitStack() as mappings:
+            return host_vectors().dot(*self._mapped(mappings, x, y))
 
-def _typed(alpha: float, dtype: np.dtype[Any]) -> Any:
-    with np.errstate(all="ignore"):
-        return np.float64(alpha) if dtype == np.float64 else np.float32(alpha)
+    def _mapped(self, mappings: ExitStack, *vectors: Any, write: bool = False) -> list[Any]:
+        """The elements of vectors as the host sees them, until the mappings end; the last vector may be written."""
+        cl, last = self._cl, vectors[-1]
+        found: list[Any] = []
+        for vector in vectors:
+            if vector is not last and self._same(vector, last):
+                continue  # one region is not mapped twice if it is written
+            flags = cl.map_flags.READ | (cl.map_flags.WRITE if write and vector is last else 0)
+            area, _ = cl.enqueue_map_buffer(
+                self._queue, vector.base_data, flags, vector.offset, (vector.nbytes,), np.uint8
+            )
+            mappings.callback(self._unmap, area.base)
+            found.append(area.view(vector.dtype))
+        return found * 2 if len(found) < len(vectors) else found
+
+    def _unmap(self, mapping: Any) -> None:
+        mapping.release(self._queue).wait()

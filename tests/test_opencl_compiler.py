@@ -1,0 +1,203 @@
+"""Devices whose compiler fails, and machines where OpenCL or a part of it is missing.
+
+Every machine has them here: `COMPILER_VARIABLE` makes any compiler fail, and the loader of OpenCL is told to look for
+drivers in a folder of the test's own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem import verification
+from syncedmem.cli import app
+from syncedmem.model import NoDeviceError
+from syncedmem.runtime import SyncedMemory, vectors_of
+from syncedmem.runtime.vectors import opencl_kernels
+from syncedmem.runtime.vectors.host import HostVectors
+from syncedmem.runtime.vectors.opencl import MappedVectors
+from syncedmem.runtime.vectors.opencl_kernels import COMPILER_VARIABLE
+from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
+from syncedmem.verification import make_bench, make_blob_bench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+try:
+    import syncedmem.runtime.opencl as opencl_module
+
+    opencl_module.OpenCLDeviceAllocator()
+except NoDeviceError as error:
+    pytest.skip(f"no OpenCL here: {error}", allow_module_level=True)
+
+cl: Any = opencl_module.cl
+
+
+@pytest.fixture(params=["as it is", "fails"])
+def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device's own compiler, and one that fails."""
+    monkeypatch.setenv(COMPILER_VARIABLE, request.param)
+    found: str = request.param
+    return found
+
+
+def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = opencl_module.OpenCLDeviceAllocator()
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+
+    assert not device.compiler.works
+    assert device.compiler.reason
+    assert "\n" not in device.compiler.reason
+    assert isinstance(vectors_of(device), MappedVectors)
+
+
+def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict, program = opencl_module.OpenCLDeviceAllocator().compiler, cl.Program
+    tried: list[object] = []
+
+    def counted(*arguments: Any) -> Any:
+        tried.append(arguments)
+        return program(*arguments)
+
+    monkeypatch.setattr(cl, "Program", counted)
+    assert (verdict, []) == (opencl_module.OpenCLDeviceAllocator().compiler, tried)
+
+
+def test_a_compiler_without_a_log_fails_with_the_words_of_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = opencl_module.OpenCLDeviceAllocator().queue.device
+
+    class Silent:
+        """A program of a driver that has nothing to say."""
+
+        def __init__(self, *_: Any) -> None: ...
+
+        def build(self) -> None:
+            raise cl.LogicError("no build\nfor reasons of its own")
+
+        def get_build_info(self, *_: Any) -> str:
+            raise cl.LogicError("no log")
+
+    monkeypatch.setattr(cl, "Program", Silent)
+    found = opencl_kernels.try_compiler.__wrapped__(device, cl, broken=False)
+
+    assert (False, "no build") == found
+
+
+@pytest.mark.usefixtures("compiler")
+def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
+    check_conformance(make_bench("opencl", 0), steps=200).require()
+    check_blobs(make_blob_bench("opencl", 0), steps=200).require()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
+    """What the host computed in a mapped buffer is in the buffer when the mapping is gone."""
+    with SyncedMemory(4096, device="opencl") as memory:
+        memory.mutable_cpu_data().view(np.float32)[:] = np.arange(1024)
+        vectors_of(memory.device).scal(2.0, memory.mutable_gpu_data().view(np.float32))
+        assert (2 * np.arange(1024)).tolist() == memory.cpu_data().view(np.float32).tolist()
+
+
+def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    device = opencl_module.OpenCLDeviceAllocator()
+    x = device.empty(64).view(np.float32)
+    x.set(np.ones(16, np.float32))
+
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HostVectors, "asum", fail)
+    mapped: list[Any] = []
+    take = cl.enqueue_map_buffer
+
+    def kept(*arguments: Any) -> Any:
+        mapped.append(take(*arguments))
+        return mapped[-1]
+
+    monkeypatch.setattr(cl, "enqueue_map_buffer", kept)
+    with pytest.raises(KeyboardInterrupt):
+        vectors_of(device).asum(x)
+    for area, _ in mapped:
+        with pytest.raises(cl.LogicError):
+            area.base.release(device.queue)
+    assert 1 == len(mapped)
+
+
+def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+
+    def checked(*_: object, **__: object) -> Conformance[Coverage]:
+        return Conformance("opencl", (), Coverage("caffe"), 0.0, ())
+
+    def unchecked(*_: object, **__: object) -> None:
+        pass
+
+    monkeypatch.setattr(verification, "check_conformance", checked)
+    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    options = ("verify", "--device", "opencl", "--processes", "1", "--out", str(tmp_path))
+    printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
+    limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
+
+    assert limits.startswith("memory only: its compiler fails (")
+    assert f"opencl: {limits}; the host computes" in printed
+    assert f"{escape(limits)}; the host computes" in (tmp_path / "index.html").read_text()
+
+
+def test_devices_says_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    table = CliRunner().invoke(app, "devices", env={"COLUMNS": "200"}).output
+    listed = json.loads(CliRunner().invoke(app, "devices --json").output)
+    found = {row["name"]: row for row in listed}["opencl"]
+
+    assert f"yes, memory only: its compiler fails ({found['compiler_error']})" in table
+    assert (True, False) == (found["available"], found["compiler"])
+    assert found["compiler_error"]
+
+
+MISSING = "PyOpenCL is installed, but OpenCL cannot be used: "
+
+
+def elsewhere(drivers: Path, *arguments: str) -> Any:
+    """The command line on a machine whose drivers are those of a folder."""
+    folder = drivers / ".libs"  # PyOpenCL's wheel looks for drivers here, besides where the system has them
+    program = f"""
+import os, sys
+import pyopencl
+os.environ.update(PYOPENCL_HOME={str(drivers)!r}, OCL_ICD_VENDORS={str(folder)!r})
+sys.argv[1:] = {list(arguments)!r}
+from syncedmem.cli import main
+main()
+"""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("driver", [None, "libmissing.so", "pocl.icd"], ids=["none", "missing", "no library"])
+def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp_path: Path) -> None:
+    """No driver at all, as with PyOpenCL and without PoCL; and a driver whose library is not there, or is none."""
+    folder = tmp_path / ".libs"
+    folder.mkdir()
+    if driver is not None:
+        (folder / "pocl.icd").write_text(str(folder / driver))
+
+    listed = json.loads(elsewhere(tmp_path, "devices", "--json").stdout)
+
+    assert {row["name"]: row for row in listed}["opencl"]["detail"].startswith(MISSING)
+
+
+def test_a_machine_without_a_driver_verifies_the_rest(tmp_path: Path) -> None:
+    names = ("--device", "cpu", "--device", "opencl")
+    options = ("--steps", "10", "--processes", "1", "--out", str(tmp_path / "report"))
+    done = elsewhere(tmp_path, "verify", *names, *options)
+
+    assert 0 == done.returncode
+    assert f"opencl: {MISSING}" in done.stdout
