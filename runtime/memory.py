@@ -12,7 +12,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import EFFECTS, Action, Call, ClosedMemoryError, Fact, SyncedHead, SyncedMemoryError
+from syncedmem.model import EFFECTS, Action, Call, ClosedMemoryError, Fact, NotCopyableError, SyncedHead, SyncedMemoryError
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size
@@ -314,7 +314,7 @@ class SyncedMemory(Performer):
         return f"<SyncedMemory {self._size} bytes, {self.head.name}, host {cpu}, {where}>"
 
     def __reduce_ex__(self, protocol: object) -> Never:
-        raise TypeError("a SyncedMemory owns memory and cannot be copied or pickled; copy cpu_data() instead")
+        raise NotCopyableError(type(self).__name__, "copy cpu_data() instead")
 
 
 def _shown(facts: Fact, pointer: Fact, own: Fact) -> str:
