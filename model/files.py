@@ -37,7 +37,7 @@ StoredPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """What a path may be given as."""
 
 MOST_TEXT = 16 << 20
-"""The longest text that is read from a file that somebody names, in bytes: our largest suite of vectors has 11 million."""
+"""The longest text of a file that is read, in bytes: our largest suite of vectors has 11 million."""
 
 _PART = ".syncedmem-{}.part"
 _PARTS = re.compile(_PART.format("[0-9a-f]{16}"))
@@ -110,7 +110,7 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
     try:
         # Again if it is gone: another process found it before it was locked, and took it for left over.
         while file is None or not os.fstat(file.fileno()).st_nlink:
-            file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: PTH123, SIM115 -- see above
+            file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: SIM115 -- see above
             _claim(file, old)
         write(file)
         file.flush()
@@ -210,7 +210,7 @@ def read_text(path: StoredPath, wanted: str) -> str:
     name = checked_path(path)
     try:
         # Not to be blocked by a pipe that nobody writes to.
-        with open(path, "rb", opener=lambda it, flags: os.open(it, flags | os.O_NONBLOCK)) as file:  # noqa: PTH123
+        with open(path, "rb", opener=lambda it, flags: os.open(it, flags | os.O_NONBLOCK)) as file:
             os.set_blocking(file.fileno(), True)
             content = file.read(MOST_TEXT + 1)
     except (OSError, ValueError) as error:  # ValueError: a null character
@@ -226,7 +226,7 @@ def read_text(path: StoredPath, wanted: str) -> str:
     return text
 
 
-def parsed_json(source: str, text: str) -> Any:
+def parsed_json(source: str, text: str) -> Any:  # noqa: ANN401 -- JSON may be anything
     """What JSON says, if it is JSON and says it once.
 
     Raises

@@ -12,7 +12,16 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import EFFECTS, Action, Call, ClosedMemoryError, Fact, NotCopyableError, SyncedHead, SyncedMemoryError
+from syncedmem.model import (
+    EFFECTS,
+    Action,
+    Call,
+    ClosedMemoryError,
+    Fact,
+    NotCopyableError,
+    SyncedHead,
+    SyncedMemoryError,
+)
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size

@@ -16,7 +16,7 @@ from caffe_schema import caffe_pb2, floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.model import FileFormatError, InvalidArgumentError
 from syncedmem.runtime.files import array_files
 from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
 from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto

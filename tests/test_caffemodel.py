@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tracemalloc
-from types import SimpleNamespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import caffemodel
-from syncedmem.runtime.files import byte_source
+from syncedmem.runtime.files import byte_source, caffemodel
 from syncedmem.runtime.files.byte_source import FileSource
 from syncedmem.runtime.files.caffemodel import load_caffemodel
 

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: permissions, links, what a killed or interrupted save leaves; and hostile JSON."""
+"""Files that are replaced as a whole: permissions, links, what an interrupted save leaves; and hostile JSON."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,6 +25,9 @@ from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, sa
 from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
 from syncedmem.runtime.files.caffemodel import load_caffemodel
 from syncedmem.runtime.files.wire_format import Wire, tag, varint
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LEFT_OVER = ".syncedmem-0123456789abcdef.part"
 VALUES = np.arange(6, dtype="f4").reshape(2, 3)
@@ -71,9 +73,7 @@ def test_it_is_never_less_private_not_even_when_it_is_made(tmp_path: Path, monke
     path.write_bytes(b"before")
     path.chmod(0o640)
     seen: list[int] = []
-    monkeypatch.setattr(
-        fcntl, "flock", lambda file, _: seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
-    )
+    monkeypatch.setattr(fcntl, "flock", lambda file, _: seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode)))
     write_whole(path, put(b"after"))
 
     assert [0o600] == seen
@@ -151,9 +151,7 @@ def test_the_file_and_its_folder_are_synced_in_this_order(tmp_path: Path, monkey
     path = tmp_path / "a"
     path.write_bytes(b"before")
     seen: list[tuple[bool, bytes]] = []
-    monkeypatch.setattr(
-        os, "fsync", lambda it: seen.append((stat.S_ISDIR(os.fstat(it).st_mode), path.read_bytes()))
-    )
+    monkeypatch.setattr(os, "fsync", lambda it: seen.append((stat.S_ISDIR(os.fstat(it).st_mode), path.read_bytes())))
     write_whole(path, put(b"after"))
 
     assert [(False, b"before"), (True, b"after")] == seen

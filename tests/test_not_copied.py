@@ -101,5 +101,7 @@ def test_what_users_copy_is_copied() -> None:
     blob = Blob((2,), device=None)
     blob.data = [1, 2]
 
-    assert [7] * 8 == copy.deepcopy(memory.cpu_data()).tolist() == pickle.loads(pickle.dumps(memory.cpu_data())).tolist()  # noqa: S301 -- our own
+    pickled = pickle.loads(pickle.dumps(memory.cpu_data()))  # noqa: S301 -- our own
+
+    assert [7] * 8 == copy.deepcopy(memory.cpu_data()).tolist() == pickled.tolist()
     assert np.array_equal(blob.data, copy.deepcopy(blob).data)

@@ -62,8 +62,9 @@ def test_zero_of_numpy_is_a_size(kind: Any) -> None:
     assert SyncedMemory(kind(0), device=None).size == 0
 
 
-def test_a_view_that_cannot_be_made_again_is_an_error_of_the_device() -> None:
-    """Also where nothing is to be done but to make one: the head is right, and so is the memory."""
+@pytest.mark.parametrize("check_device", [False, True])
+def test_a_view_that_cannot_be_made_again_is_an_error_of_the_device(check_device: bool) -> None:
+    """Also where nothing is to be done but to make one, with a look at the current device before it or without."""
     device = SimulatedDeviceAllocator()
     broken: list[bool] = []
     make = device.viewer
@@ -79,7 +80,7 @@ def test_a_view_that_cannot_be_made_again_is_an_error_of_the_device() -> None:
         return made
 
     device.viewer = viewer  # type: ignore[method-assign]
-    memory = SyncedMemory(16, device=device)
+    memory = SyncedMemory(16, device=device, check_device=check_device)
     memory.gpu_data()
     broken.append(True)
     with pytest.raises(DeviceError, match="no view today"):

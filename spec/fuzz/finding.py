@@ -66,7 +66,9 @@ class Step(NamedTuple):
         operation, *rest = cast("Any", data)
         names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
         if len(numbers) > len(names) or numbers != rest:
-            raise TargetError(f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}")
+            raise TargetError(
+                f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}"
+            )
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
     def __str__(self) -> str:

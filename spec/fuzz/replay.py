@@ -19,7 +19,7 @@ from .recognition import Source
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from .jobs import Answer, Job
@@ -31,20 +31,20 @@ MOST_STEPS = 64
 """More steps are not shown."""
 _MOST_LINES = 7
 _MOST_THREADS = 1 << 10
-_FIELDS = {
-    "target": (str,),
-    "promises": (dict,),
-    "property": (str,),
-    "message": (str,),
-    "repeats": (bool,),
-    "program": (list,),
-    "seed": (int,),
-    "steps": (int,),
-    "threads": (int,),
-    "hang": (int, float),
-    "named": (bool,),
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "target": lambda it: isinstance(it, str),
+    "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in it.values()),
+    "property": lambda it: isinstance(it, str) and it in PROPERTIES,
+    "message": lambda it: isinstance(it, str),
+    "repeats": lambda it: isinstance(it, bool),
+    "program": lambda it: isinstance(it, list),
+    "seed": lambda it: type(it) is int,
+    "steps": lambda it: type(it) is int and it >= 0,
+    "threads": lambda it: type(it) is int and 0 < it <= _MOST_THREADS,
+    "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
+    "named": lambda it: isinstance(it, bool),
 }
-"""What a file has, and of which types."""
+"""What a file has, and whether it can be that."""
 
 
 @contextmanager
@@ -139,7 +139,7 @@ class Replay:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise TargetError(f"{path} is no replay of format {FORMAT}")
-        wrong = [name for name in _FIELDS if not _fits(name, data.get(name))]
+        wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
             raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong")
         found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
@@ -228,25 +228,6 @@ def died(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
 
 def _finding(answer: Answer) -> Finding | None:
     return None if answer["finding"] is None else Finding.from_json(answer["finding"])
-
-
-def _fits(name: str, value: Any) -> bool:
-    """Whether a field of a file can be what it should be."""
-    if type(value) not in _FIELDS[name]:
-        return False
-    match name:
-        case "property":
-            return value in PROPERTIES
-        case "promises":
-            return all(isinstance(text, str) for text in value.values())
-        case "hang":
-            return 0 < value < math.inf
-        case "steps":
-            return bool(value >= 0)
-        case "threads":
-            return 0 < value <= _MOST_THREADS
-        case _:
-            return True
 
 
 def replay(path: Path, target: str) -> None:

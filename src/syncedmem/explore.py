@@ -87,7 +87,7 @@ def explore(
 
 
 def page_server(text: str, port: int = 0) -> ThreadingHTTPServer:
-    """A server, not yet serving, that answers requests for its root with one page, on loopback and by its own names only.
+    """A server, not yet serving, that answers requests for its root with one page, on loopback, by its own names.
 
     Whoever asks for another host is refused: a page of somebody else's, whose name was made to lead here, could
     otherwise read the trace.  A client that is silent for `IDLE` seconds is dropped, and so is one more than
@@ -121,11 +121,11 @@ class _Server(ThreadingHTTPServer):
 
     request_queue_size = 128  # who waits longer than an instant for being accepted, tries again after a second
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:  # noqa: ANN401 -- as the base class takes them
         self._places = threading.BoundedSemaphore(MOST_CLIENTS)
         super().__init__(*args)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as above
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -135,13 +135,13 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
             raise
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as above
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as above
         """Clients that go, or do not take what they asked for, are nothing to tell of."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)

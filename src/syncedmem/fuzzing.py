@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from .spec.fuzz import Finding, Report
+    from .spec.fuzz import Finding, Replay, Report
 
 __all__ = ["fuzz", "register", "replay"]
 
@@ -119,8 +119,8 @@ def replay(
     target: Annotated[
         str | None,
         typer.Argument(
-            help="What to take the steps on, as for fuzz. It is imported and run, so it is you who names it, and not the "
-            "file: without it nothing is done but to show what the file names."
+            help="What to take the steps on, as for fuzz. It is imported and run, so you have to name it, and not the "
+            "file. Without it the command only shows what the file names."
         ),
     ] = None,
 ) -> None:
