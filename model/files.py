@@ -14,6 +14,7 @@ import secrets
 import stat
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Never
 
@@ -183,7 +184,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _close(opened: list[int]) -> None:
     """Close a descriptor, if there is one in the list, and take it out."""
-    any(map(os.close, map(list.pop, [opened] if opened else [])))
+    any(map(os.close, map(methodcaller("pop"), [opened] if opened else [])))
 
 
 # --- reading what somebody names

@@ -140,12 +140,12 @@ def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: Thr
 
 
 def test_the_port_that_browsers_do_not_say_may_be_left_out() -> None:
-    assert "localhost" in explore._names(80)
-    assert "localhost" not in explore._names(8080)
+    assert "localhost" in explore.names_of(80)
+    assert "localhost" not in explore.names_of(8080)
 
 
 def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer) -> None:
-    monkeypatch.setattr(explore, "IDLE", 0.05)
+    monkeypatch.setattr(explore.Page, "timeout", 0.05)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as silent:
         assert b"" == silent.recv(1)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as slow:
@@ -156,7 +156,7 @@ def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, 
 def test_a_client_that_takes_nothing_is_dropped_in_silence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(explore, "IDLE", 0.05)
+    monkeypatch.setattr(explore.Page, "timeout", 0.05)
     before = threading.active_count()
     with page_server("x" * 50_000_000) as serving:
         thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
@@ -177,11 +177,15 @@ def test_an_error_of_ours_in_the_server_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
 ) -> None:
     """And drops only the client that met it."""
-    with monkeypatch.context() as patch:
-        patch.setattr(explore, "_names", lambda _: 1 // 0)
-        broken = answered(server, "localhost")
 
-    assert ("", True) == (broken, "ZeroDivisionError" in capsys.readouterr().err)
+    def broken(_: int) -> tuple[str, ...]:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(explore, "names_of", broken)
+        said = answered(server, "localhost")
+
+    assert ("", True) == (said, "ZeroDivisionError" in capsys.readouterr().err)
     assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
 
 
@@ -189,7 +193,7 @@ def test_idle_clients_hold_a_bounded_number_of_threads(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beyond are dropped, and when the others have gone there is room again."""
-    monkeypatch.setattr(explore, "IDLE", 600)
+    monkeypatch.setattr(explore.Page, "timeout", 600)
     before = set(threading.enumerate())
     address = ("127.0.0.1", server.server_port)
     clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from operator import methodcaller
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from syncedmem.runtime.files.caffemodel import load_caffemodel
 from syncedmem.runtime.files.wire_format import Wire, tag, varint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LEFT_OVER = ".syncedmem-0123456789abcdef.part"
@@ -42,9 +44,9 @@ def open_files() -> list[str]:
     return os.listdir("/proc/self/fd")  # noqa: PTH208 -- asked for thousands of times
 
 
-def put(content: bytes) -> Any:
+def put(content: bytes) -> Callable[[IO[bytes]], object]:
     """A writer of some bytes."""
-    return lambda file: file.write(content)
+    return methodcaller("write", content)
 
 
 # -------------------------------------------------------------------------------- permissions and links
@@ -73,7 +75,11 @@ def test_it_is_never_less_private_not_even_when_it_is_made(tmp_path: Path, monke
     path.write_bytes(b"before")
     path.chmod(0o640)
     seen: list[int] = []
-    monkeypatch.setattr(fcntl, "flock", lambda file, _: seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode)))
+
+    def flock(file: IO[bytes], _: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
     write_whole(path, put(b"after"))
 
     assert [0o600] == seen
@@ -151,7 +157,11 @@ def test_the_file_and_its_folder_are_synced_in_this_order(tmp_path: Path, monkey
     path = tmp_path / "a"
     path.write_bytes(b"before")
     seen: list[tuple[bool, bytes]] = []
-    monkeypatch.setattr(os, "fsync", lambda it: seen.append((stat.S_ISDIR(os.fstat(it).st_mode), path.read_bytes())))
+
+    def fsync(descriptor: int) -> None:
+        seen.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
     write_whole(path, put(b"after"))
 
     assert [(False, b"before"), (True, b"after")] == seen
@@ -272,7 +282,7 @@ def test_two_processes_that_save_all_the_time_get_no_error(tmp_path: Path) -> No
         "import sys; from syncedmem.model.files import write_whole\n"
         "for _ in range(200): write_whole(sys.argv[1], lambda file: file.write(sys.argv[2].encode() * 1000))"
     )
-    command = [sys.executable, "-c", program, tmp_path / "a"]
+    command = [sys.executable, "-c", program, str(tmp_path / "a")]
     running = [subprocess.Popen([*command, letter], stderr=subprocess.PIPE) for letter in "xyz"]
     said = [process.communicate()[1] for process in running]
 
@@ -351,17 +361,27 @@ UNCLOSED = pytest.mark.filterwarnings(
     "ignore:unclosed file:ResourceWarning",  # which is how an interrupted call may close it
     "ignore:Exception ignored in. <function ZipFile.__del__:pytest.PytestUnraisableExceptionWarning",
 )
-SAVES: dict[str, tuple[str, Any]] = {
-    "npy": ("a.npy", lambda path: save_npy(path, VALUES)),
-    "npz": ("a.npz", lambda path: save_npz(path, VALUES)),
-    "binaryproto": ("a.binaryproto", lambda path: save_binaryproto(path, VALUES)),
+
+
+def weights(path: Path) -> list[Any]:
+    return [blobs[0].data for _, blobs in load_caffemodel(path)]
+
+
+def put_values(save: Any) -> Callable[[Path], None]:
+    return lambda path: save(path, VALUES)
+
+
+SAVES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "npy": ("a.npy", put_values(save_npy)),
+    "npz": ("a.npz", put_values(save_npz)),
+    "binaryproto": ("a.binaryproto", put_values(save_binaryproto)),
     "blob": ("a.npy", saved_blob),
 }
-LOADS: dict[str, tuple[Any, Any]] = {
-    "npy": (lambda path: save_npy(path, VALUES), load_npy),
-    "npz": (lambda path: save_npz(path, VALUES), load_npz),
-    "binaryproto": (lambda path: save_binaryproto(path, VALUES), load_binaryproto),
-    "caffemodel": (caffemodel, lambda path: [it[0].data for _, it in load_caffemodel(path)]),
+LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
+    "npy": (put_values(save_npy), load_npy),
+    "npz": (put_values(save_npz), load_npz),
+    "binaryproto": (put_values(save_binaryproto), load_binaryproto),
+    "caffemodel": (caffemodel, weights),
 }
 
 
@@ -452,10 +472,9 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     both = os.open(pipe, os.O_RDWR)  # a writer, before there is a reader
     os.write(both, b"one")
-    thread = threading.Thread(target=lambda: (os.write(both, b" two"), os.close(both)))
+    os.write(both, b" two")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what was written is not lost with its writer
-    thread.start()
-    thread.join()
+    os.close(both)
     found = read_text(pipe, "a text")
     os.close(reader)
 

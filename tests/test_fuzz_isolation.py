@@ -87,9 +87,16 @@ def test_a_worker_answers_each_line_of_standard_input(
 ) -> None:
     """And leaves interrupts to whoever started it."""
     handled: list[Any] = []
-    monkeypatch.setattr("signal.signal", lambda *pair: handled.append(pair))
+
+    def handle(number: int, handler: Any) -> None:
+        handled.append((number, handler))
+
+    def answer(job: Any) -> Any:
+        return {"answer": job["job"]}
+
+    monkeypatch.setattr("signal.signal", handle)
     monkeypatch.setattr("sys.stdin", io.StringIO('{"job": 1}\n{"job": 2}\n'))
-    monkeypatch.setattr(worker, "_in_child", lambda job: {"answer": job["job"]})
+    monkeypatch.setattr(worker, "_in_child", answer)
     worker.main()
 
     assert [(signal.SIGINT, signal.SIG_IGN)] == handled

@@ -27,7 +27,7 @@ from syncedmem.spec.fuzz import (
     kit,
 )
 from syncedmem.spec.fuzz.faults import FAULTS, Pool
-from syncedmem.spec.fuzz.replay import _FIELDS, replay
+from syncedmem.spec.fuzz.replay import replay
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -105,22 +105,23 @@ def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None
         Replay.read(file)
 
 
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("target", [1, None]),
-        ("promises", [["ab"], {"alignment": 64}]),
-        ("property", ["A99", []]),
-        ("message", [0]),
-        ("repeats", [1]),
-        ("program", [{}, "fly"]),
-        ("seed", [True, 0.5]),
-        ("steps", [-1, "1"]),
-        ("threads", [0, 100_000, 1.0]),
-        ("hang", [0, -1.0, 1e999, "5"]),
-        ("named", ["yes"]),
-    ],
-)
+WRONG: dict[str, list[Any]] = {
+    "target": [1, None],
+    "promises": [["ab"], {"alignment": 64}],
+    "property": ["A99", []],
+    "message": [0],
+    "repeats": [1],
+    "program": [{}, "fly"],
+    "seed": [True, 0.5],
+    "steps": [-1, "1"],
+    "threads": [0, 100_000, 1.0],
+    "hang": [0, -1.0, 1e999, "5"],
+    "named": ["yes"],
+}
+"""What the fields of a replay cannot be."""
+
+
+@pytest.mark.parametrize(("field", "values"), WRONG.items())
 def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: list[Any]) -> None:
     """Before anything is run."""
     good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
@@ -130,13 +131,14 @@ def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: lis
         with pytest.raises(TargetError, match=f"is no replay: '{field}' is missing or wrong"):
             Replay.read(file)
 
-    assert set(good) == {"format", "kind", *_FIELDS}
+    assert set(good) == {"format", "kind", *WRONG}
 
 
 def test_a_step_that_is_none_is_said(tmp_path: Path) -> None:
     good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
     file = tmp_path / "replay.json"
-    for step in (["fly"], [[]], "allocate"):
+    steps: list[Any] = [["fly"], [[]], "allocate"]
+    for step in steps:
         file.write_text(json.dumps(good | {"program": [step]}), encoding="utf-8")
         with pytest.raises(TargetError, match="not a step"):
             Replay.read(file)

@@ -39,7 +39,11 @@ def test_a_copy_of_no_bytes_asks_for_no_memory() -> None:
     """The device is told all the same, to wait for all of it."""
     upstream: Any = FailingAllocator(SimulatedDeviceAllocator())
     told: list[tuple[Any, ...]] = []
-    upstream.memcpy = lambda *arguments: told.append(arguments)
+
+    def memcpy(*arguments: Any) -> None:
+        told.append(arguments)
+
+    upstream.memcpy = memcpy
     Buffer(0, upstream).copy_from(Buffer(0, upstream), need_sync=True)
 
     ((source, target, size, _, stream, need_sync),) = told
@@ -97,7 +101,7 @@ def test_what_was_returned_while_another_thread_was_inside_is_lent_again() -> No
     inside, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with pool._lock:
+        with pool._lock:  # pyright: ignore[reportPrivateUsage] -- as every call of the pool does
             inside.set()
             leave.wait()
 
@@ -134,7 +138,7 @@ def test_a_format_says_whether_there_are_objects(format: str, objects: bool) -> 
     """An O in the name of a field is none."""
     view: Any = SimpleNamespace(obj=None, format=format)
 
-    assert objects is pointers._holds_objects(view)
+    assert objects is pointers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these
 
 
 def test_a_buffer_that_says_what_it_holds_by_its_format_alone_is_adopted() -> None:

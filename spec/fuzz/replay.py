@@ -6,7 +6,7 @@ import json
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.errors import shown
@@ -33,7 +33,7 @@ _MOST_LINES = 7
 _MOST_THREADS = 1 << 10
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "target": lambda it: isinstance(it, str),
-    "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in it.values()),
+    "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in cast("Any", it).values()),
     "property": lambda it: isinstance(it, str) and it in PROPERTIES,
     "message": lambda it: isinstance(it, str),
     "repeats": lambda it: isinstance(it, bool),
@@ -137,7 +137,7 @@ class Replay:
             raise
         except FileFormatError as error:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+        if not hasattr(data, "get") or data.get("format") != FORMAT:
             raise TargetError(f"{path} is no replay of format {FORMAT}")
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib.resources import files
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
@@ -90,7 +91,7 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     for path, text in chosen.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, lambda file, text=text: file.write(text.encode()))
+        write_whole(target, methodcaller("write", text.encode()))
     return [*chosen]
 
 

@@ -106,12 +106,12 @@ def page_server(text: str, port: int = 0) -> ThreadingHTTPServer:
         If the port cannot be had; its file name is the address.
     """
     try:
-        return _Server((HOST, port), partial(_Page, text.encode()))
+        return _Server((HOST, port), partial(Page, text.encode()))
     except OSError as error:
         raise OSError(error.errno, error.strerror, f"{HOST}:{port}") from error
 
 
-def _names(port: int) -> tuple[str, ...]:
+def names_of(port: int) -> tuple[str, ...]:
     """What clients may call a server on this machine."""
     return tuple(f"{name}:{port}" for name in _NAMES) + (_NAMES if port == _DEFAULT_PORT else ())
 
@@ -147,20 +147,20 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Page(BaseHTTPRequestHandler):
+class Page(BaseHTTPRequestHandler):
     """Has one page, and nothing else."""
 
-    server: _Server
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride] -- it is served by no other
+    timeout = IDLE
 
     def __init__(self, body: bytes, *args: object) -> None:
         self._body = body
-        self.timeout = IDLE
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
         port = self.server.server_port
         hosts = [it.lower() for it in self.headers.get_all("Host", [])]
-        if len(hosts) != 1 or hosts[0] not in _names(port):
+        if len(hosts) != 1 or hosts[0] not in names_of(port):
             self._answer(421, "text/plain", f"This is http://{HOST}:{port}/ and answers to no other name.\n".encode())
         elif self.path != "/":
             self.send_error(404)
