@@ -10,13 +10,14 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import cache
 from operator import methodcaller
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from caffe_schema import floats, shape
-from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
+from interruption import interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.model import files as model_files
@@ -351,10 +352,15 @@ def caffemodel(path: Path) -> None:
     path.write_bytes(tag(100, Wire.LENGTH) + varint(len(layer)) + layer)
 
 
+@cache
+def blob() -> Blob[Any]:
+    made: Blob[Any] = Blob((2, 3), device=None)
+    made.mutable_cpu_data()[:] = VALUES
+    return made
+
+
 def saved_blob(path: Path) -> None:
-    blob = Blob((2, 3), device=None)
-    blob.mutable_cpu_data()[:] = VALUES
-    blob.save(path)
+    blob().save(path)
 
 
 UNCLOSED = pytest.mark.filterwarnings(
@@ -386,9 +392,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 
 
 @UNCLOSED
-@pytest.mark.parametrize(
-    ("kind", "error"), [("npy", KeyboardInterrupt), *(("binaryproto", error) for error in INTERRUPTS)]
-)
+@pytest.mark.parametrize(("kind", "error"), [("npy", KeyboardInterrupt), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
     tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
