@@ -17,6 +17,7 @@ from syncedmem.model import (
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
+    NotCopyableError,
     ReentrantCallError,
     ReleaseError,
     SyncedMemoryError,
@@ -389,4 +390,4 @@ class Buffer:
         return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
 
     def __reduce_ex__(self, protocol: object) -> Never:
-        raise TypeError("a Buffer owns memory and cannot be copied or pickled; use copy_from()")
+        raise NotCopyableError(type(self).__name__, "use copy_from()")
