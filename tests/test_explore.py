@@ -7,6 +7,7 @@ import ipaddress
 import json
 import re
 import socket
+import struct
 import threading
 import webbrowser
 import zlib
@@ -171,6 +172,23 @@ def test_a_client_that_takes_nothing_is_dropped_in_silence(
         thread.join()
 
     assert ("", before) == (capsys.readouterr().err, threading.active_count())
+
+
+def test_a_client_that_breaks_off_is_nothing_to_tell_of(
+    capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
+) -> None:
+    """With a reset in the middle of its request."""
+    with socket.socket() as gone:
+        try:
+            gone.getpeername()  # of one that is connected to nobody
+        except OSError:
+            server.handle_error(gone, ("127.0.0.1", 1))
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client:
+        client.sendall(b"GET / HT")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
+    assert "" == capsys.readouterr().err
 
 
 def test_an_error_of_ours_in_the_server_is_told(
