@@ -434,7 +434,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
 def test_a_save_under_real_signals_leaves_one_whole_file(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for archives: where they are interrupted, ``zipfile`` may raise a ``ValueError`` in place of the interrupt."""
+    """But for archives: where they are interrupted, ``zipfile`` may raise a ``ValueError`` instead."""
     monkeypatch.setattr(os, "fsync", os.fstat)
     name, save = SAVES[kind]
     path = tmp_path / name
