@@ -140,6 +140,26 @@ class OwnedBlock:
             self.release()
         return not self.slot
 
+    def surrender(self) -> str:
+        """Release the block for somebody who cannot keep it; if memory or stack run out, once more.
+
+        Returns
+        -------
+        str
+            What the allocator said, if it refused: words only, as the error knows the frames that it came through.
+        """
+        problem = ""
+        for _ in range(2):
+            try:
+                self.release()
+            except ReleaseError as refused:
+                problem = told(refused.__cause__ or refused)
+                if not isinstance(refused.__cause__, MemoryError | RecursionError):
+                    break
+            else:
+                return ""
+        return problem
+
     def give_back(self, byte_size: int, error: BaseException, stuck: str = "") -> None:
         """Release the block on the way out of a call that ends with `error`.
 
@@ -147,12 +167,7 @@ class OwnedBlock:
         """
         if not self.slot:
             return
-        problem = stuck
-        if not stuck:
-            try:
-                self.release()
-            except ReleaseError as refused:
-                problem = told(refused.__cause__ or refused)
+        problem = stuck or self.surrender()
         if problem:
             warn_of_leak(f"{byte_size} bytes leaked on {where_of(self.allocator)}: {problem}", error)
             self.slot = ()
@@ -191,12 +206,9 @@ class Holding:
         for block in self.blocks:
             if block is None:
                 continue
-            try:
-                if not stuck:
-                    block.release()
-                problem = stuck if block.slot else ""
-            except ReleaseError as error:
-                problem = told(error)
+            problem = stuck if block.slot else ""
+            if not stuck and (refused := block.surrender()):
+                problem = f"release failed on {where_of(block.allocator)}: {refused}"
             if problem:
                 block.slot = ()
                 message = f"{self._byte_size} bytes of {self._owner} leaked: {problem}"

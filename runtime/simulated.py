@@ -108,7 +108,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def release(self, ptr: SimulatedArray | None) -> None:
         if ptr is None:
             return
-        block: Block | None = None
+        block: Any = None
         try:
             with self._space.entered():
                 block = self._live.behind(ptr)
@@ -271,7 +271,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
     def release(self, ptr: HostArray | None) -> None:
         if ptr is None:
             return
-        block: Block | None = None
+        block: Any = None
         try:
             with exclusive:
                 block = self._live.behind(ptr)

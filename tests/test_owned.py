@@ -164,8 +164,8 @@ def test_a_finaliser_that_ran_out_of_memory_finishes_and_says_nothing(
 
 
 def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[type[BaseException]] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda it: shown.append(it.exc_type))
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
     memory = SyncedMemory(SIZE, device=moody)
     memory.mutable_gpu_data()
     moody.releases = [RuntimeError("dead")]
@@ -174,7 +174,7 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
         del memory
         gc.collect()
 
-    assert [ResourceWarning] == shown
+    assert [ResourceWarning] == [it.exc_type for it in shown]
 
 
 def test_the_second_chance_finishes_too(moody: Moody) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_what_an_interrupted_allocation_took_is_free(error: type[BaseException],
 def queue_and_wait(room: Room) -> None:
     stream = room.device.stream()
     for number in range(3):
-        stream.put(lambda number=number: room.done.append(number))
+        stream.put(partial(room.done.append, number))
     event = stream.record()
     room.device._space.default_stream.wait_event(event)  # pyright: ignore[reportPrivateUsage] -- as order_after does
     room.device.synchronize()
