@@ -4,7 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint requirements/constraints.txt
+# With LOCKED=1 nothing is installed but files whose hashes are in requirements/hashes.txt.  That is for CI: a mirror may
+# have files of its own, which are no worse.
+CONSTRAINTS := --constraint requirements/constraints.txt
+ifdef LOCKED
+CONSTRAINTS := --require-hashes --constraint requirements/hashes.txt
+endif
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS)
+# A pip that takes hashes from a file of constraints; older ones want them beside every name.
+locked_pip = [ -z '$(LOCKED)' ] || { sed -n '/^pip==/,/[^\\]$$/p' requirements/hashes.txt > $(1)/pip.txt \
+    && $(1)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(1)/pip.txt; }
+# The package itself, when all that it needs is there: what is in this directory has no hash.
+EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
@@ -19,7 +30,8 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults coverage hostcuda test-hostcuda proof lint types docs generated check-generated kills bench wheel test-wheel system-deps clean
+.PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+    bench wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -31,11 +43,14 @@ $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit("syncedmem needs Python 3.11 or newer, this is " + sys.version.split()[0] \
 	    + "; say which to use: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
 # The package itself, editable, with a device that every machine has.
-$(STAMPS)/package: pyproject.toml setup.py src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python $(PIP_INSTALL) --editable '.[opencl]'
+$(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
+	$(BIN)/python requirements/declared.py opencl > $(STAMPS)/declared.txt
+	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
+	$(BIN)/python $(EDITABLE)
 	@touch $@
 
 # What a job needs: requirements/<job>.txt.
@@ -56,12 +71,13 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# The modules for CUDA count too: the tests of them run over hostcuda.
+# The modules for CUDA count too: the tests of them run over hostcuda.  tests/uncounted.py alone decides which modules
+# cannot run on this machine.
 coverage: test-hostcuda  ## run the tests; every line and branch has to be taken
 	$(BIN)/coverage erase
 	$(BIN)/pytest $(LOGGED) --cov --cov-report= --cov-fail-under=0
 	$(BIN)/coverage combine --append --keep $(HOSTCUDA)/coverage
-	$(BIN)/coverage report
+	$(BIN)/coverage report --omit="$$($(BIN)/python tests/uncounted.py)"
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
@@ -119,7 +135,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
-	$(BIN)/pytest README.md docs tests/test_pages.py tests/test_site.py
+	$(BIN)/pytest README.md src/README.md docs tests/test_pages.py tests/test_site.py
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
@@ -155,20 +171,66 @@ bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/port_vectors.py
 
-wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check what is in it
-	rm -rf dist
-	$(BIN)/python -m build
+# The second time from the sdist, now, and with files that only their owner may read: the bytes have to be the same.
+AGAIN := build/again
+wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both; twice, for the same bytes
+	rm -rf dist $(AGAIN)
+	$(BIN)/python -m build --no-isolation
 	$(BIN)/check-wheel-contents dist/*.whl
+	mkdir -p $(AGAIN)
+	umask 077; tar --extract --gzip --file dist/*.tar.gz --directory $(AGAIN) --strip-components 1 --touch --no-same-permissions
+	umask 077; $(BIN)/python -m build --no-isolation --sdist --wheel $(AGAIN)
+	@for file in dist/*; do cmp $$file $(AGAIN)/$$file; done && echo 'The same bytes twice.'
 
 # From an empty directory, in an environment of its own, so that nothing of the checkout can be imported.
 test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	rm -rf $(VENV)-wheel
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/python $(PIP_INSTALL) --requirement requirements/test.txt "$$(echo dist/*.whl)[opencl]"
+	@$(call locked_pip,$(VENV)-wheel)
+	$(VENV)-wheel/bin/python requirements/declared.py opencl > $(VENV)-wheel/declared.txt
+	$(VENV)-wheel/bin/python $(PIP_INSTALL) --requirement $(VENV)-wheel/declared.txt --requirement requirements/test.txt
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	$(VENV)-wheel/bin/python -m pip check
 	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
 	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
 	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
 	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) "$$root/tests"
+
+# Modules that use each library and all of the command line, and take less than a minute.
+QUICK := $(patsubst %,tests/test_%.py,adoption array_files blob_access blob_from_arrays blob_proto blob_protocols buffer \
+    caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
+    $(wildcard tests/test_interop_*.py)
+
+# Old releases of libraries use what their own dependencies have deprecated since.
+LOWEST := $(VENV)-lowest
+test-lowest:  ## quick tests with the lower bound of every dependency, in an environment of its own
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python requirements/declared.py --lowest > $(LOWEST)/declared.txt
+	$(LOWEST)/bin/python requirements/declared.py --rest > $(LOWEST)/rest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/rest.txt \
+	    --requirement $(LOWEST)/declared.txt --requirement requirements/lowest.txt
+	$(LOWEST)/bin/python $(EDITABLE)
+	$(LOWEST)/bin/python -m pip check
+	$(LOWEST)/bin/pytest $(LOGGED) -p no:cacheprovider -W ignore::DeprecationWarning $(QUICK)
+
+NEWEST := $(VENV)-newest
+test-newest-python:  ## quick tests with the newest other Python of this machine, if there is one
+	rm -rf $(NEWEST)
+	@set -eu; found=$$($(PYTHON) requirements/newest_python.py); [ -z "$$found" ] || $(MAKE) --no-print-directory newest FOUND="$$found"
+
+newest:
+	$(FOUND) --version
+	$(FOUND) -m venv $(NEWEST)
+	@$(call locked_pip,$(NEWEST))
+	$(NEWEST)/bin/python requirements/declared.py opencl > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
+	$(NEWEST)/bin/python $(EDITABLE)
+	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)
+
+lock: $(STAMPS)/lock  ## write requirements/hashes.txt: the hashes of all files of each version in constraints.txt
+	$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --no-emit-find-links requirements/constraints.txt --output-file requirements/hashes.txt
 
 system-deps:  ## install the Debian packages (as root)
 	@missing=$$( \
@@ -177,6 +239,7 @@ system-deps:  ## install the Debian packages (as root)
 	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
 
 clean:  ## remove everything that was made here
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-hostcuda build dist src/*.egg-info .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda
+	rm -rf build dist src/*.egg-info .coverage .coverage.* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find model runtime spec src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

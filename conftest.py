@@ -11,7 +11,14 @@ pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], pat
 # Tests that need the stand-in for CUDA: make test-hostcuda loads it.
 collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
-pytest_plugins = ["explorer_fixtures", "fault_table", "fuzz_table", "interop_fixtures", "memory_fixtures"]
+pytest_plugins = [
+    "explorer_fixtures",
+    "fault_table",
+    "fuzz_table",
+    "interop_fixtures",
+    "interrupt_table",
+    "memory_fixtures",
+]
 
 # How long an example takes says something about the machine, and nothing about us.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

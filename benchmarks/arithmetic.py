@@ -1,9 +1,9 @@
-"""How near vector operations come to the speed of the memory, as ratios within one run.
+"""How near arithmetic comes to the speed of the memory, as ratios within one run.
 
-Run with ``make bench``.  The machine's own speed is measured beside ours: *triad* is the best that NumPy
-does with two streams in and one out, *read* the best with one stream in; each with one thread and with one for every
-processor.  In every round everything is run once, in an order that changes; a ratio is that of the best times, because
-others who use the machine only ever make it slower.
+Run with ``make bench``.  The machine's own speed is measured beside ours: *triad* is the best that NumPy does with
+two streams in and one out, *scale* with one in and out, *read* with one in, *read two* with two in; each with one
+thread and with one for every processor.  In every round everything is run once, in an order that changes; a ratio is
+that of the best times, because others who use the machine only ever make it slower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from figures import options_of, publish
 
-from syncedmem.runtime import CPUDeviceAllocator, vectors_of
+from syncedmem.runtime import CPUDeviceAllocator, arithmetic_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,27 +43,33 @@ def everywhere(pool: ThreadPoolExecutor, threads: int, piece: Callable[[slice], 
     return lambda: list(pool.map(some, range(threads)))
 
 
-def machine(pool: ThreadPoolExecutor, x: Any, y: Any, z: Any) -> tuple[dict[str, Job], dict[str, Job]]:
-    """The contenders for the speed of this machine: of a triad, and of reading."""
+def machine(pool: ThreadPoolExecutor, x: Any, y: Any, z: Any) -> dict[str, dict[str, Job]]:
+    """The contenders for the speed of this machine, by what they move."""
     threads = len(os.sched_getaffinity(0))
-    dots = x.reshape(-1, 4096)
-    triads: dict[str, Job] = {
-        "np.add(x, y, out=z)": (lambda: np.add(x, y, out=z), 12),
-        f"the same, {threads} threads": (everywhere(pool, threads, lambda s: np.add(x[s], y[s], out=z[s])), 12),
-        f"np.add(x, y, out=y), {threads} threads": (
-            everywhere(pool, threads, lambda s: np.add(x[s], y[s], out=y[s])),
-            12,
-        ),
+    rows, others = x.reshape(-1, 4096), y.reshape(-1, 4096)
+    one = np.float32(1)
+
+    def part(table: Any, s: slice) -> Any:
+        return table[s.start // 4096 : s.stop // 4096]
+
+    def both(name: str, whole: Callable[[slice], object], moved: int) -> dict[str, Job]:
+        return {
+            name: (lambda: whole(slice(0, SIZE)), moved),
+            f"{name}, {threads} threads": (everywhere(pool, threads, whole), moved),
+        }
+
+    return {
+        "triad": {
+            **both("np.add(x, y, out=z)", lambda s: np.add(x[s], y[s], out=z[s]), 12),
+            **both("np.add(x, y, out=y)", lambda s: np.add(x[s], y[s], out=y[s]), 12),
+        },
+        "scale": both("np.multiply(z, 1, out=z)", lambda s: np.multiply(z[s], one, out=z[s]), 8),
+        "read": {
+            **both("np.max(x)", lambda s: np.max(x[s]), 4),
+            **both("np.vecdot(x, x)", lambda s: np.vecdot(part(rows, s), part(rows, s)), 4),
+        },
+        "read two": both("np.vecdot(x, y)", lambda s: np.vecdot(part(rows, s), part(others, s)), 8),
     }
-    reads: dict[str, Job] = {
-        "np.max(x)": (lambda: np.max(x), 4),
-        f"the same, {threads} threads": (everywhere(pool, threads, lambda s: np.max(x[s])), 4),
-        f"np.vecdot(x, x), {threads} threads": (
-            everywhere(pool, threads, lambda s: np.vecdot(*[dots[s.start // 4096 : s.stop // 4096]] * 2)),
-            4,
-        ),
-    }
-    return triads, reads
 
 
 def best_times(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
@@ -103,34 +109,30 @@ def measured(rounds: int) -> list[dict[str, Any]]:
     # y is subtracted from forever; x is small beside it, so that it stays finite.
     x = np.random.default_rng(1).standard_normal(SIZE, dtype=np.float32) * np.float32(1e-3)
     y, z = np.ones_like(x), np.zeros_like(x)
-    vectors = vectors_of(CPUDeviceAllocator())
-    ours: dict[str, Job] = {
-        "axpy(-1, x, y)": (lambda: vectors.axpy(-1.0, x, y), 12),
-        "axpy(0.5, x, y)": (lambda: vectors.axpy(0.5, x, y), 12),
-        "asum(x)": (lambda: vectors.asum(x), 4),
-        "sumsq(x)": (lambda: vectors.sumsq(x), 4),
+    host = arithmetic_of(CPUDeviceAllocator())
+    ours: dict[str, tuple[str, Job]] = {
+        "axpy(-1, x, y)": ("triad", (lambda: host.axpy(-1.0, x, y), 12)),
+        "axpy(0.5, x, y)": ("triad", (lambda: host.axpy(0.5, x, y), 12)),
+        "scal(0.999, z)": ("scale", (lambda: host.scal(0.999, z), 8)),
+        "asum(x)": ("read", (lambda: host.asum(x), 4)),
+        "sumsq(x)": ("read", (lambda: host.sumsq(x), 4)),
+        "dot(x, y)": ("read two", (lambda: host.dot(x, y), 8)),
     }
-    theirs: dict[str, Job] = {
-        "y -= x": (lambda: np.subtract(y, x, out=y), 12),
-        **torch_jobs(x, y),
-        "np.abs(x).sum()": (lambda: np.abs(x).sum(), 4),
-        "np.linalg.norm(x)": (lambda: np.linalg.norm(x), 4),
+    theirs: dict[str, tuple[str, Job]] = {
+        "y -= x": ("triad", (lambda: np.subtract(y, x, out=y), 12)),
+        **{name: ("triad", job) for name, job in torch_jobs(x, y).items()},
+        "np.abs(x).sum()": ("read", (lambda: np.abs(x).sum(), 4)),
+        "np.linalg.norm(x)": ("read", (lambda: np.linalg.norm(x), 4)),
     }
     with ThreadPoolExecutor() as pool:
-        triads, reads = machine(pool, x, y, z)
-        jobs = {
-            **ours,
-            **theirs,
-            **{f"triad: {n}": j for n, j in triads.items()},
-            **{f"read: {n}": j for n, j in reads.items()},
-        }
+        contenders = machine(pool, x, y, z)
+        jobs = {name: job for name, (_, job) in (ours | theirs).items()}
+        jobs |= {f"{kind}: {name}": job for kind, found in contenders.items() for name, job in found.items()}
         times = best_times(jobs, rounds)
-    triad = min(times[f"triad: {name}"] for name in triads)
-    read = min(times[f"read: {name}"] for name in reads)
+    best = {kind: min(times[f"{kind}: {name}"] for name in found) for kind, found in contenders.items()}
     rows: list[dict[str, Any]] = []
-    for name, (call, nbytes) in ours.items():
-        rivals = {"triad" if nbytes == 12 else "read": triad if nbytes == 12 else read}  # noqa: PLR2004 -- as above
-        rivals |= {other: times[other] for other, (_, moved) in theirs.items() if moved == nbytes}
+    for name, (kind, (call, _)) in ours.items():
+        rivals = {kind: best[kind]} | {other: times[other] for other, (its, _) in theirs.items() if its == kind}
         ratios = {rival: took / times[name] for rival, took in rivals.items()}
         rows.append({"what": name, "ratios": ratios, "extra_bytes": extra_memory(call)})
     return rows + [{"what": name, "gb_per_s": SIZE * jobs[name][1] / times[name] / 1e9} for name in jobs]

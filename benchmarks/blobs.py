@@ -66,9 +66,10 @@ def arithmetic(rounds: int) -> list[dict[str, Any]]:
         "np.linalg.norm(x)": (lambda: np.linalg.norm(x), 4),
     }
     with ThreadPoolExecutor() as pool:
-        triads, reads = machine(pool, x, y, z)
-        times = best_times({**ours, **theirs, **triads, **{f"read {name}": job for name, job in reads.items()}}, rounds)
-    limits = {12: min(times[name] for name in triads), 4: min(times[f"read {name}"] for name in reads)}
+        contenders = machine(pool, x, y, z)
+        limits_of = {12: contenders["triad"], 4: contenders["read"]}
+        times = best_times({**ours, **theirs, **limits_of[12], **limits_of[4]}, rounds)
+    limits = {moved: min(times[name] for name in jobs) for moved, jobs in limits_of.items()}
     rows: list[dict[str, Any]] = []
     for name, (call, moved) in ours.items():
         ratios = {"the machine": limits[moved] / times[name]}

@@ -226,16 +226,16 @@ class Bench:
 
     def arithmetic_of(self, name: str) -> list[dict[str, Any]]:
         """Each operation, against a copy on the device that moves as many bytes."""
-        size, vectors = self.scale.vector, self.device.vectors()
+        size, arithmetic = self.scale.vector, self.device.arithmetic()
         blocks = [self.device.allocate(size) for _ in range(2)]
         x, y = (block.view(name) for block in blocks)
         for vector in (x, y):
             vector.fill(1)
         operations: tuple[tuple[str, Callable[[], object], int], ...] = (
-            ("axpy", partial(vectors.axpy, 0.5, x, y), 3),
-            ("scal", partial(vectors.scal, 1.0, x), 2),
-            ("asum", partial(vectors.asum, x), 1),
-            ("dot", partial(vectors.dot, x, y), 2),
+            ("axpy", partial(arithmetic.axpy, 0.5, x, y), 3),
+            ("scal", partial(arithmetic.scal, 1.0, x), 2),
+            ("asum", partial(arithmetic.asum, x), 1),
+            ("dot", partial(arithmetic.dot, x, y), 2),
         )
         copy = partial(self.device.memcpy, blocks[0], blocks[1], size, MemcpyKind.CUDA2CUDA)
         rows: list[dict[str, Any]] = []

@@ -12,6 +12,8 @@ from array import array
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from .packages import install
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
@@ -174,7 +176,7 @@ class MissingPackageError(SyncedMemoryError, ImportError):
     """An optional package is asked for and is not installed; one that a device needs is a `NoDeviceError`."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"{what} needs the package {package}: pip install 'syncedmem[{extra}]'")
+        super().__init__(f"{what} needs the package {package}: {install(extra)}")
         self.package = package
         self.extra = extra
 
@@ -192,7 +194,11 @@ class NoDeviceError(SyncedMemoryError, RuntimeError):
 
 
 class WrongDeviceError(SyncedMemoryError, RuntimeError):
-    """Another device is current, and this memory was made with ``check_device=True`` (Caffe's DEBUG check)."""
+    """Another device is current, and that counts.
+
+    It does for a memory with ``check_device=True`` (Caffe's DEBUG check), and where a library takes memory of ours for
+    memory of the current device.
+    """
 
     def __init__(self, call: str, expected: int, current: int) -> None:
         super().__init__(f"{call}: this memory lives on device {expected}, but device {current} is current")

@@ -1,14 +1,15 @@
 """What moves bytes: memory, allocators, devices.
 
 ``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
-actions do to real memory, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
+actions do to real memory, ``owned`` the blocks behind it, ``flight`` the copies that were queued, and ``failures``
+what becomes of errors.
 ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
 ``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
 
 Five rooms stand on these.  ``blobs`` has `Blob`.  ``files`` reads and writes Caffe's messages and the files blobs are
-kept in.  ``vectors`` is arithmetic on the memory of any device.  ``adaptors`` do one thing each over an allocator, and
+kept in.  ``arithmetic`` computes with the memory of any device.  ``adaptors`` do one thing each over an allocator, and
 ``interop`` adapts the allocators of other libraries.
 
 CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``files.proto`` only, all when asked for.
@@ -27,6 +28,7 @@ from .adaptors import (
     TrackingAllocator,
 )
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
+from .arithmetic import Arithmetic, arithmetic_of
 from .blobs.blob import Blob
 from .buffer import Buffer
 from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
@@ -47,12 +49,12 @@ from .pool import PoolAllocator
 from .simulated import SimulatedArray, SimulatedDeviceAllocator
 from .simulated_block import SimulatedDeviceError
 from .simulation import SimulatedStream, using_device
-from .vectors import Vectors, vectors_of
 
 __all__ = [
     "DEVICE_NAMES",
     "Adaptor",
     "Allocation",
+    "Arithmetic",
     "Blob",
     "BlobContents",
     "Buffer",
@@ -80,7 +82,7 @@ __all__ = [
     "SyncedMemory",
     "ThreadSafeAllocator",
     "TrackingAllocator",
-    "Vectors",
+    "arithmetic_of",
     "load_binaryproto",
     "load_caffemodel",
     "load_npy",
@@ -93,6 +95,5 @@ __all__ = [
     "save_npz",
     "shape_equals",
     "using_device",
-    "vectors_of",
     "write_proto",
 ]

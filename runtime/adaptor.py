@@ -2,6 +2,10 @@
 
 What an adaptor does not change it passes on as it is, so a stack of them, in any order, is an allocator like the
 one at the bottom: of the same device, with its streams and its alignment.
+
+An adaptor keeps the promise of `DeviceAllocator` about interrupts with the means of ``handover``.  In ``allocate`` the
+upstream comes first and the adaptor's own book last; if that is not reached, the block goes back.  In ``release`` the
+own book comes first, so that of two threads one succeeds, and the upstream last; if that raises, the book is as it was.
 """
 
 from __future__ import annotations
@@ -9,16 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
+from .arithmetic import arithmetic_of
 from .failures import where_of
-from .vectors import vectors_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from .allocator import Event
+    from .arithmetic import Arithmetic
     from .pointers import Pointer
-    from .vectors import Vectors
 
 __all__ = ["COUNTS", "Adaptor"]
 
@@ -67,10 +71,11 @@ class Adaptor(DeviceAllocator):
         return where_of(self._upstream)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        return self._upstream.allocate(byte_size)
+        (ptr,) = map(self._upstream.allocate, (byte_size,))
+        return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        self._upstream.release(ptr)
+        (_,) = map(self._upstream.release, (ptr,))
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -122,8 +127,8 @@ class Adaptor(DeviceAllocator):
     def current_ordinal(self) -> int:
         return self._upstream.current_ordinal()
 
-    def vectors(self) -> Vectors:
-        return vectors_of(self._upstream)
+    def arithmetic(self) -> Arithmetic:
+        return arithmetic_of(self._upstream)
 
     def __getattr__(self, name: str) -> Any:
         # Not what begins with an underscore: without an upstream there would be no end to it.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .vectors import Vectors
+    from .arithmetic import Arithmetic
 
 __all__ = [
     "DeviceAllocator",
@@ -118,6 +118,8 @@ class DeviceAllocator(ABC):
     def allocate(self, byte_size: int) -> Pointer | None:
         """Allocate memory, contents undefined; it stays allocated until `release`.
 
+        If it raises, whatever it raises, nothing was allocated; interrupts are no exception.
+
         Parameters
         ----------
         byte_size : int
@@ -134,6 +136,9 @@ class DeviceAllocator(ABC):
     @abstractmethod
     def release(self, ptr: Pointer | None) -> None:
         """Give back what `allocate` returned; None is ignored.
+
+        If it raises, whatever it raises, the block was not released: not here, and not in any allocator below.  So an
+        interrupted release can be made again.
 
         Arrays over the memory that are still in use keep its bytes readable: a late reader finds old bytes,
         never somebody else's.
@@ -235,8 +240,8 @@ class DeviceAllocator(ABC):
         Devices without page-locked memory of their own return that of ordinary host memory.
         """
 
-    def vectors(self) -> Vectors:
-        """Arithmetic on this memory; `vectors_of` asks for it.
+    def arithmetic(self) -> Arithmetic:
+        """Arithmetic on this memory; `arithmetic_of` asks for it.
 
         Raises
         ------

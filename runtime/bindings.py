@@ -20,12 +20,13 @@ from syncedmem.model import (
 from syncedmem.model.errors import words
 
 from .allocator import DeviceAllocator, MemcpyKind
-from .failures import attempt, reporting, warn_of_leak, where_of
+from .failures import reporting, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
+from .owned import OwnedBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .allocator import Pointer
     from .flight import Push
@@ -71,77 +72,112 @@ class Change:
         In bytes.
     cpu, gpu : pointer or None
         The pointers as they are so far.
+    own_cpu, own_gpu : OwnedBlock or None
+        What lies behind the pointers as they are so far, if it is ours.
     before, after : int
         The packed state before the call and, as declared, after it.
     argument : object
         The adopted pointer or the stream.
     push : Push or None
         Set when a copy was queued, or may have been.
-    freed : bool
-        Memory that was ours before the call is gone, so there is no way back.
+    new : tuple of OwnedBlock
+        What was allocated by this call, until it has taken effect.
     """
 
-    __slots__ = ("_new", "after", "argument", "before", "cpu", "freed", "gpu", "push", "sides", "size")
+    __slots__ = (
+        "_freeing",
+        "after",
+        "argument",
+        "before",
+        "cpu",
+        "gpu",
+        "new",
+        "own_cpu",
+        "own_gpu",
+        "push",
+        "sides",
+        "size",
+    )
 
     def __init__(  # noqa: PLR0913 -- one value of each kind that an action may need
-        self, sides: Sides, size: int, cpu: Pointer, gpu: Pointer, before: int, after: int, argument: Any
+        self,
+        sides: Sides,
+        size: int,
+        pointers: tuple[Pointer, Pointer],
+        owned: Sequence[OwnedBlock | None],
+        before: int,
+        after: int,
+        argument: Any,
     ) -> None:
         self.sides = sides
         self.size = size
-        self.cpu = cpu
-        self.gpu = gpu
+        self.cpu, self.gpu = pointers
+        # Any: an action that frees a side is performed only if the side is ours.
+        self.own_cpu: Any
+        self.own_gpu: Any
+        self.own_cpu, self.own_gpu = owned
         self.before = before
         self.after = after
         self.argument = argument
         self.push: Push | None = None
-        self.freed = False
-        self._new: tuple[tuple[DeviceAllocator, Pointer], ...] = ()
+        self.new: tuple[OwnedBlock, ...] = ()
+        self._freeing: OwnedBlock | None = None
 
     def host(self, state: int) -> DeviceAllocator:
         """The allocator of host memory that goes with the pinned flag of a packed state."""
         return self.sides.pinned if state & _PINNED else self.sides.pageable
 
-    def allocate(self, allocator: DeviceAllocator) -> Pointer:
+    def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate, to be given back if the call fails."""
+        block = OwnedBlock(allocator)
+        self.new = (*self.new, block)  # known before it is there
         try:
-            ptr = allocator.allocate(self.size)
+            ptr = block.allocate(self.size)
         except SyncedMemoryError:
             raise
         except MemoryError as error:
             raise AllocationError(where_of(allocator), self.size, words(error)) from error
         if ptr is None:
             raise AllocationError(where_of(allocator), self.size, "the allocator returned None")
-        self._new += ((allocator, ptr),)
-        return ptr
+        return block
 
-    def settle(self) -> None:
-        """Let go of what is of no use once the call has taken effect."""
-        self.argument = self.push = None
-        self._new = ()
+    def free(self, block: OwnedBlock) -> None:
+        """Release a block that was ours before the call.
+
+        Raises
+        ------
+        ReleaseError
+            If the allocator refuses it.
+        """
+        self._freeing = block
+        try:
+            block.release()
+        except ReleaseError as error:
+            if not isinstance(error.__cause__, InvalidPointerError):
+                raise
+            block.slot = ()  # ours and not there: somebody else has released it
+
+    @property
+    def freed(self) -> bool:
+        """Whether memory that was ours before the call is gone, so that there is no way back."""
+        return self._freeing is not None and self._freeing.is_gone()
 
     def undo(self, error: BaseException) -> None:
         """Give back what this call allocated, because it ends with `error`; what cannot be given back is reported.
 
-        A queued copy is waited for first, because it uses that memory.  If that fails the memory is left
-        to the copy, and `push` says that it is still on its way.
+        A queued copy is waited for first, because it uses that memory.  If that fails the memory is left to the copy,
+        and `push` says that it is still on its way.  After an interrupt it can be called again.
         """
-        stuck = self._land()
-        problems = [(where_of(it), stuck or attempt(it.release, ptr)) for it, ptr in self._new]
-        for where, problem in problems:
-            if problem:
-                warn_of_leak(f"{self.size} bytes leaked on {where}: {problem}", error)
-
-    def _land(self) -> str:
-        """Wait for a queued copy; why it may still be on its way, if it may."""
-        stuck = "" if self.push is None else attempt(self.push.wait)
-        if self.push is not None and stuck and not self.push.failed:
-            return stuck
-        self.push = None
-        return ""
+        stuck = "" if self.push is None else self.push.land()
+        if not stuck:
+            self.push = None
+        for block in self.new:
+            block.give_back(self.size, error, stuck)
 
 
 def _allocate_cpu(change: Change) -> None:
-    change.cpu = change.allocate(change.host(change.after))
+    change.own_cpu = change.allocate(change.host(change.after))
+    change.cpu = change.own_cpu.ptr
 
 
 def _zero_cpu(change: Change) -> None:
@@ -153,15 +189,16 @@ def _copy_to_cpu(change: Change) -> None:
 
 
 def _adopt_cpu(change: Change) -> None:
-    change.cpu = change.argument
+    change.cpu, change.own_cpu = change.argument, None
 
 
 def _free_cpu(change: Change) -> None:
-    _release(change, change.host(change.before), change.cpu)
+    change.free(change.own_cpu)
 
 
 def _allocate_gpu(change: Change) -> None:
-    change.gpu = change.allocate(change.sides.device)
+    change.own_gpu = change.allocate(change.sides.device)
+    change.gpu = change.own_gpu.ptr
 
 
 def _zero_gpu(change: Change) -> None:
@@ -181,25 +218,11 @@ def _copy_to_gpu_async(change: Change) -> None:
 
 
 def _adopt_gpu(change: Change) -> None:
-    change.gpu = change.argument
+    change.gpu, change.own_gpu = change.argument, None
 
 
 def _free_gpu(change: Change) -> None:
-    _release(change, change.sides.device, change.gpu)
-
-
-def _release(change: Change, allocator: DeviceAllocator, ptr: Pointer) -> None:
-    change.freed = True
-    try:
-        allocator.release(ptr)
-    except InvalidPointerError:
-        return  # ours and not there: an earlier attempt was interrupted after giving it back
-    except Exception as error:
-        change.freed = False
-        raise ReleaseError("release", where_of(allocator), error) from error
-    except BaseException:
-        attempt(allocator.release, ptr)  # given back or not?  now it is
-        raise
+    change.free(change.own_gpu)
 
 
 def _nothing(change: Change) -> None:

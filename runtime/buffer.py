@@ -8,8 +8,6 @@ with its ownership, and without what is wrong in it: see the errata in docs/allo
 from __future__ import annotations
 
 import threading
-import warnings
-from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 from syncedmem.model import (
@@ -26,16 +24,19 @@ from syncedmem.model import (
 from syncedmem.model.errors import said, words
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator, check_byte_size
-from .failures import attempt, reporting, warn_of_leak, where_of
+from .failures import reporting, told, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
+from .owned import Finaliser, Holding, OwnedBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable
     from types import TracebackType
 
     from .allocator import Pointer
     from .flight import Push
+
+    Effect = tuple[tuple[OwnedBlock], Pointer]
 
 __all__ = ["Buffer"]
 
@@ -73,7 +74,8 @@ class Buffer:
         "_byte_size",
         "_closed",
         "_external",
-        "_flights",
+        "_finaliser",
+        "_held",
         "_lock",
         "_ptr",
     )
@@ -88,14 +90,15 @@ class Buffer:
     ) -> None:
         if hasattr(self, "_ptr"):
             raise TypeError("a Buffer is initialised once; make another one")
-        self._ptr: Pointer = None  # before anything can fail, for the finaliser
+        self._ptr: Pointer = None
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         self._allocator = allocator
         self._external = False
         self._closed = False
-        self._flights: list[Push] = []
+        self._held = Holding("a Buffer", self._byte_size)  # the block, if it is ours, and the copies in flight
+        self._finaliser = Finaliser(self._held)
         self._lock = threading.RLock()
         self._busy = False
         if ptr is not None:
@@ -116,7 +119,8 @@ class Buffer:
         except Exception as error:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # What is to be released must be the very array that was allocated, and not a view of it.
-        self._ptr, self._external = (view, True) if use_external else (ptr, False)
+        owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), ptr),)
+        self._ptr, self._external, self._held.blocks = (view if use_external else ptr), use_external, owned
 
     def allocate(self) -> bool:
         """Allocate the bytes anew, contents undefined; what was there is released, if it was ours, or let go.
@@ -137,46 +141,72 @@ class Buffer:
         ReleaseError
             If what was there cannot be released.  After an error the buffer is as it was.
         """
-        with self._alone("allocate"):
-            if self._allocator is None:
-                raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
-            fresh = self._allocated(self._allocator)
-            try:
-                self._release()
-            except Exception as error:
-                if problem := attempt(self._allocator.release, fresh):
-                    message = f"{self._byte_size} bytes leaked on {where_of(self._allocator)}: {problem}"
-                    warn_of_leak(message, error)
-                raise
-            except BaseException:
-                self._ptr = fresh  # an interrupt: what was there is gone, so the rest is done first
-                raise
-            self._ptr, self._closed = fresh, False
-            return fresh is not None
+        return bool(self._alone("allocate", self._allocate))
 
-    @contextmanager
-    def _alone(self, call: str) -> Generator[None]:
-        """Inside, no other thread is in a call on this buffer, and a call from within this one is refused."""
+    def _alone(self, call: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do the work of a call while no other thread is in one, and refuse calls from within it."""
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
             self._busy = True
             try:
-                yield
+                return work(*arguments)
             finally:
                 self._busy = False
 
-    def _allocated(self, allocator: DeviceAllocator) -> Pointer:
+    def _allocate(self) -> bool:
+        if self._allocator is None:
+            raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
+        held, fresh = self._held, OwnedBlock(self._allocator)
+        interrupt: BaseException | None = None
+        effect: Effect | None = None
         try:
-            with reporting("allocate", allocator):
-                fresh = allocator.allocate(self._byte_size)
+            self._fill(fresh)
+            self._land()
+            self._free()
+            effect = (fresh,), fresh.ptr
+        except BaseException as error:  # noqa: BLE001 -- it is raised below
+            interrupt = error
+        if interrupt is not None:
+            try:
+                effect = self._rescue(fresh, interrupt)
+            except BaseException as error:  # noqa: BLE001 -- an interrupt: what is being undone is undone first
+                interrupt = error
+                effect = self._rescue(fresh, interrupt)
+        if effect is not None:
+            # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
+            blocks, ptr = effect
+            held.blocks = blocks
+            self._ptr = ptr
+            self._external = self._closed = False
+        if interrupt is not None:
+            try:
+                raise interrupt
+            finally:
+                del interrupt  # its traceback knows this frame: a cycle that would keep the buffer
+        return self._ptr is not None
+
+    def _fill(self, block: OwnedBlock) -> None:
+        try:
+            with reporting("allocate", block.allocator):
+                ptr = block.allocate(self._byte_size)
         except DeviceError as error:
             if isinstance(error.__cause__, MemoryError):
-                raise AllocationError(where_of(allocator), self._byte_size, words(error.__cause__)) from error
+                where, problem = where_of(block.allocator), words(error.__cause__)
+                raise AllocationError(where, self._byte_size, problem) from error
             raise
-        if fresh is None and self._byte_size:
-            raise AllocationError(where_of(allocator), self._byte_size, "the allocator returned None")
-        return fresh
+        if ptr is None and self._byte_size:
+            raise AllocationError(where_of(block.allocator), self._byte_size, "the allocator returned None")
+
+    def _rescue(self, fresh: OwnedBlock, error: BaseException) -> Effect | None:
+        """Bring `allocate` to an end that failed or was interrupted; can be repeated.
+
+        What was there before is gone only if it was an interrupt that came; then the new block takes its place.
+        """
+        if any(block.is_gone() for block in self._held.blocks if block is not None):
+            return (fresh,), fresh.ptr
+        fresh.give_back(self._byte_size, error)
+        return None
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
         """Copy all bytes of another buffer to the beginning of this one, from whatever device it is on.
@@ -213,12 +243,13 @@ class Buffer:
         for argument, buffer in (("source", source), ("destination", self)):
             if buffer.ptr is None and size:
                 raise InvalidArgumentError(argument, buffer, "a buffer with memory")
-        with ExitStack() as both:
-            for buffer in sorted(
-                {self, source}, key=id
-            ):  # so that two threads that copy back and forth cannot deadlock
-                both.enter_context(buffer._alone("copy_from"))  # noqa: SLF001 -- of this class
-            self._copy(source, size, stream, need_sync)
+        work = self._copy, source, size, stream, need_sync
+        if source is self:
+            self._alone("copy_from", *work)
+            return
+        # In the order of their ids, so that two threads that copy back and forth cannot deadlock.
+        outer, inner = sorted((self, source), key=id)
+        outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
         host_side = (DeviceType.CPU, DeviceType.UNKNOWN)
@@ -252,14 +283,14 @@ class Buffer:
 
             def keep(push: Push | None) -> None:
                 for buffer, pending in earlier:
-                    buffer._flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
+                    buffer._held.flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
 
             queue_copy(there, (source.ptr, self._ptr), size, kind, stream, keep)
             there.memcpy(None, None, 0, kind, stream, need_sync)
 
     def _pending(self) -> list[Push]:
         """The copies that may still be on their way."""
-        return [flight for flight in self._flights if not flight.landed]
+        return [flight for flight in self._held.flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
         """Whether this buffer's device can copy from the other one's memory."""
@@ -278,30 +309,40 @@ class Buffer:
         ReleaseError, DeviceError
             If memory cannot be released, or a copy cannot be waited for; it is still ours.
         """
-        with self._alone("close"):
-            self._release()
-            self._closed = True
+        self._alone("close", self._close)
+
+    def _close(self) -> None:
+        self._land()
+        try:
+            self._let_go()
+        except ReleaseError:
+            raise
+        except BaseException as interrupt:
+            try:
+                self._let_go()  # what is being freed is freed first
+            except ReleaseError as error:
+                interrupt.add_note(told(error))
+            raise
 
     def _land(self) -> None:
         """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
-        for flight in self._flights:
+        for flight in self._held.flights:
             if not flight.failed:
                 flight.wait()
-        self._flights = []
+        self._held.flights = []
 
-    def _release(self) -> None:
-        self._land()
-        if self._ptr is not None and not self._external and self._allocator is not None:
-            try:
-                self._allocator.release(self._ptr)
-            except Exception as error:
-                raise ReleaseError("release", where_of(self._allocator), error) from error
-            except BaseException:
-                attempt(self._allocator.release, self._ptr)  # given back or not?  now it is
-                self._ptr = None
-                raise
+    def _let_go(self) -> None:
+        """Do what closing does; after an interrupt it can be called again, and goes on."""
+        self._free()
+        self._held.blocks = ()
         self._ptr = None
         self._external = False
+        self._closed = True
+
+    def _free(self) -> None:
+        for block in self._held.blocks:
+            if block is not None:
+                block.release()
 
     def __enter__(self) -> Self:
         if self._closed:
@@ -312,16 +353,6 @@ class Buffer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_ptr", None) is None:
-            return
-        try:
-            with suppress(SyncedMemoryError):
-                self._land()
-            self._release()
-        except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
-            warnings.warn(f"{self._byte_size} bytes of a Buffer leaked: {error}", ResourceWarning, stacklevel=2)
 
     @property
     def ptr(self) -> Any:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
+from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.cuda import CUDAArithmetic
+from .compilers import Compiler
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.cuda import CUDAVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -31,7 +33,7 @@ try:
     cupy: Any = importlib.import_module("cupy")
 except ImportError as error:
     raise NoDeviceError(
-        f"CUDA needs CuPy, which is not installed: pip install 'syncedmem[cuda12]' or 'syncedmem[cuda13]' ({error})"
+        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({error})"
     ) from error
 
 
@@ -78,7 +80,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._live = LiveBlocks(self.name)
-        self._vectors = CUDAVectors(self.name, self.ordinal, cupy)
+        self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
         self._marks = threading.local()
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
@@ -97,7 +99,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         ptr = self._new(size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
     def _new(self, size: int) -> Any:
@@ -111,7 +113,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def release(self, ptr: Any) -> None:
         # cudaFree happens when the last array over the memory goes, so a late reader never dangles.
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -228,7 +230,13 @@ class CUDADeviceAllocator(DeviceAllocator):
         with self.using():
             cupy.cuda.get_current_stream().wait_event(event)
 
-    def vectors(self) -> CUDAVectors:
+    @property
+    def compiler(self) -> Compiler:
+        """Whether CuPy finds NVRTC, CUDA's compiler; without it there are memory and copies, and no arithmetic."""
+        error = _without_compiler()
+        return Compiler(error is None, str(error or "").partition("\n")[0])
+
+    def arithmetic(self) -> CUDAArithmetic:
         """Arithmetic, as kernels that CuPy compiles when they are first used.
 
         Raises
@@ -236,13 +244,11 @@ class CUDADeviceAllocator(DeviceAllocator):
         MissingPackageError
             If CuPy finds no NVRTC, CUDA's compiler.
         """
-        try:
-            _compiler_version()
-        except Exception as error:
+        if error := _without_compiler():
             major = cupy.cuda.runtime.runtimeGetVersion() // 1000
             package = f"cupy-cuda{major}x[ctk], or NVRTC of CUDA {major}"
             raise MissingPackageError(f"arithmetic on {self.name}", package, f"cuda{major}") from error
-        return self._vectors
+        return self._arithmetic
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
@@ -278,7 +284,7 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
             else:
                 memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
             ptr: HostArray = np.frombuffer(memory, np.uint8, size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
 
@@ -342,10 +348,13 @@ def _device_count() -> int:
 
 
 @cache
-def _compiler_version() -> tuple[int, int]:
-    """The version of NVRTC; what is raised where there is none differs between versions of CuPy."""
-    version: tuple[int, int] = cupy.cuda.nvrtc.getVersion()
-    return version
+def _without_compiler() -> Exception | None:
+    """Why there is no NVRTC; None if there is.  What is raised differs between versions of CuPy."""
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # noqa: BLE001 -- as above
+        return error
+    return None
 
 
 def _adoptable(buffer: Any) -> Any:

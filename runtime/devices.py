@@ -23,6 +23,7 @@ __all__ = [
     "DeviceReport",
     "named_device",
     "probe",
+    "report_of",
     "resolve_device",
     "resolve_host",
     "shared_device",
@@ -33,7 +34,7 @@ ENVIRONMENT = "SYNCEDMEM_DEVICE"
 
 _HOST_CALLS = frozenset({"allocate", "release", "memset_zero", "adopt", "overlaps"})
 # A memory computes nothing, so it can be on a device that cannot.
-_DEVICE_CALLS = frozenset(name for name in vars(DeviceAllocator) if not name.startswith("_")) - {"vectors"}
+_DEVICE_CALLS = frozenset(name for name in vars(DeviceAllocator) if not name.startswith("_")) - {"arithmetic"}
 _DEVICE_TYPES = (DeviceType.CUDA, DeviceType.OPENCL, DeviceType.SIMULATED)
 
 _making = threading.RLock()
@@ -50,11 +51,23 @@ class DeviceReport:
     available : bool
     detail : str
         What it is, or why it is not available.
+    compiler : bool or None
+        Whether its compiler works; None if it needs none, or is not available.  A device whose compiler fails has
+        memory, and the host computes with what is there.
+    compiler_error : str
+        The first line of what a compiler said that fails.
     """
 
     name: str
     available: bool
     detail: str
+    compiler: bool | None = None
+    compiler_error: str = ""
+
+    @property
+    def limits(self) -> str:
+        """What it cannot do; empty if nothing is missing."""
+        return f"memory only: its compiler fails ({self.compiler_error})" if self.compiler is False else ""
 
 
 def _simulated(ordinal: int) -> tuple[DeviceAllocator, str]:
@@ -209,12 +222,16 @@ def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:
         return None
 
 
+def report_of(name: str) -> DeviceReport:
+    """What a device that can be asked for by name is and can do, or why it is not here."""
+    try:
+        allocator, detail = _shared(name)
+    except NoDeviceError as error:
+        return DeviceReport(name, False, str(error))
+    compiler = getattr(allocator, "compiler", None)  # what computes with kernels has one
+    return DeviceReport(name, True, detail, *(() if compiler is None else (compiler.works, compiler.reason)))
+
+
 def probe() -> list[DeviceReport]:
-    """Every device that can be asked for by name, whether it is here, and what it is or why not."""
-    reports = [DeviceReport("cpu", True, "host memory only (device=None)")]
-    for name in DEVICE_NAMES:
-        try:
-            reports.append(DeviceReport(name, True, _shared(name)[1]))
-        except NoDeviceError as error:
-            reports.append(DeviceReport(name, False, str(error)))
-    return reports
+    """The same of every device, and of host memory."""
+    return [DeviceReport("cpu", True, "host memory only (device=None)"), *map(report_of, DEVICE_NAMES)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["attempt", "reporting", "warn_of_leak", "where_of"]
+__all__ = ["attempt", "reporting", "told", "warn_of_leak", "where_of"]
 
 
 class reporting:  # noqa: N801 -- used like a function; as a generator it would cost a microsecond a call
@@ -47,9 +47,13 @@ def attempt(act: Callable[..., object], *arguments: object) -> str:
     try:
         act(*arguments)
     except Exception as error:  # noqa: BLE001 -- reported by the caller
-        # Its words only: it knows the frames that it came through, and they know who is waiting for it.
-        return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
+        return told(error)
     return ""
+
+
+def told(error: BaseException) -> str:
+    """The words of an error alone: it knows the frames that it came through, and they know who is waiting for it."""
+    return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
 
 
 def warn_of_leak(message: str, error: BaseException) -> None:

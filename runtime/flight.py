@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from syncedmem.model import SyncedMemoryError
+
 from .allocator import DeviceAllocator, MemcpyKind
-from .failures import reporting
+from .failures import reporting, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +73,19 @@ class Push:
                 self.failed = self.over
                 raise
 
+    def land(self) -> str:
+        """Wait for somebody who does not need the bytes; why the copy may still be on its way, if it may."""
+        problem = ""
+        for _ in range(2):  # an interrupt such as MemoryError, which comes once, is no reason to leave it
+            try:
+                if not self.failed:
+                    self.wait()
+            except SyncedMemoryError as error:
+                problem = told(error)
+            else:
+                return ""
+        return "" if self.failed else problem
+
     def precede(self) -> bool:
         """Have later work of the device's current stream wait for the copy; False if that is over already.
 
@@ -103,8 +118,9 @@ def queue_copy(  # noqa: PLR0913 -- a copy has two ends, a size, a direction and
     keep(Push(device, Drain(device, stream), ends))
     try:
         device.memcpy(*ends, byte_size, kind, stream)
-    except Exception:
-        keep(None)  # a call that raises has queued nothing
+    except Exception as error:
+        if not isinstance(error, MemoryError | RecursionError):  # which can also come after it
+            keep(None)  # a call that raises has queued nothing
         raise
     keep(Push(device, device.record(stream), ends))
 

@@ -17,13 +17,13 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .arithmetic.host import host_arithmetic
 from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
-from .vectors.host import host_vectors
 
 if TYPE_CHECKING:
     from .allocator import Event
+    from .arithmetic import Arithmetic
     from .pointers import Pointer
-    from .vectors import Vectors
 
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
@@ -51,21 +51,24 @@ class CPUDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
+        mapping: mmap.mmap | None = None
         if size < _LARGE or not _CAN_DISCARD:
             ptr = self.empty(size)
-            self._live.add(ptr)
-            return ptr
+        else:
+            mapping = self._mapped(size)
+            ptr = np.frombuffer(mapping, np.uint8)
+        self._live.blocks[id(ptr)] = ptr, mapping
+        return ptr
+
+    def _mapped(self, size: int) -> mmap.mmap:
         try:
-            mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
             raise no_room(self.name, size, error) from error
-        whole: HostArray = np.frombuffer(mapping, np.uint8)
-        self._live.add(whole, mapping)
-        return whole
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -134,8 +137,8 @@ class CPUDeviceAllocator(DeviceAllocator):
     def order_after(self, event: Event) -> None:
         event.synchronize()
 
-    def vectors(self) -> Vectors:
-        return host_vectors()
+    def arithmetic(self) -> Arithmetic:
+        return host_arithmetic()
 
 
 class _Finished:

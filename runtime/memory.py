@@ -8,17 +8,15 @@ object.
 
 from __future__ import annotations
 
-import warnings
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import EFFECTS, Action, Call, ClosedMemoryError, Fact, SyncedHead, SyncedMemoryError
+from syncedmem.model import Call, ClosedMemoryError, Fact, SyncedHead
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size
 from .bindings import Sides
 from .devices import resolve_device, resolve_host
-from .performer import ACCESSORS, FRESH, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU, Performer
+from .performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU, Performer
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -71,7 +69,6 @@ class SyncedMemory(Performer):
     ) -> None:
         if hasattr(self, "_sides"):
             raise TypeError("a SyncedMemory is initialised once; make another one")
-        self._state = FRESH  # before anything can fail, for the finaliser
         sides = Sides(resolve_host(host), resolve_device(device))
         super().__init__(check_byte_size(size, "size"), sides, check_device=check_device)
 
@@ -241,25 +238,6 @@ class SyncedMemory(Performer):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_state", FRESH) == FRESH:
-            return
-        self._busy = True  # an allocator that calls back from here must not get in
-        self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
-        try:
-            with suppress(SyncedMemoryError):
-                self._land()  # a push that failed is no reason to keep its memory
-            self._release()
-        except Exception as error:  # noqa: BLE001 -- a finaliser cannot raise
-            message = f"{self._size} bytes of a SyncedMemory leaked: {error}"
-            # The host side is left behind, and the device side tried, which may be the other one.
-            self._state &= ~int(EFFECTS[Action.FREE_CPU].clears)
-            with suppress(Exception):
-                self._release()
-            warnings.warn(message, ResourceWarning, stacklevel=2)
-        finally:
-            self._busy = False
 
     # --- what it is
 

@@ -13,16 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model.packages import install
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.opencl import MappedArithmetic
+from .arithmetic.opencl_kernels import KernelArithmetic
+from .compilers import compiler_of
+from .forking import Home
 from .host import CPUDeviceAllocator, cpu_allocator
 from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
-from .vectors.opencl import OpenCLVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import Event
+    from .arithmetic.opencl import OpenCLArithmetic
+    from .compilers import Compiler
     from .pointers import End
 
 __all__ = ["OpenCLDeviceAllocator"]
@@ -31,14 +37,18 @@ try:
     # Any: PyOpenCL's own types differ from release to release.
     cl: Any = importlib.import_module("pyopencl")
     cla: Any = importlib.import_module("pyopencl.array")
+    for part in ("elementwise", "reduction"):
+        importlib.import_module(f"pyopencl.{part}")
 except ImportError as error:
-    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: pip install 'syncedmem[opencl]' ({error})") from error
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({error})") from error
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):
     """Memory of one OpenCL device.
 
-    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.
+    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.  Memory, copies and fills need no
+    compiler.  Arithmetic needs one, and a driver may have none that works: PoCL 3.0, which PyPI has, fails on every
+    processor that is newer than its LLVM 14.  Then the host computes, over mapped buffers, within the same bounds.
 
     Parameters
     ----------
@@ -71,11 +81,17 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             self.queue = cl.CommandQueue(self.context)
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
+        self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
-        self._vectors = OpenCLVectors(self.name, self.queue, cl, _overlap)
+        self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
         # so they are kept until they are done.
         self._copies: dict[int, Any] = {}
+
+    @property
+    def compiler(self) -> Compiler:
+        """Whether the device's compiler works; it is tried once in a process."""
+        return compiler_of(self.queue.device, cl)
 
     @property
     def live_blocks(self) -> int:
@@ -87,10 +103,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if size == 0:
             return None
         ptr = self._array(self._buffer(size), 0, size)
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
     def _buffer(self, size: int) -> Any:
+        self._home.check()
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         except (cl.Error, OverflowError) as error:
@@ -102,7 +119,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def release(self, ptr: Any) -> None:
         # The buffer goes back to the driver when the last array over it does.
         if ptr is not None:
-            self._live.remove(ptr)
+            del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -156,6 +173,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def _queue(self, stream: Any) -> Any:
         """The queue that a call works on."""
+        self._home.check()
         if stream is None:
             return self.queue
         self.check_stream(stream)
@@ -190,6 +208,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return self._array(self._buffer(size), 0, size) if size else cla.Array(self.queue, (0,), np.uint8)
 
     def stream(self) -> Any:
+        self._home.check()
         return cl.CommandQueue(self.context)
 
     def check_stream(self, stream: object) -> None:
@@ -219,18 +238,25 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return partial(_again, type(ptr), vars(ptr))
 
     def record(self, stream: Any) -> Event:
+        self._home.check()
         self.check_stream(stream)
         event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
         stream.flush()
         return event
 
-    def vectors(self) -> OpenCLVectors:
-        return self._vectors
+    def arithmetic(self) -> OpenCLArithmetic:
+        works = self.compiler.works
+        if works not in self._arithmetic:
+            kind = KernelArithmetic if works else MappedArithmetic
+            # One for all threads: kernels are run one after another.
+            self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
+        return self._arithmetic[works]
 
     def pinned_host(self) -> CPUDeviceAllocator:
         return cpu_allocator()
 
     def order_after(self, event: Event) -> None:
+        self._home.check()
         check_event(event, _QueueEvent, self.name)
         cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])
 

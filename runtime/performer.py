@@ -36,13 +36,26 @@ from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
 from .bindings import BINDINGS, EMPTY_BINDINGS, Change, Sides
-from .failures import reporting
+from .failures import reporting, told
+from .owned import Finaliser, Holding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .allocator import DeviceAllocator, HostArray, Pointer
     from .flight import Push
+    from .owned import OwnedBlock
+
+    Effect = tuple[
+        Holding,
+        tuple[OwnedBlock | None, OwnedBlock | None],
+        tuple[Push, ...],
+        Finaliser,
+        Pointer,
+        Pointer,
+        "Makers",
+        Push | None,
+    ]
 
 __all__ = ["ACCESSORS", "FRESH", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "Performer"]
 
@@ -58,6 +71,7 @@ _ACCESSOR_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUT
 ACCESSORS = tuple(call.value for call in _ACCESSOR_CALLS)
 """The names of the accessors by number."""
 
+_NONE_OWNED = (None, None)
 _NO_MAKERS: Makers = (None, None, None, None)
 _NOTHING = np.frombuffer(b"", np.uint8)
 _VIEWING = "making a view"
@@ -109,6 +123,7 @@ class Performer:
         "_check_device",
         "_closed",
         "_cpu",
+        "_finaliser",
         "_gpu",
         "_last",
         "_lock",
@@ -140,6 +155,7 @@ class Performer:
         self._cpu: Pointer = None
         self._gpu: Pointer = None
         self._last: Any = None  # the change that made the two pointers what they are
+        self._finaliser: Finaliser | None = None  # of what is ours; there is none before something is
         self._push: Push | None = None
         self._state = FRESH
         self._closed = False
@@ -220,36 +236,74 @@ class Performer:
                 self._push = None  # it has landed, or failed, which no longer matters
             self._state = after
             return view
-        change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, after, argument)
-        interrupt = view = None
+        change = self._change(after, argument)
+        interrupt: BaseException | None = None
+        effect: Any = None  # an Effect
+        view = None
+        # An accessor may have come after a push without waiting; for other calls it is over, failed or not.
+        pending = None if accessor is None else self._push
         try:
             self._act(change, cell.actions)
             with self._viewing():
                 makers = makers or self._view_makers(change.cpu, change.gpu)
                 view = None if accessor is None else makers[accessor]()
-        except BaseException as error:
-            if not change.freed:
-                try:
-                    change.undo(error)
-                finally:
-                    self._push = change.push or self._push
-                raise
-            # What is freed cannot be undone.  A call that frees comes with its views made, and nothing follows
-            # a declared free that could fail: this is an interrupt, and it waits until the call has taken effect.
-            self._actions[cell.actions[-1]](change)
+            effect = self._effect(change, makers, pending)
+        except BaseException as error:  # noqa: BLE001 -- it is raised below
             interrupt = error
-        # An accessor may have come after a push without waiting; for other calls it is over, failed or not.
-        push = change.push or (None if accessor is None else self._push)
-        # Nothing can fail or be interrupted among these: there is no call in them.
-        self._cpu, self._gpu, self._makers, self._last = change.cpu, change.gpu, cast("Makers", makers), change
-        self._push, self._state = push, after
-        change.settle()
+        if interrupt is not None:
+            try:
+                effect = self._rescue(change, cell, makers, interrupt)
+            except BaseException as error:  # noqa: BLE001 -- an interrupt: what is being undone is undone first
+                interrupt = error
+                effect = self._rescue(change, cell, makers, interrupt)
+            if effect is None:
+                try:
+                    raise interrupt
+                finally:
+                    del interrupt  # its traceback knows this frame: a cycle that would keep the memory
+        # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
+        held, blocks, flights, finaliser, cpu, gpu, made, push = effect
+        held.blocks, held.flights = blocks, flights
+        self._finaliser = finaliser
+        self._cpu = cpu
+        self._gpu = gpu
+        self._makers = made
+        self._last = change
+        self._push = push
+        self._state = after
+        change.argument = change.push = None
+        change.new = ()
         if interrupt is not None:
             try:
                 raise interrupt
             finally:
-                del interrupt  # its traceback knows this frame: a cycle that would keep the memory
+                del interrupt  # as above
         return view
+
+    def _change(self, after: int, argument: Any) -> Change:
+        """A change of this memory as it is."""
+        owned = _NONE_OWNED if self._finaliser is None else self._finaliser.held.blocks
+        return Change(self._sides, self._size, (self._cpu, self._gpu), owned, self._state, after, argument)
+
+    def _effect(self, change: Change, makers: Makers, pending: Push | None) -> Effect:
+        """Everything that is stored when a change takes effect."""
+        push = change.push or pending
+        finaliser = self._finaliser or Finaliser(Holding("a SyncedMemory", self._size))
+        blocks, flights = (change.own_cpu, change.own_gpu), () if push is None else (push,)
+        return finaliser.held, blocks, flights, finaliser, change.cpu, change.gpu, makers, push
+
+    def _rescue(self, change: Change, cell: Cell, makers: Any, error: BaseException) -> Effect | None:
+        """Bring a change to an end that failed or was interrupted: undo it, unless memory is gone; can be repeated.
+
+        What is freed cannot be undone.  A call that frees comes with its views made, and nothing follows a declared
+        free that could fail: then it was an interrupt, and the change is completed.
+        """
+        if change.freed:
+            self._actions[cell.actions[-1]](change)
+            return self._effect(change, makers, None)
+        change.undo(error)
+        self._push = change.push or self._push
+        return None
 
     def _act(self, change: Change, actions: tuple[Action, ...]) -> None:
         """Perform actions in order."""
@@ -260,16 +314,30 @@ class Performer:
     def _release(self) -> None:
         """Free what is ours, host side first, and let go of the rest."""
         self._land()
+        try:
+            self._free()
+        except SyncedMemoryError:
+            raise
+        except BaseException as interrupt:
+            try:
+                self._free()  # what is being freed is freed first
+            except SyncedMemoryError as error:
+                interrupt.add_note(told(error))
+            raise
+
+    def _free(self) -> None:
+        """Do what closing does; after an interrupt it can be called again, and goes on."""
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
         for action in cell.actions:
-            change = Change(self._sides, self._size, self._cpu, self._gpu, self._state, FRESH, None)
-            try:
-                self._actions[action](change)
-            finally:
-                if change.freed:
-                    # One side is gone for good: whatever happens to the other, this memory is closed.
-                    self._closed = True
-                    self._state &= ~int(EFFECTS[action].clears)
+            change = self._change(FRESH, None)
+            left = self._state & ~int(EFFECTS[action].clears)
+            self._actions[action](change)
+            # One side is gone for good: whatever happens to the other, this memory is closed.
+            self._closed = True
+            self._state = left
+        if self._finaliser is not None:
+            held = self._finaliser.held
+            held.blocks, held.flights = _NONE_OWNED, ()
         self._closed = True
         self._makers = _NO_MAKERS
         self._cpu = self._gpu = self._last = self._push = None

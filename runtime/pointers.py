@@ -175,25 +175,42 @@ class LiveBlocks:
 
     A block is known by the array that `allocate` returned, not by its address: a view of it, or another
     array at an address used before, is not that block.
+
+    Parameters
+    ----------
+    where : str
+        The allocator, as errors show it.
+
+    Attributes
+    ----------
+    blocks : dict
+        Each block and what lies behind it, by the ``id`` of the array, in order of allocation.  ``allocate`` ends with
+        ``live.blocks[id(ptr)] = ptr, behind`` and ``return ptr``: no interrupt comes between the two (``handover``).
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
         # The array is kept, so its id stays its own.
-        self._blocks: dict[int, tuple[Pointer, Any]] = {}
+        self.blocks: dict[int, tuple[Pointer, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return len(self.blocks)
 
     def __contains__(self, ptr: object) -> bool:
-        return id(ptr) in self._blocks
+        return id(ptr) in self.blocks
 
-    def add(self, ptr: Pointer, behind: Any = None) -> None:
-        """Note a new block with what lies behind it.
+    def __delitem__(self, ptr: Pointer) -> None:
+        """Forget a block, in one step, so that of two threads that release it only one succeeds.
 
-        The last thing to do before it is handed out: an interrupt between the two loses the block.
+        Raises
+        ------
+        InvalidPointerError
+            If it is not one, or was released.
         """
-        self._blocks[id(ptr)] = (ptr, behind)
+        try:
+            del self.blocks[id(ptr)]
+        except KeyError:
+            raise self.unknown(ptr) from None
 
     def all_behind(self) -> list[Any]:
         """What lies behind each block."""
@@ -208,32 +225,16 @@ class LiveBlocks:
             If it is not one, or was released.
         """
         try:
-            return self._blocks[id(ptr)][1]
+            return self.blocks[id(ptr)][1]
         except KeyError:
-            raise self._unknown(ptr) from None
+            raise self.unknown(ptr) from None
 
     def entries(self) -> list[tuple[Pointer, Any]]:
         """Each block with what lies behind it, in the order in which they were allocated."""
-        return list(self._blocks.values())
+        return list(self.blocks.values())
 
-    def remove(self, ptr: Pointer) -> Any:
-        """Forget a block, in one step, so that of two threads that release it only one succeeds.
-
-        Returns
-        -------
-        object
-            What lay behind it.
-
-        Raises
-        ------
-        InvalidPointerError
-        """
-        try:
-            return self._blocks.pop(id(ptr))[1]
-        except KeyError:
-            raise self._unknown(ptr) from None
-
-    def _unknown(self, ptr: Pointer) -> InvalidPointerError:
+    def unknown(self, ptr: Pointer) -> InvalidPointerError:
+        """The error for what is no live block."""
         return InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
 
 

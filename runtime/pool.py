@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections import deque
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
@@ -29,11 +28,11 @@ from syncedmem.model import (
 from .adaptor import Adaptor
 from .allocator import DeviceType, MemcpyKind, check_kind
 from .failures import attempt
+from .handover import SecondChance, lock_steps
 from .idle_blocks import IdleBlocks, PooledBlock
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
     from types import TracebackType
 
     from .allocator import DeviceAllocator, Event
@@ -89,8 +88,7 @@ class PoolAllocator(Adaptor):
         self._idle = IdleBlocks(
             check_byte_size(small_limit, "small_limit"), check_byte_size(waste_limit, "waste_limit")
         )
-        # Blocks on their way there.  Adding one takes no lock, so that a finaliser can do it at any time.
-        self._returned: deque[PooledBlock] = deque()
+        self._second_chance = SecondChance(partial(self._idle.empty, upstream))
         self._lock = threading.RLock()
         self._busy = False
         self._closed = False
@@ -115,48 +113,53 @@ class PoolAllocator(Adaptor):
             return None
         if self._closed:
             raise ClosedAllocatorError("allocate", self.name)
-        block = None
+        idle, block = self._idle, None
         try:
             with self._lock:
                 if self._busy:  # a finaliser, or the upstream, inside another call: what is idle is in its hands
-                    block = self._new(size)
+                    (block,) = map(self._new, (size,))
                 else:
                     self._busy = True
                     try:
-                        if self._returned:
-                            self._sort_in()
-                        block = self._idle.take(size) or self._made(size)
+                        if idle.returned:
+                            idle.sort_in()
+                        block = idle[size]
+                        if block is None:
+                            (block,) = map(self._made, (size,))
                     finally:
                         self._busy = False
             if block.lent != size:
                 part = block.whole if size == block.size else block.whole[:size]
                 block.make, block.lent = self._upstream.viewer(part), size
             ptr = block.make()
+            if idle.returned:
+                self._settle()
+            self._live.blocks[id(ptr)] = ptr, block
         except BaseException:
             if block is not None:
-                self._returned.append(block)
+                idle.returned.append(block)
+            self._settle()
             raise
-        finally:
-            if self._returned:
-                self._settle()
-        self._live.add(ptr, block)
         return ptr
 
     def _made(self, size: int) -> PooledBlock:
         """A new block; when the upstream is full, for what is idle."""
         try:
-            return self._new(size)
+            (block,) = map(self._new, (size,))
         except MemoryError:
-            if not self._give_back(self._idle.largest_first(), 0, wait=True)[0]:
+            if not self._idle.give_back(self._upstream, self._idle.largest_first())[0]:
                 raise
-        return self._new(size)
+            (block,) = map(self._new, (size,))
+        return block
 
     def _new(self, size: int) -> PooledBlock:
-        whole = self._upstream.allocate(size)
+        self._serial += 1
+        block = PooledBlock(size, self._serial)
+        (whole,) = map(self._upstream.allocate, (size,))
         if whole is None:
             raise AllocationError(self.name, size, "the upstream returned None")
-        self._serial += 1
-        return PooledBlock(whole, size, self._serial)
+        block.whole = whole
+        return block
 
     # --- taking back
 
@@ -175,79 +178,75 @@ class PoolAllocator(Adaptor):
         """
         if ptr is None:
             return
-        block: PooledBlock = self._live.remove(ptr)
+        block: PooledBlock = self._live.behind(ptr)
         if block.streams:
-            try:
-                block.events += [self._upstream.record(stream) for stream in block.streams]
-            except BaseException:
-                self._live.add(ptr, block)
-                raise
-            block.streams.clear()
-        self._returned.append(block)
-        self._settle()
+            block.events, block.streams = block.events + [self._upstream.record(it) for it in block.streams], []
+        idle, returned = self._idle, self._idle.returned
+        if returned:
+            self._settle()
+        if self._closed or (block.size <= idle.small_limit and idle.small_bytes + block.size > self._idle_limit):
+            (gone,) = map(self._passed_on, (ptr,), (block,))
+            if gone:
+                return
+        blocks, key, entry = self._live.blocks, id(ptr), (block,)
+        del self._live[ptr]
+        try:
+            returned += entry
+        except BaseException:
+            blocks[key] = ptr, block
+            raise
 
-    def _settle(self) -> None:
-        """Put what was returned among what is idle, and keep to the limit.
+    def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
+        """Give a lent block, and what is idle, to the upstream: at the limit, or if the pool is closed.
+
+        Returns
+        -------
+        bool
+            Whether the block went; else it stays for whoever comes next.
+        """
+        if not self._settle(block.size) or not (block.wait() if self._closed else block.over):
+            return False
+        blocks, key = self._live.blocks, id(ptr)
+        releasing = map(self._upstream.release, (block.whole,))
+        del self._live[ptr]
+        try:
+            (_,) = releasing
+        except Exception:  # noqa: BLE001 -- to be released is no failure, and it can go later
+            blocks[key] = ptr, block
+            return False
+        except BaseException:
+            blocks[key] = ptr, block
+            raise
+        return True
+
+    def _settle(self, coming: int = 0) -> bool:
+        """Sort in what was returned, and keep to the limit with so many bytes more; whether that could be done.
 
         Whoever is inside does it on the way out.  Nobody waits here for that: a finaliser may come while its thread
         has a lock that the one inside waits for.
         """
-        while self._returned and self._lock.acquire(blocking=False):
+        idle = self._idle
+        while idle.returned or coming:
+            entering, leaving = lock_steps(self._lock, wait=False)
+            (entered,) = entering
+            if not entered:
+                return False
             try:
                 if self._busy:  # inside another call of this thread
-                    return
+                    return False
                 self._busy = True
                 try:
-                    self._sort_in()
+                    idle.sort_in()
                     if self._closed:
-                        self._give_back(self._idle.largest_first(), 0, wait=True)
-                    elif self._idle.small_bytes > self._idle_limit:
-                        self._give_back(self._idle.small(), 0, wait=False)
+                        idle.give_back(self._upstream, idle.largest_first())
+                    elif idle.small_bytes + coming > self._idle_limit:
+                        idle.give_back(self._upstream, idle.small(), wait=False)
                 finally:
                     self._busy = False
             finally:
-                self._lock.release()
-
-    def _sort_in(self) -> None:
-        """Put what was returned among what is idle."""
-        while self._returned:
-            self._idle.add(self._returned.popleft())
-
-    def _give_back(self, blocks: Iterable[PooledBlock], keep: int, *, wait: bool) -> tuple[int, Exception | None]:
-        """Give idle blocks back to the upstream, until at most `keep` bytes are idle.
-
-        Returns
-        -------
-        int
-            How many bytes went.
-        Exception or None
-            Why a block did not go, if one did not; it stays idle.
-        """
-        idle, freed = self._idle.total_bytes, 0
-        failure: Exception | None = None
-        gone: set[PooledBlock] = set()
-        try:
-            for block in blocks:
-                if idle - freed <= keep:
-                    break
-                if not block.over and not (wait and block.wait()):
-                    if wait:
-                        failure = failure or RuntimeError("work on a block cannot be waited for")
-                    continue
-                try:
-                    self._upstream.release(block.whole)
-                except Exception as error:  # noqa: BLE001 -- the caller decides
-                    failure = failure or error
-                    continue
-                except BaseException:
-                    attempt(self._upstream.release, block.whole)  # given back or not?  now it is
-                    gone.add(block)
-                    raise
-                gone.add(block)
-                freed += block.size
-        finally:
-            self._idle.drop(gone)
-        return freed, failure
+                (_,) = leaving
+            coming = 0
+        return True
 
     # --- work in flight
 
@@ -312,19 +311,22 @@ class PoolAllocator(Adaptor):
 
     # --- the pool as a whole
 
-    @contextmanager
-    def _alone(self, call: str) -> Generator[None]:
-        """Inside, what is idle is up to date, and in the hands of this call."""
+    def _emptied(self, call: str, keep: int, *, closing: bool = False) -> int:
+        """Give idle memory back until at most `keep` bytes are idle; how many bytes went."""
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
             self._busy = True
             try:
-                self._sort_in()
-                yield
+                self._closed = self._closed or closing
+                self._idle.sort_in()
+                freed, failure = self._idle.give_back(self._upstream, self._idle.largest_first(), keep)
             finally:
                 self._busy = False
         self._settle()
+        if failure is not None:
+            raise ReleaseError(call, self.name, failure) from failure
+        return freed
 
     def trim(self, keep_bytes: int = 0) -> int:
         """Give idle memory back to the upstream, the largest blocks first; waits for work on it.
@@ -347,12 +349,7 @@ class PoolAllocator(Adaptor):
             If the upstream does not take a block, or work on it cannot be waited for.  It stays idle; the others are
             given back.
         """
-        keep = check_byte_size(keep_bytes, "keep_bytes")
-        with self._alone("trim"):
-            freed, failure = self._give_back(self._idle.largest_first(), keep, wait=True)
-        if failure is not None:
-            raise ReleaseError("trim", self.name, failure) from failure
-        return freed
+        return self._emptied("trim", check_byte_size(keep_bytes, "keep_bytes"))
 
     def close(self) -> None:
         """Give everything idle back to the upstream, and lend nothing more.  Twice is harmless.
@@ -364,11 +361,7 @@ class PoolAllocator(Adaptor):
         ReleaseError
             As for `trim`.  The pool is closed; calling again tries what is left.
         """
-        with self._alone("close"):
-            self._closed = True
-            _, failure = self._give_back(self._idle.largest_first(), 0, wait=True)
-        if failure is not None:
-            raise ReleaseError("close", self.name, failure) from failure
+        self._emptied("close", 0, closing=True)
 
     def __enter__(self) -> Self:
         return self
@@ -383,7 +376,7 @@ class PoolAllocator(Adaptor):
             return
         # What is still lent is not given back: a leak rather than memory that somebody else writes to.
         left = f"{len(self._live)} blocks of a pool on {self.name} were never released" if len(self._live) else ""
-        if problem := attempt(self.close) or left:
+        if problem := (attempt(self.close) and attempt(self.close)) or left:  # again, in case it was interrupted
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
 
     @property
@@ -395,10 +388,10 @@ class PoolAllocator(Adaptor):
     def idle_blocks(self) -> int:
         """How many blocks are kept for the next one who asks."""
         with self._lock:
-            return len(self._idle) + len(self._returned)
+            return len(self._idle.everything())
 
     @property
     def idle_bytes(self) -> int:
         """How many bytes these are."""
         with self._lock:
-            return self._idle.total_bytes + sum(block.size for block in self._returned)
+            return sum(block.size for block in self._idle.everything())

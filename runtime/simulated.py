@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,12 +9,12 @@ import numpy as np
 from syncedmem.model import AllocationError, InvalidArgumentError
 
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .arithmetic.simulated import SimulatedArithmetic
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
 from .simulated_array import BYTES, SimulatedArray
 from .simulated_block import Block, Quarantine, SimulatedDeviceError, exclusive
 from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
-from .vectors.simulated import SimulatedVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +55,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0, *, capacity: int | None = None, seed: int | None = None) -> None:
         self.ordinal = checked_ordinal(ordinal)
         limit = None if capacity is None else check_byte_size(capacity, "capacity")
-        self._space = Space(self.ordinal, limit, seed)
         self._live = LiveBlocks(self.name)
+        self._space = Space(self.ordinal, limit, seed)
         self._pinned = SimulatedPinnedAllocator(self.name)
         self._fuse = _Fuse()
 
@@ -92,19 +91,19 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
-        block = self._new("allocate", size)
-        ptr = SimulatedArray(self._space, block, 0, size)
-        self._live.add(ptr, block)
+        with self._space.entered():
+            block = self._new_block("allocate", size)
+            ptr = SimulatedArray(self._space, block, 0, size)
+        self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
-    def _new(self, operation: str, size: int) -> Block:
-        with self._space.entered():
-            if self._fuse.blows(operation):
-                raise AllocationError(self.name, size, "this call was told to fail")
-            try:
-                return self._space.allocate(size)
-            except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
-                raise no_room(self.name, size, error) from error
+    def _new_block(self, operation: str, size: int) -> Block:
+        if self._fuse.blows(operation):
+            raise AllocationError(self.name, size, "this call was told to fail")
+        try:
+            return self._space.new_block(size)
+        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+            raise no_room(self.name, size, error) from error
 
     def release(self, ptr: SimulatedArray | None) -> None:
         if ptr is None:
@@ -112,8 +111,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         with self._space.entered():
             block = self._live.behind(ptr)
             self._fuse.check("release")
-            self._space.free(block)
-            self._live.remove(ptr)
+            self._space.free(block)  # if this is interrupted, it is done again, and does no harm
+        del self._live[ptr]
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -163,9 +162,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
     def empty(self, byte_size: int) -> SimulatedArray:
         size = check_byte_size(byte_size)
-        block = self._new("empty", size)
-        # Counted as free again when nobody looks at it any more.
-        weakref.finalize(block, self._space.forget, size).atexit = False
+        with self._space.entered():
+            block = self._new_block("empty", size)
         return SimulatedArray(self._space, block, 0, size)
 
     def stream(self) -> SimulatedStream:
@@ -224,8 +222,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
         return ptr.viewer()
 
-    def vectors(self) -> SimulatedVectors:
-        return SimulatedVectors(self.name, self._space)
+    def arithmetic(self) -> SimulatedArithmetic:
+        return SimulatedArithmetic(self.name, self._space)
 
     def using(self) -> AbstractContextManager[None]:
         return using_device(self.ordinal)
@@ -260,14 +258,14 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
             raise no_room(self.name, size, error) from error
         ptr = block.bytes(0, size)
-        self._live.add(ptr, block)
+        self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
     def release(self, ptr: HostArray | None) -> None:
         if ptr is not None:
             with exclusive:
                 self._quarantine.take(self._live.behind(ptr))
-                self._live.remove(ptr)
+            del self._live[ptr]
 
     def check(self) -> None:
         """Look for stray writes: into red zones, and into memory that was freed lately.

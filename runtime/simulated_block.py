@@ -6,6 +6,7 @@ was freed.
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections import deque
@@ -30,6 +31,9 @@ _LARGEST_KEPT = 64 << 20
 exclusive = threading.RLock()
 """Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
 cannot wait for each other's."""
+
+# A child of a fork has this thread only.  If another one were inside at that moment, nobody would ever leave.
+os.register_at_fork(before=exclusive.acquire, after_in_parent=exclusive.release, after_in_child=exclusive.release)
 
 
 class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
@@ -63,7 +67,7 @@ class Block:
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
         self._bytes.fill(FRESH)
         self.address: int = self._bytes.ctypes.data if address is None else address
-        self._checksum = 0
+        self._checksum: int | None = None  # of the bytes when they were freed
 
     def bytes(self, offset: int, size: int) -> HostArray:
         """The bytes themselves, for the device's own use.
@@ -80,11 +84,12 @@ class Block:
         return self._bytes[offset : offset + size]
 
     def retire(self) -> None:
-        """Free the block in such a way that whoever still uses it is noticed."""
-        if self._poisoned:
-            self._bytes.fill(FREED)
-        self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
+        """Free the block in such a way that whoever still uses it is noticed; after an interrupt, go on with that."""
         self.live = False
+        if self._checksum is None:
+            if self._poisoned:
+                self._bytes.fill(FREED)
+            self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
 
     def check(self) -> None:
         """Look for stray writes: into the red zones, or into the bytes after they were freed.
@@ -96,7 +101,7 @@ class Block:
         before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
         if (before != GUARD).any() or (after != GUARD).any():
             raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
-        if not self.live and self._sum() != self._checksum:
+        if self._checksum is not None and self._sum() != self._checksum:
             raise SimulatedDeviceError(f"something wrote into {self} after it was freed")
 
     def _sum(self) -> int:
@@ -113,30 +118,38 @@ class Quarantine:
     """
 
     def __init__(self) -> None:
-        self._blocks: deque[Block] = deque()
-        self._bytes = 0
+        # Each block with the bytes of all that ever came, up to its own: in one place, because an interrupt can come
+        # between two.
+        self._blocks: deque[tuple[Block, int]] = deque()
 
     def take(self, block: Block) -> None:
         """Free a block; to make room for it, the oldest blocks are checked and let go.
 
-        A block that is here already stays as it is: the call that brought it was interrupted.
+        If an interrupt comes out of here, the block is as it was or freed.  Taken again, it is freed in any case.
 
         Raises
         ------
         SimulatedDeviceError
             If there was a stray write around the block or into one of the oldest; the block is not freed.
         """
-        if not block.live:
-            return
-        block.check()
-        while self._blocks and self._bytes + block.size > _QUARANTINE_BYTES:
-            oldest = self._blocks.popleft()
-            self._bytes -= oldest.size
-            oldest.check()
+        if block.live:
+            block.check()
+            while self._blocks and self._total - self._before + block.size > _QUARANTINE_BYTES:
+                self._blocks.popleft()[0].check()
+            if block.size <= _LARGEST_KEPT:
+                self._blocks.append((block, self._total + block.size))
         block.retire()
-        if block.size <= _LARGEST_KEPT:
-            self._blocks.append(block)
-            self._bytes += block.size
+
+    @property
+    def _total(self) -> int:
+        """The bytes of all blocks that ever came, as far as it matters."""
+        return self._blocks[-1][1] if self._blocks else 0
+
+    @property
+    def _before(self) -> int:
+        """Those of the blocks that are here no more."""
+        oldest, total = self._blocks[0]
+        return total - oldest.size
 
     def check(self) -> None:
         """Check every block.
@@ -146,5 +159,5 @@ class Quarantine:
         SimulatedDeviceError
         """
         with exclusive:
-            for block in list(self._blocks):  # a finaliser that runs meanwhile may add to them
+            for block, _ in list(self._blocks):  # a finaliser that runs meanwhile may add to them
                 block.check()

@@ -12,7 +12,6 @@ import random
 import threading
 import weakref
 from collections import deque
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from syncedmem.model import InvalidArgumentError
@@ -22,7 +21,9 @@ from .pointers import as_integer, check_ordinal
 from .simulated_block import RED_ZONE, Block, Quarantine, SimulatedDeviceError, exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from types import TracebackType
 
 __all__ = [
     "ORDINALS",
@@ -37,6 +38,7 @@ ORDINALS = 4
 """How many simulated devices there are."""
 
 _NOW_OR_LATER = 0.5
+_FEW = 64
 
 
 class _Current(threading.local):
@@ -51,20 +53,32 @@ def current_device() -> int:
     return _current.ordinal
 
 
-@contextmanager
-def using_device(ordinal: int) -> Generator[None]:
+class using_device:  # noqa: N801 -- used like a function
     """Make a simulated device current inside a ``with`` block, as ``cudaSetDevice`` and back.
+
+    Parameters
+    ----------
+    ordinal : int
 
     Raises
     ------
     NoDeviceError, InvalidArgumentError
         If there is no such device, or `ordinal` is no integer.
     """
-    before, _current.ordinal = _current.ordinal, checked_ordinal(ordinal)
-    try:
-        yield
-    finally:
-        _current.ordinal = before
+
+    __slots__ = ("_before", "_ordinal")
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = checked_ordinal(ordinal)
+
+    def __enter__(self) -> None:
+        self._before = _current.ordinal
+        _current.ordinal = self._ordinal
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _current.ordinal = self._before
 
 
 def checked_ordinal(ordinal: int) -> int:
@@ -103,8 +117,12 @@ class SimulatedEvent:
         """
         with exclusive:
             while not self.done:
-                with suppress(Exception):  # the stream knows
+                try:
                     self._stream.run(self._position)
+                except (MemoryError, RecursionError):
+                    raise  # the operation is still queued, and trying again here would have no end
+                except Exception:  # noqa: BLE001, S112 -- it is dropped from the queue, and the stream knows
+                    continue
             self._stream.check(self._start, self._position)
 
 
@@ -116,15 +134,14 @@ class SimulatedStream:
     space : Space
     number : int
         In order of creation; 0 is the default stream.
-    finished : int
-        How many operations have happened.
     """
 
     def __init__(self, space: Space, number: int) -> None:
         self.space = space
         self.number = number
-        self.finished = 0
-        self._queue: deque[Callable[[], None]] = deque()
+        # Each with its number; numbers rise, and after an interrupt one may be missing.
+        self._queue: deque[tuple[int, Callable[[], None]]] = deque()
+        self._newest = 0
         # What they said, and not the errors: their tracebacks hold everybody who waited, with their memory.
         self._failures: dict[int, str] = {}
 
@@ -133,16 +150,25 @@ class SimulatedStream:
         """Whether nothing is queued."""
         return not self._queue
 
+    @property
+    def finished(self) -> int:
+        """The number up to which operations have happened; taken from the queue, so it is true after an interrupt."""
+        try:
+            return self._queue[0][0] - 1
+        except IndexError:
+            return self._newest
+
     def put(self, operation: Callable[[], None]) -> None:
         """Queue an operation."""
         with exclusive:
-            self._queue.append(operation)
             self.space.busy[self.number] = self
+            self._newest = number = self._newest + 1
+            self._queue.append((number, operation))
 
     def record(self) -> SimulatedEvent:
         """An event after everything queued so far."""
         with exclusive:
-            return SimulatedEvent(self, self.finished, self.finished + len(self._queue))
+            return SimulatedEvent(self, self.finished, self._newest)
 
     def wait_event(self, event: SimulatedEvent) -> None:
         """Queue a wait: what is queued here later happens after the event."""
@@ -152,25 +178,24 @@ class SimulatedStream:
         """Perform queued operations until `position` have happened.
 
         An operation that fails is dropped from the queue, as a device does, and its error is raised here.  One
-        that is interrupted stays, and happens when somebody waits again.
+        that is interrupted, by ``MemoryError`` or ``RecursionError`` too, stays, and happens when somebody waits again.
         """
         with exclusive:
             while self.finished < position and self._queue:
-                operation = self._queue[0]
+                entry = number, operation = self._queue[0]
                 try:
                     operation()
-                except Exception as error:
-                    self._failures[self.finished + 1] = (
-                        str(error) if isinstance(error, SimulatedDeviceError) else said(error)
-                    )
-                    self._drop(operation)
+                except (MemoryError, RecursionError):
                     raise
-                self._drop(operation)
+                except Exception as error:
+                    self._failures[number] = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                    self._drop(entry)
+                    raise
+                self._drop(entry)
 
-    def _drop(self, operation: Callable[[], None]) -> None:
+    def _drop(self, entry: tuple[int, Callable[[], None]]) -> None:
         # It is gone if a finaliser, run within the operation, waited for this stream and performed it once more.
-        if self._queue and self._queue[0] is operation:
-            self.finished += 1
+        if self._queue and self._queue[0] is entry:
             self._queue.popleft()
             if not self._queue:
                 self.space.busy.pop(self.number, None)
@@ -190,7 +215,7 @@ class SimulatedStream:
     def synchronize(self) -> None:
         """Perform everything that is queued."""
         with exclusive:
-            self.run(self.finished + len(self._queue))
+            self.run(self._newest)
 
 
 class Space:
@@ -208,8 +233,6 @@ class Space:
 
     Attributes
     ----------
-    used : int
-        The bytes allocated now.
     default_stream : SimulatedStream
     busy : dict
         The streams that hold work, by number; they live until it has happened, whoever let go of them.
@@ -218,7 +241,6 @@ class Space:
     def __init__(self, ordinal: int, capacity: int | None, seed: int | None) -> None:
         self.ordinal = ordinal
         self.capacity = capacity
-        self.used = 0
         self.default_stream = SimulatedStream(self, 0)
         self.busy: dict[int, SimulatedStream] = {}
         self._scheduler: random.Random | None = None
@@ -226,7 +248,9 @@ class Space:
             self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
         self._quarantine = Quarantine()
-        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        # Without callbacks, in which an interrupt would be lost; from time to time those that are gone are forgotten.
+        self._blocks: list[weakref.ref[Block]] = []
+        self._many = _FEW
         self._next_address = 0x7F00_0000_0000 + (ordinal << 40)
 
     @property
@@ -252,31 +276,47 @@ class Space:
                 "stream", stream, f"a stream of simulated:{self.ordinal}, as its stream() returns"
             )
 
-    @contextmanager
-    def entered(self) -> Generator[None]:
-        """What every operation does first: take the lock, make the device current, let queued work happen or not."""
-        with exclusive, using_device(self.ordinal):
-            while self._scheduler is not None and self.busy and self._scheduler.random() < _NOW_OR_LATER:
-                stream = self.busy[self._scheduler.choice(list(self.busy))]
-                stream.run(stream.finished + 1)
-            yield
+    def entered(self) -> AbstractContextManager[bool]:
+        """What every operation does first: let queued work happen or not.  Returns the lock, for the ``with`` block.
 
-    def allocate(self, size: int) -> Block:
-        """A poisoned block.
+        The lock itself, because an interrupt can leave a block without the end of a context manager that is written in
+        Python.
+        """
+        if self._scheduler is not None:
+            with exclusive:
+                while self.busy and self._scheduler.random() < _NOW_OR_LATER:
+                    stream = self.busy[self._scheduler.choice(list(self.busy))]
+                    stream.run(stream.finished + 1)
+        return exclusive
+
+    def new_block(self, size: int) -> Block:
+        """A poisoned block, for who holds the lock; it counts as allocated until it is freed or nobody knows it.
 
         Raises
         ------
         MemoryError
             If the capacity is exceeded.
         """
-        if self.capacity is not None and self.used + size > self.capacity:
-            raise MemoryError(f"{self.used} of {self.capacity} bytes are in use")
-        block = Block(self._next_address, size)
+        if self.capacity is not None and (used := self.used) + size > self.capacity:
+            raise MemoryError(f"{used} of {self.capacity} bytes are in use")
         # Addresses are never used twice, so a stale one cannot pass for a new one.
-        self._next_address += (size + 2 * RED_ZONE + 255) & ~255
-        self.used += size
-        self._blocks.add(block)
+        address = self._next_address
+        self._next_address = address + ((size + 2 * RED_ZONE + 255) & ~255)
+        block = Block(address, size)
+        if len(self._blocks) >= self._many:
+            self._blocks = [it for it in self._blocks if (known := it()) is not None and known.live]
+            self._many = 2 * len(self._blocks) + _FEW
+        self._blocks.append(weakref.ref(block))
         return block
+
+    @property
+    def used(self) -> int:
+        """The bytes allocated now: counted, because a number could be wrong after an interrupt."""
+        return sum([block.size for block in self._allocated()])
+
+    def _allocated(self) -> list[Block]:
+        """The blocks that are allocated."""
+        return [block for it in list(self._blocks) if (block := it()) is not None and block.live]
 
     def free(self, block: Block) -> None:
         """Free a block into quarantine.
@@ -286,14 +326,7 @@ class Space:
         SimulatedDeviceError
             See `Quarantine.take`; the block stays allocated.
         """
-        was_live = block.live
         self._quarantine.take(block)
-        self.used -= block.size if was_live else 0
-
-    def forget(self, size: int) -> None:
-        """Count bytes as free whose block nobody looks at any more."""
-        with exclusive:
-            self.used -= size
 
     def check(self) -> None:
         """Check every block, those that are in use and those in quarantine.
@@ -303,7 +336,7 @@ class Space:
         SimulatedDeviceError
         """
         with exclusive:
-            for block in [block for block in self._blocks if block.live]:
+            for block in self._allocated():
                 block.check()
             self._quarantine.check()
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncedmem.model import SyncedHead
-from syncedmem.runtime import Adaptor, Blob, CPUDeviceAllocator, MemcpyKind, vectors_of
+from syncedmem.runtime import Adaptor, Blob, CPUDeviceAllocator, MemcpyKind, arithmetic_of
 
 if TYPE_CHECKING:
-    from syncedmem.runtime import DeviceAllocator, SyncedMemory, Vectors
+    from syncedmem.runtime import Arithmetic, DeviceAllocator, SyncedMemory
 
 __all__ = ["HEADS", "Recorder", "at_head", "got", "heads", "recorded", "snapshot"]
 
@@ -50,12 +50,12 @@ class Recorder(Adaptor):
     def pinned_host(self) -> Any:
         return self.host
 
-    def vectors(self) -> Any:
-        return _RecordingVectors(vectors_of(self.upstream), self._side, self.log)
+    def arithmetic(self) -> Any:
+        return _RecordingArithmetic(arithmetic_of(self.upstream), self._side, self.log)
 
 
-class _RecordingVectors:
-    def __init__(self, upstream: Vectors, side: str, log: list[str]) -> None:
+class _RecordingArithmetic:
+    def __init__(self, upstream: Arithmetic, side: str, log: list[str]) -> None:
         self._upstream = upstream
         self._side = side
         self._log = log

@@ -24,8 +24,8 @@ from syncedmem.runtime import (
     TrackingAllocator,
 )
 from syncedmem.runtime.adaptor import COUNTS
+from syncedmem.runtime.arithmetic import arithmetic_of
 from syncedmem.runtime.pointers import address_of
-from syncedmem.runtime.vectors import vectors_of
 from syncedmem.spec.fuzz import fuzz
 
 
@@ -107,7 +107,7 @@ def test_every_call_of_the_interface_is_passed_on() -> None:
     interface = {name for name in vars(DeviceAllocator) if not name.startswith("_")} - {"device_type", "ordinal"}
 
     assert interface <= set(vars(Adaptor))
-    assert interface - {"allocate", "release", "name", "vectors"} == {call for call, _ in CALLS}
+    assert interface - {"allocate", "release", "name", "arithmetic"} == {call for call, _ in CALLS}
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -116,8 +116,8 @@ def test_arithmetic_is_that_of_the_memory_below(maker: str) -> None:
     device = SimulatedDeviceAllocator()
     adaptor: Any = MAKERS[maker](device)
 
-    assert type(device.vectors()) is type(vectors_of(adaptor))
-    assert type(vectors_of(CPUDeviceAllocator())) is type(vectors_of(MAKERS[maker](CPUDeviceAllocator())))
+    assert type(device.arithmetic()) is type(arithmetic_of(adaptor))
+    assert type(arithmetic_of(CPUDeviceAllocator())) is type(arithmetic_of(MAKERS[maker](CPUDeviceAllocator())))
 
 
 @pytest.mark.parametrize("maker", MAKERS)

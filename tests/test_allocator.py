@@ -177,7 +177,7 @@ def test_a_block_is_its_array_and_no_other() -> None:
     """A view, an equal array and null are not the block."""
     live = LiveBlocks("here")
     block = np.zeros(4, np.uint8)
-    live.add(block, "behind")
+    live.blocks[id(block)] = block, "behind"
 
     assert ("behind", ["behind"], 1) == (live.behind(block), live.all_behind(), len(live))
     assert [True, False, False, False] == [ptr in live for ptr in (block, block[:], block.copy(), None)]
@@ -188,11 +188,11 @@ def test_a_block_is_its_array_and_no_other() -> None:
 def test_a_block_is_removed_once() -> None:
     live = LiveBlocks("here")
     block = np.zeros(4, np.uint8)
-    live.add(block)
-    live.remove(block)
+    live.blocks[id(block)] = block, None
+    del live[block]
 
     with pytest.raises(InvalidPointerError, match="not a live block"):
-        live.remove(block)
+        del live[block]
     assert len(live) == 0
 
 

@@ -206,7 +206,7 @@ def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: Sim
     at_head(blob.data_memory, SYNCED, X.astype(np.float64))
     lacking: Any = blob.device
     poor: Any = type("Poor", (), {"types": ("float32",)})()
-    lacking.vectors = lambda: poor
+    lacking.arithmetic = lambda: poor
     before = snapshot(blob)
     log.clear()
     for call in ARITHMETIC[:2]:
@@ -342,8 +342,8 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
         raise OSError("out of order")
 
     there: Any = blob.device
-    vectors = SimpleNamespace(types=("float32",), asum=broken, axpy=broken, scal=broken)
-    there.vectors = lambda: vectors
+    computing = SimpleNamespace(types=("float32",), asum=broken, axpy=broken, scal=broken)
+    there.arithmetic = lambda: computing
     for call, name in zip(ARITHMETIC[:2], ("update", "asum_data"), strict=True):
         with pytest.raises(DeviceError, match=f"{name} failed on simulated:0: OSError: out of order"):
             call(blob)
@@ -397,7 +397,7 @@ def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, mo
     blob, log = prepared(place, SYNCED, UNINITIALIZED)
     there: Any = blob.device
     monkeypatch.setattr(there, "overlaps", None)
-    monkeypatch.setattr(arithmetic, "vectors_of", None)
+    monkeypatch.setattr(arithmetic, "arithmetic_of", None)
     monkeypatch.setattr(np, "may_share_memory", None)
     sharer = Blob((2, 2), host=blob.host, device=blob.device)
     sharer.share_data(blob)

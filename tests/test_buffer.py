@@ -200,7 +200,7 @@ def test_a_queued_copy_is_waited_for_before_memory_goes(device: SimulatedDeviceA
         target.copy_from(source, stream=stream)
         stream.synchronize()
     target.copy_from(source, stream=stream)
-    pending = (stream.done, len(source._flights), len(target._flights))  # pyright: ignore[reportPrivateUsage] -- the list itself
+    pending = (stream.done, len(source._held.flights), len(target._held.flights))  # pyright: ignore[reportPrivateUsage] -- the list itself
     source.close()
 
     assert ((False, 1, 1), True, [4] * SIZE) == (pending, stream.done, shown(target))
@@ -227,7 +227,7 @@ def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: Simulat
     with pytest.raises(Exception, match="told to fail"):
         target.copy_from(source, stream=stream)
 
-    assert ([], []) == (target._flights, source._flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
+    assert ([], []) == (target._held.flights, source._held.flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
 
 
 def test_a_copy_that_failed_on_its_way_is_told_once(device: SimulatedDeviceAllocator) -> None:
@@ -447,7 +447,7 @@ def test_a_copy_without_a_stream_comes_after_those_that_were_queued(device: Any)
     other.copy_from(host)
 
     assert ([2] * SIZE, [9] * SIZE, [1] * SIZE) == (first, shown(other), shown(one))
-    assert [] == [*host._flights, *one._flights, *other._flights]  # pyright: ignore[reportPrivateUsage] -- the lists
+    assert [] == [*host._held.flights, *one._held.flights, *other._held.flights]  # pyright: ignore[reportPrivateUsage] -- the lists
 
 
 def test_a_copy_by_way_of_the_host_comes_after_those_that_were_queued(device: SimulatedDeviceAllocator) -> None:

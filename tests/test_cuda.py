@@ -166,9 +166,15 @@ def test_pinned_memory_is_a_row_of_exactly_that_many_bytes(device: Any) -> None:
     assert (0, None) == (pinned.live_blocks, pinned.allocate(0))
 
 
-def test_zero_bytes_never_reach_cuda(device: Any) -> None:
+def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; here it is not even called."""
+
+    def fail(*_: object) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(1)
+
     assert cupy.cuda.runtime.malloc(0) == 0
+    for call in ("memcpyAsync", "memsetAsync"):
+        monkeypatch.setattr(cupy.cuda.runtime, call, fail)
     assert device.allocate(0) is None
     device.release(None)
     device.memcpy(None, None, 0, UP)
@@ -527,16 +533,19 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
     blob = Blob((4,), device=device)
     blob.data = 1
     blob.gpu_data()
-    cuda_module._compiler_version.cache_clear()  # pyright: ignore[reportPrivateUsage] -- it is asked once
+    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- it is asked once
     monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
     advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'syncedmem\[cuda1\d\]'$"
-    for call in (device.vectors, blob.asum_data):
+    for call in (device.arithmetic, blob.asum_data):
         with pytest.raises(MissingPackageError, match=advice) as caught:
             call()
         assert "libnvrtc.so.12" in str(caught.value.__cause__)
     assert ([1] * 4, SyncedHead.SYNCED) == (blob.data.tolist(), blob.data_memory.head)
+    assert (False, 'Failure finding "libnvrtc.so.12"') == device.compiler
     monkeypatch.undo()
+    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as above
 
+    assert device.compiler.works
     assert 4 == blob.asum_data()
 
 

@@ -97,7 +97,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         MissingPackageError("a message", "protobuf", "proto"),
         ImportError,
-        "a message needs the package protobuf: pip install 'syncedmem[proto]'",
+        "a message needs the package protobuf: pip install protobuf",
         {"package": "protobuf", "extra": "proto"},
     ),
     (

@@ -321,9 +321,7 @@ def test_without_both_it_is_said_what_is_missing(kind: str, monkeypatch: pytest.
 
     without_cairo(monkeypatch)
     monkeypatch.setattr(shutil, "which", nowhere)
-    message = (
-        f"a picture as {kind} needs the program cairosvg or dot: install cairosvg, which is syncedmem[pictures], or"
-    )
+    message = f"a picture as {kind} needs the program cairosvg or dot: install cairosvg (pip install cairosvg) or"
     with pytest.raises(MissingProgramError, match=re.escape(message)):
         export(kind)
 

@@ -50,10 +50,10 @@ def test_importing_the_front_door_imports_no_library() -> None:
 @pytest.mark.parametrize(
     ("name", "library", "hint"),
     [
-        ("rmm", "rmm.mr", r"^RMM is needed here: pip install 'syncedmem\[rmm\]'"),
-        ("cuda_core", "cuda.core", r"^cuda.core is needed here: pip install 'syncedmem\[cuda-core\]'"),
-        ("numba", "numba.cuda", r"^Numba for CUDA is needed here: pip install 'syncedmem\[numba\]'"),
-        ("warp", "warp", r"^Warp is needed here: pip install 'syncedmem\[warp\]'"),
+        ("rmm", "rmm.mr", r"^RMM is needed here: pip install rmm-cu12 "),
+        ("cuda_core", "cuda.core", r"^cuda.core is needed here: pip install cuda-core "),
+        ("numba", "numba.cuda", r"^Numba for CUDA is needed here: pip install numba-cuda cuda-bindings "),
+        ("warp", "warp", r"^Warp is needed here: pip install warp-lang "),
     ],
 )
 def test_a_library_that_is_missing_is_named(

@@ -88,7 +88,7 @@ def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: L
 
     for ours, theirs in ((opencl, pyopencl.as_resource(opencl)), (cpu, pyopencl.as_resource(cpu, opencl.queue))):
         array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=theirs)
-        array.fill(7)
+        array.set(np.full(SIZE, 7, np.uint8))
         part = array[10:20]
         assert ([7] * SIZE, 1) == (array.get().tolist(), ours.live_blocks)
         del array
@@ -105,7 +105,7 @@ def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, openc
 
     guarded = GuardingAllocator(opencl)
     array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=pyopencl.as_resource(guarded))
-    array.fill(7)
+    array.set(np.full(SIZE, 7, np.uint8))
     assert [7] * SIZE == array.get().tolist()
     del array
     gc.collect()
@@ -126,7 +126,7 @@ def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, 
     import pyopencl.array as cla
 
     array = cla.zeros(opencl.queue, SIZE, np.uint8, allocator=pyopencl.as_resource(Spy(), opencl.queue))
-    array.fill(9)
+    array.set(np.full(SIZE, 9, np.uint8))
     opencl.queue.finish()
     assert [9] * SIZE == blocks[0].tolist()
     with pytest.raises(InvalidArgumentError, match=r"queue must be a pyopencl\.CommandQueue, for host memory"):

@@ -16,7 +16,6 @@ from syncedmem.model import (
     InvalidArgumentError,
     InvalidPointerError,
     InvalidSizeError,
-    NoArithmeticError,
     NoDeviceError,
 )
 from syncedmem.runtime import (
@@ -25,10 +24,9 @@ from syncedmem.runtime import (
     MemcpyKind,
     SimulatedDeviceAllocator,
     SyncedMemory,
-    vectors_of,
+    arithmetic_of,
 )
 from syncedmem.runtime.pointers import address_of
-from syncedmem.runtime.vectors.opencl import OpenCLVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -228,7 +226,7 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
     """Of any type and shape, and from the middle of a buffer."""
     words = cla.zeros(device.queue, (4, 4), np.int32)
     ptr = device.adopt(words[1:], 20)
-    ptr.fill(1)
+    ptr.set(np.ones(20, np.uint8))
 
     assert [0] * 4 + [0x01010101] * 5 + [0] * 7 == words.get().ravel().tolist()
     assert (0, 0) == (len(device.adopt(words, 0)), len(device.adopt(cla.zeros(device.queue, 0, np.uint8), 0)))
@@ -426,22 +424,7 @@ def test_waiting_for_a_push_lets_go_of_its_host_memory(device: Any) -> None:
     assert watch() is None
 
 
-def test_a_device_without_doubles_computes_in_floats(device: Any) -> None:
-    """Then it has no arithmetic on doubles, and its sums are as wide as a float."""
-    vectors = OpenCLVectors(device.name, device.queue, cl, device.overlaps, fp64=False)
-    x = device.empty(4000).view(np.float32)
-    x.set(np.full(1000, 0.5, np.float32))
-    vectors.axpy(2.0, x, x)
-
-    assert vectors.asum(x) == 1500
-    assert vectors.sumsq(x) == 2250
-    with pytest.raises(
-        NoArithmeticError, match=r"scal is not for elements of type float64; it is for float16, .*, float32$"
-    ):
-        vectors.scal(2.0, device.empty(16).view(np.float64))
-
-
-def test_kernels_come_after_what_is_in_the_queue(device: Any, gate: Any) -> None:
+def test_arithmetic_comes_after_what_is_in_the_queue(device: Any, gate: Any) -> None:
     x = device.empty(16).view(np.float32)
     x.set(np.ones(4, np.float32))
     hold(device.queue, gate)
@@ -449,14 +432,14 @@ def test_kernels_come_after_what_is_in_the_queue(device: Any, gate: Any) -> None
     timer = threading.Timer(0.2, gate.set_status, [cl.command_execution_status.COMPLETE])
     timer.start()
 
-    assert vectors_of(device).asum(x) == 12
+    assert arithmetic_of(device).asum(x) == 12
     timer.join()
 
 
 def test_an_allocator_that_computed_goes_without_a_collector() -> None:
     device = opencl_module.OpenCLDeviceAllocator()
     x = device.empty(16).view(np.float32)
-    vectors_of(device).scal(0.0, x)
+    arithmetic_of(device).scal(0.0, x)
     gone = weakref.ref(device)
     gc.disable()
     try:

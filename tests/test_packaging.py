@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 
 import pytest
+from programs import program
 
 import syncedmem
 
@@ -43,8 +45,8 @@ def checkout(tmp_path: Path) -> Path:
     package = tmp_path / "src" / "syncedmem"
     package.mkdir(parents=True)
     shutil.copy(PACKAGE / "__init__.py", package)
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CITATION.cff", "src/README.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
     folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
@@ -58,27 +60,109 @@ def test_links_are_relative() -> None:
 
 
 def test_checkout_with_links_builds(checkout: Path) -> None:
-    for room in ROOMS:
-        (checkout / "src" / "syncedmem" / room).symlink_to(f"../../{room}")
+    make_links(checkout)
     done = run_setup(checkout)
     assert done.returncode == 0, done.stderr
     assert (checkout / "syncedmem.egg-info").is_dir()
 
 
-@pytest.mark.parametrize("broken", [("spec",), ROOMS])
-def test_checkout_without_links_says_what_to_do(checkout: Path, broken: tuple[str, ...]) -> None:
+def make_links(checkout: Path) -> None:
     for room in ROOMS:
-        path = checkout / "src" / "syncedmem" / room
-        if room in broken:
-            path.write_text(f"../../{room}", encoding="utf-8")  # what git leaves where it cannot make links
-        else:
-            path.symlink_to(f"../../{room}")
-    done = run_setup(checkout)
-    assert done.returncode == 1
-    assert done.stdout == ""
+        (checkout / "src" / "syncedmem" / room).symlink_to(f"../../{room}")
+
+
+def advice_of(done: subprocess.CompletedProcess[str]) -> str:
+    """The command in the one line with which a build stopped."""
+    assert (1, "") == (done.returncode, done.stdout)
     (message,) = done.stderr.splitlines()
-    assert f"src/syncedmem/{{{','.join(broken)}}}" in message
-    assert "git config core.symlinks true; git checkout -- src/syncedmem" in message
+    return message.partition("In the directory of setup.py, run: ")[2]
+
+
+@pytest.mark.parametrize("left", ["text", "nothing"])
+@pytest.mark.parametrize("broken", [("spec",), ROOMS])
+def test_what_an_archive_without_links_is_told_helps(checkout: Path, broken: tuple[str, ...], left: str) -> None:
+    """Some programs unpack a link as a text file, and some leave it out; there is no git."""
+    make_links(checkout)
+    for path in (checkout / "src" / "syncedmem" / room for room in broken):
+        path.unlink()
+        if left == "text":
+            path.write_text(f"../../{path.name}", encoding="utf-8")
+
+    done = run_setup(checkout)
+    advice = advice_of(done)
+
+    assert f"src/syncedmem/{{{','.join(broken)}}}" in done.stderr
+    assert "git" not in advice
+    subprocess.run(["sh", "-c", advice], cwd=checkout, check=True)
+    assert 0 == run_setup(checkout).returncode
+    assert {room: (checkout / "src" / "syncedmem" / room).readlink() for room in ROOMS} == {
+        room: Path("../..", room) for room in ROOMS
+    }
+
+
+def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
+    def git(*words: str) -> None:
+        names = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid")
+        subprocess.run([program("git"), *names, *words], cwd=checkout, check=True)
+
+    make_links(checkout)
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "all")
+    git("config", "core.symlinks", "false")
+    for room in ROOMS:
+        (checkout / "src" / "syncedmem" / room).unlink()
+    git("checkout", "--quiet", "--", "src/syncedmem")
+
+    advice = advice_of(run_setup(checkout))
+
+    assert advice.startswith("git ")
+    subprocess.run(["sh", "-c", advice], cwd=checkout, check=True, capture_output=True)
+    assert 0 == run_setup(checkout).returncode
+
+
+def built(checkout: Path, umask: int) -> dict[str, bytes]:
+    """What a build makes, by the name of the file."""
+    command = [sys.executable, "setup.py", "--quiet", "sdist", "bdist_wheel"]
+    environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+    subprocess.run(command, cwd=checkout, env=environment, umask=umask, capture_output=True, check=True)
+    return {path.name: path.read_bytes() for path in (checkout / "dist").iterdir()}
+
+
+def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever the dates and the modes of the files, the place and the umask."""
+    make_links(checkout)
+    other = tmp_path_factory.mktemp("other") / "place"
+    shutil.copytree(checkout, other, symlinks=True)
+    for number, path in enumerate(sorted(path for path in other.rglob("*") if path.is_file())):
+        os.utime(path, (10**9 + number, 10**9 + number))
+        path.chmod(0o700)
+
+    first, second = built(checkout, 0o022), built(other, 0o077)
+
+    assert [".gz", ".whl"] == sorted(Path(name).suffix for name in first)
+    assert first == second
+
+
+def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_links(checkout)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(10**9))
+    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
+    (archive,) = (checkout / "dist").iterdir()
+    with tarfile.open(archive) as members:
+        assert {10**9} == {member.mtime for member in members}
+
+
+def test_the_sdist_holds_no_tests_and_the_page_of_the_package(checkout: Path) -> None:
+    make_links(checkout)
+    (checkout / "tests").mkdir()
+    (checkout / "tests" / "test_something.py").touch()
+    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
+    (archive,) = (checkout / "dist").iterdir()
+    with tarfile.open(archive) as members:
+        names = {member.name.partition("/")[2] for member in members}
+    assert {"src/README.md", "setup.py", "LICENSE", "CITATION.cff", "src/syncedmem/model/__init__.py"} <= names
+    assert not {"README.md", "tests", "tests/test_something.py"} & names
 
 
 def test_packages_are_those_in_the_source() -> None:
@@ -114,3 +198,32 @@ def test_the_stand_in_for_cuda_is_in_no_package() -> None:
     assert PACKAGE / "runtime" / "cuda.py" in sources
     assert [] == [path for path in modules if "hostcuda" in path.name]
     assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
+
+
+def links_of(page: str) -> list[str]:
+    """Where links and pictures lead that are no addresses."""
+    return [target for target in re.findall(r"\]\(([^)]+)\)", page) if not re.match(r"https?://|#", target)]
+
+
+def test_the_page_of_the_package_has_no_links_into_the_repository() -> None:
+    """It is read where the repository is not."""
+    page = (ROOT / "src" / "README.md").read_text(encoding="utf-8")
+    assert [] == links_of(page)
+    assert page == metadata("syncedmem")["Description"]
+
+
+def test_a_link_into_the_repository_is_seen() -> None:
+    assert ["docs/errors.md"] == links_of("[errors](docs/errors.md) and [Caffe](https://caffe.example)")
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert {f"version: {syncedmem.__version__}", "license: BSD-2-Clause"} <= set(citation)
+
+
+def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = {" ".join(words.split()[:2]) for words in re.findall(r"entry: \.venv/bin/(.*)", hooks)}
+    (recipe,) = re.findall(r"^lint: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    gates = {" ".join(words.split()[:2]) for words in re.findall(r"\$\(BIN\)/(.*)", recipe)}
+    assert entries == gates

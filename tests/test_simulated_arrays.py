@@ -187,6 +187,6 @@ def test_items_change_their_length_in_a_row_only(device: SimulatedDeviceAllocato
         with pytest.raises(InvalidPointerError, match="not a contiguous row of bytes"):
             device.memset_zero(array, 4)
     with pytest.raises(InvalidPointerError, match="not a contiguous, aligned row"):
-        device.vectors().asum(table)
+        device.arithmetic().asum(table)
 
     assert (24,) == device.adopt(table, 24).shape

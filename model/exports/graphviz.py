@@ -243,7 +243,7 @@ def laid_out(text: str, kind: str) -> bytes:
     program = shutil.which("dot")
     if program is None:
         raise MissingProgramError(
-            f"a picture as {kind}", "cairosvg or dot", "cairosvg, which is syncedmem[pictures], or graphviz"
+            f"a picture as {kind}", "cairosvg or dot", "cairosvg (pip install cairosvg) or graphviz"
         )
     command = [program, f"-T{kind}", *([f"-Gdpi={DENSITY}"] if kind == "png" else [])]
     return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- found on PATH

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
 from ..adaptor import Adaptor
 from ..allocator import DeviceType, MemcpyKind
 from ..failures import attempt
+from ..handover import SecondChance, take_back
 from ..pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class GuardingAllocator(Adaptor):
         self._most = check_byte_size(quarantine, "quarantine")
         self._kept: deque[_Block] = deque()
         self._kept_bytes = 0
+        self._second_chance = SecondChance(partial(_empty, upstream, self._kept))
         self._live = LiveBlocks(self.name)
         there = self.device_type not in _HOST
         self._up = MemcpyKind.CPU2CUDA if there else MemcpyKind.CPU2CPU
@@ -80,26 +83,29 @@ class GuardingAllocator(Adaptor):
         size = check_byte_size(byte_size)
         if size == 0:
             return None
-        whole = self._room(check_byte_size(size + 2 * self._zone))
+        total = check_byte_size(size + 2 * self._zone)
+        whole = None
         try:
-            content = np.full(size + 2 * self._zone, GUARD, np.uint8)
+            (whole,) = map(self._room, (total,))
+            content = np.full(total, GUARD, np.uint8)
             content[self._zone : self._zone + size] = FRESH
             self._upstream.memcpy(content, whole, content.size, self._up)
             ptr = whole[self._zone : self._zone + size]
-        except BaseException:
-            attempt(self._upstream.release, whole)
+            self._live.blocks[id(ptr)] = ptr, _Block(whole, size)
+        except BaseException as error:
+            take_back(self._upstream, whole, error)
             raise
-        self._live.add(ptr, _Block(whole, size))
         return ptr
 
     def _room(self, size: int) -> Pointer:
         try:
-            return self._upstream.allocate(size)
+            (whole,) = map(self._upstream.allocate, (size,))
         except MemoryError:
             if not self._kept:
                 raise
-        self._let_out(self._most + 1)
-        return self._upstream.allocate(size)
+            self._let_out(self._most + 1)
+            (whole,) = map(self._upstream.allocate, (size,))
+        return whole
 
     def release(self, ptr: Pointer | None) -> None:
         """Take a block into quarantine; None is ignored.  One that is too large for it is given back at once.
@@ -112,33 +118,48 @@ class GuardingAllocator(Adaptor):
         """
         if ptr is None:
             return
+        block: _Block = self._live.behind(ptr)
+        releasing = map(self._upstream.release, (block.whole,))
+        keeping = map(self._kept.append, (block,))
         # Whoever has taken a block out of where it was is alone with it, so no lock is held while the device works.
-        block: _Block = self._live.remove(ptr)
+        del self._live[ptr]
+        content, counted = None, 0
         try:
             self._check_zones(block)
             if block.size > self._most:
-                self._upstream.release(block.whole)
+                (_,) = releasing
                 return
             self._let_out(block.size)
+            content = self._read(self._inside(block))
             poison = np.full(block.size, FREED, np.uint8)
-            self._upstream.memcpy(poison, ptr, block.size, self._up)
+            poisoning = map(self._upstream.memcpy, (poison,), (ptr,), (block.size,), (self._up,))
+            self._kept_bytes, counted = self._kept_bytes + block.size, block.size
+            (_,) = poisoning
+            (_,) = keeping
         except BaseException:
-            self._live.add(ptr, block)
+            if content is not None:  # the block stays its owner's, with what is in it
+                attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
+            self._kept_bytes -= counted
+            self._live.blocks[id(ptr)] = ptr, block
             raise
-        self._kept.append(block)
-        self._kept_bytes += block.size
 
     def _let_out(self, size: int) -> None:
         """Let blocks out of quarantine, the oldest first, until that many bytes more fit in."""
-        while self._kept and self._kept_bytes + size > self._most:
-            oldest = self._kept.popleft()
-            self._kept_bytes -= oldest.size
+        while True:
+            leaving = map(deque[_Block].popleft, (self._kept,))
+            # No call from here until it has left, so that no other thread comes between.
+            if not self._kept or self._kept_bytes + size <= self._most:
+                return
+            oldest, counted = None, 0
             try:
+                (oldest,) = leaving
+                self._kept_bytes, counted = self._kept_bytes - oldest.size, oldest.size
                 spoilt = self._is_spoilt(oldest)
-                self._upstream.release(oldest.whole)
+                (_,) = map(self._upstream.release, (oldest.whole,))
             except BaseException:
-                self._kept.appendleft(oldest)
-                self._kept_bytes += oldest.size
+                if oldest is not None:
+                    self._kept_bytes += counted
+                    self._kept.appendleft(oldest)
                 raise
             if spoilt:
                 raise self._corruption(oldest, _AFTER)
@@ -175,7 +196,7 @@ class GuardingAllocator(Adaptor):
 
     def __del__(self) -> None:
         problem = ""
-        for _ in range(len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
             problem = attempt(self.clear) or problem
         if problem:
             warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
@@ -187,7 +208,10 @@ class GuardingAllocator(Adaptor):
 
     def _is_spoilt(self, block: _Block) -> bool:
         """Whether somebody wrote into a block in quarantine."""
-        return bool((self._read(block.whole[self._zone : self._zone + block.size]) != FREED).any())
+        return bool((self._read(self._inside(block)) != FREED).any())
+
+    def _inside(self, block: _Block) -> Pointer:
+        return block.whole[self._zone : self._zone + block.size]
 
     def _read(self, part: Pointer) -> HostArray:
         host: HostArray = np.empty(len(part), np.uint8)
@@ -196,3 +220,9 @@ class GuardingAllocator(Adaptor):
 
     def _corruption(self, block: _Block, words: str) -> MemoryCorruptionError:
         return MemoryCorruptionError(self.name, block.size, words)
+
+
+def _empty(upstream: DeviceAllocator, kept: deque[_Block]) -> None:
+    """Let everything out of a quarantine, without a look at it."""
+    while kept:
+        attempt(upstream.release, kept.pop().whole)

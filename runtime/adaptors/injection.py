@@ -85,11 +85,12 @@ class FailingAllocator(Adaptor):
         size = check_byte_size(byte_size)
         if self._fails("allocate", size):
             raise AllocationError(self.name, size, _WORDS)
-        return self._upstream.allocate(size)
+        (ptr,) = map(self._upstream.allocate, (size,))
+        return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         self._check("release", size_of(ptr))
-        self._upstream.release(ptr)
+        (_,) = map(self._upstream.release, (ptr,))
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import sub
 from typing import TYPE_CHECKING
 
 from syncedmem.model import AllocationError
 
 from ..adaptor import Adaptor
+from ..handover import take_back
 from ..pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class LimitingAllocator(Adaptor):
         AllocationError
         """
         size = check_byte_size(byte_size)
+        allocating, ptr = map(self._upstream.allocate, (size,)), None
         # Taken before it is asked for, so that two threads cannot both have the rest.  There is no call in these lines,
         # so CPython lets no other thread run among them; a lock would take longer than all the rest here.
         used = self._used
@@ -52,24 +55,33 @@ class LimitingAllocator(Adaptor):
             raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
         self._used = used + size
         try:
-            ptr = self._upstream.allocate(size)
-        except BaseException:
+            (ptr,) = allocating
+            if ptr is not None:
+                self._live.blocks[id(ptr)] = ptr, size
+        except BaseException as error:
+            take_back(self._upstream, ptr, error)
             self._used -= size
             raise
-        if ptr is not None:
-            self._live.add(ptr, size)
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        size = self._live.remove(ptr)
+        releasing = map(self._upstream.release, (ptr,))
+        blocks, key = self._live.blocks, id(ptr)
         try:
-            self._upstream.release(ptr)
+            noted = blocks[key]
+            # Less by its size, computed when it is unpacked, after the release: until then nobody may have the room.
+            used = map(sub, map(getattr, (self,), ("_used",)), (noted[1],))
+            del blocks[key]
+        except KeyError:
+            raise self._live.unknown(ptr) from None
+        try:
+            (_,) = releasing
+            (self._used,) = used
         except BaseException:
-            self._live.add(ptr, size)
+            blocks[key] = noted
             raise
-        self._used -= size
 
     @property
     def limit(self) -> int:

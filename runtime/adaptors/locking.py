@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..adaptor import Adaptor
 from ..allocator import MemcpyKind
+from ..handover import lock_steps
 
 if TYPE_CHECKING:
     from ..allocator import DeviceAllocator, Event
@@ -28,12 +29,23 @@ class ThreadSafeAllocator(Adaptor):
         self._lock = threading.RLock()
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        with self._lock:
-            return self._upstream.allocate(byte_size)
+        allocating = map(self._upstream.allocate, (byte_size,))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (ptr,) = allocating
+        finally:
+            (_,) = leaving
+        return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        with self._lock:
-            self._upstream.release(ptr)
+        releasing = map(self._upstream.release, (ptr,))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (_,) = releasing
+        finally:
+            (_,) = leaving
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from syncedmem.model.errors import said, shown
 
 from ..adaptor import Adaptor
-from ..failures import attempt
+from ..handover import lock_steps, take_back
 from ..pointers import address_of, size_of
 
 if TYPE_CHECKING:
@@ -64,49 +64,60 @@ class LoggingAllocator(Adaptor):
         self._own = isinstance(log, str | PathLike)
         self._file: Any = open(log, "w", encoding="utf-8", buffering=1) if isinstance(log, str | PathLike) else log  # noqa: SIM115, PTH123 -- closed by close()
         if csv:
-            self._write(*COLUMNS)
+            self._write(COLUMNS)
 
     def allocate(self, byte_size: int) -> Pointer | None:
+        ptr = None
         try:
-            ptr = self._upstream.allocate(byte_size)
-        except Exception:
-            self._note("allocate failure", None, byte_size)
+            (ptr,) = map(self._upstream.allocate, (byte_size,))
+            if ptr is not None:
+                (_,) = map(self._note, ("allocate",), (ptr,), (len(ptr),))
+        except BaseException as error:
+            if ptr is None and isinstance(error, Exception):
+                self._note("allocate failure", None, byte_size)
+            take_back(self._upstream, ptr, error)
             raise
-        if ptr is not None:
-            try:
-                self._note("allocate", ptr, len(ptr))
-            except BaseException:  # an interrupt: nobody has it yet
-                attempt(self._upstream.release, ptr)
-                raise
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        if ptr is not None:
-            self._note("free", ptr, size_of(ptr))  # before another thread can have its address, and write that down
+        releasing = map(self._upstream.release, (ptr,))
+        noted = False
         try:
-            self._upstream.release(ptr)
-        except Exception:
-            self._note("free failure", ptr, size_of(ptr))
+            if ptr is not None:
+                # Before another thread can have its address, and write that down.
+                (noted,) = map(self._note, ("free",), (ptr,), (size_of(ptr),))
+            (_,) = releasing
+        except BaseException:
+            if noted:
+                self._note("free failure", ptr, size_of(ptr))
             raise
 
-    def _note(self, action: str, ptr: Pointer | None, size: object) -> None:
+    def _note(self, action: str, ptr: Pointer | None, size: object) -> bool:
+        """Write a line as the last step; whether it was written."""
         if self._file is None:
-            return
+            return False
         try:
             address = f"{0 if ptr is None else address_of(ptr):#x}"
             now = datetime.now().astimezone()
             time = f"{now:%H:%M:%S.%f}" if self._csv else now.isoformat()
-            self._write(threading.get_ident(), time, action, address, size, "0x0")
+            (_,) = map(self._write, ((threading.get_ident(), time, action, address, size, "0x0"),))
         except Exception as error:  # noqa: BLE001 -- whatever it is, the memory is somebody's
             self._miss(error)
+            return False
+        return True
 
-    def _write(self, *values: object) -> None:
+    def _write(self, values: tuple[object, ...]) -> None:
         if self._csv:
             line = ",".join(map(str, values))
         else:
             line = json.dumps(dict(zip(map(str.lower, COLUMNS), values, strict=True)), default=shown)
-        with self._lock:
-            self._file.write(f"{line}\n")
+        writing = map(self._file.write, (f"{line}\n",))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (_,) = writing
+        finally:
+            (_,) = leaving
 
     def _miss(self, error: Exception) -> None:
         if self.failure is None:

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..adaptor import Adaptor
+from ..handover import take_back
 from ..pointers import LiveBlocks, address_of
 
 if TYPE_CHECKING:
@@ -58,20 +59,31 @@ class TrackingAllocator(Adaptor):
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        ptr = self._upstream.allocate(byte_size)
-        if ptr is not None:
-            stack = _callers() if self._stacks else None
-            self._live.add(ptr, (next(self._numbers), len(ptr), stack))
+        stack = _callers() if self._stacks else None
+        ptr = None
+        try:
+            (ptr,) = map(self._upstream.allocate, (byte_size,))
+            if ptr is not None:
+                self._live.blocks[id(ptr)] = ptr, (next(self._numbers), len(ptr), stack)
+        except BaseException as error:
+            take_back(self._upstream, ptr, error)
+            raise
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        noted = self._live.remove(ptr)
+        releasing = map(self._upstream.release, (ptr,))
+        blocks, key = self._live.blocks, id(ptr)
         try:
-            self._upstream.release(ptr)
+            noted = blocks[key]
+            del blocks[key]
+        except KeyError:
+            raise self._live.unknown(ptr) from None
+        try:
+            (_,) = releasing
         except BaseException:
-            self._live.add(ptr, noted)
+            blocks[key] = noted
             raise
 
     @property

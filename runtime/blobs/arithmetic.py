@@ -2,7 +2,7 @@
 
 Caffe's ``Update``, ``asum_*``, ``sumsq_*`` and ``scale_*`` work where the numbers are, and on the device if they are on
 both sides, whatever the mode (blob.cpp 174-407).  ``CopyFrom`` works where the mode says (blob.cpp 433-463).  The
-arithmetic itself is in ``vectors``.
+arithmetic itself is in ``arithmetic``.
 
 All that can be refused is refused before anything is asked for.  What is written is on its side already, so asking for
 it moves its head and nothing else.
@@ -25,9 +25,9 @@ from syncedmem.model import (
 from syncedmem.model.dispatch import head_of
 
 from ..allocator import MemcpyKind
+from ..arithmetic.operations import Arithmetic, arithmetic_of, check_factor
 from ..failures import reporting, where_of
 from ..pointers import address_of
-from ..vectors.operations import Vectors, check_factor, vectors_of
 
 if TYPE_CHECKING:
     from ..allocator import DeviceAllocator
@@ -59,7 +59,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     place.check_apart(call, diff, data)
     x = diff.flat(place.read(diff))
     with reporting(call, place.where):
-        place.vectors.axpy(-1.0, x, data.flat(place.write(data)))
+        place.arithmetic.axpy(-1.0, x, data.flat(place.write(data)))
 
 
 def total(call: str, operation: str, elements: Elements) -> float:
@@ -70,7 +70,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
     call : str
         As errors name it.
     operation : str
-        The method of `Vectors`: ``"asum"`` or ``"sumsq"``.
+        The method of `Arithmetic`: ``"asum"`` or ``"sumsq"``.
     elements : Elements
 
     Raises
@@ -84,7 +84,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
         return 0.0
     place = _Place(call, elements, head)
     with reporting(call, place.where):
-        result: float = getattr(place.vectors, operation)(elements.flat(place.read(elements)))
+        result: float = getattr(place.arithmetic, operation)(elements.flat(place.read(elements)))
         return result
 
 
@@ -105,7 +105,7 @@ def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
         return
     place = _Place(call, elements, head)
     with reporting(call, place.where):
-        place.vectors.scal(number, elements.flat(place.write(elements)))
+        place.arithmetic.scal(number, elements.flat(place.write(elements)))
 
 
 def copy(source: Elements, target: Elements) -> None:
@@ -132,7 +132,7 @@ def _copy_on_host(source: Elements, target: Elements) -> None:
     if np.may_share_memory(to, come):
         np.copyto(to, come)  # both were adopted
     else:
-        vectors_of(_host_of(target)).copy(come, to)
+        arithmetic_of(_host_of(target)).copy(come, to)
 
 
 def _copy_on_device(source: Elements, target: Elements) -> None:
@@ -159,9 +159,9 @@ class _Place:
     def __init__(self, call: str, elements: Elements, head: SyncedHead) -> None:
         self.on_device = head in _AT_GPU
         self.where: Any = elements.memory.device if self.on_device else _host_of(elements)
-        self.vectors: Vectors = vectors_of(self.where)
-        if elements.dtype.name not in self.vectors.types:
-            raise NoArithmeticError(call, elements.dtype, self.vectors.types)
+        self.arithmetic: Arithmetic = arithmetic_of(self.where)
+        if elements.dtype.name not in self.arithmetic.types:
+            raise NoArithmeticError(call, elements.dtype, self.arithmetic.types)
 
     def read(self, elements: Elements) -> Any:
         """The bytes of a memory on this side, to read."""
@@ -215,4 +215,4 @@ def _host_of(elements: Elements) -> DeviceAllocator:
 def _check_type(call: str, elements: Elements) -> None:
     """Refuse arithmetic on integers, as Caffe does before it looks at anything else."""
     if elements.dtype.kind in "iu":
-        raise NoArithmeticError(call, elements.dtype, Vectors.types)
+        raise NoArithmeticError(call, elements.dtype, Arithmetic.types)

@@ -90,7 +90,10 @@ class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library w
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         """Wait for the stream, or without one for the device, and give the memory back; what is wrong is printed."""
-        wait = self._lender.wait_for_device if stream is None else lambda _: stream.sync()
+
+        def wait(address: int) -> None:
+            self._lender.wait_for_device(address) if stream is None else stream.sync()
+
         self._lender.give_back(int(ptr), size, wait)
 
     @property

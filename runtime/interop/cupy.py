@@ -89,11 +89,11 @@ def _after_work(lender: Lender) -> Callable[[int], None] | None:
     """What has an allocator wait for the work on memory that is taken now; None for memory of the host."""
     if not lender.on_device:
         return None
-    taken_on, taken_by = cupy.cuda.get_current_stream(lender.ordinal), threading.get_ident()
+    taken_on, taken_by = cupy.cuda.get_current_stream(lender.ordinal), threading.current_thread()
 
     def wait(address: int) -> None:
         device = lender.allocator
-        if taken_on.ptr == cupy.cuda.Stream.ptds.ptr and taken_by != threading.get_ident():
+        if taken_on.ptr == cupy.cuda.Stream.ptds.ptr and taken_by is not threading.current_thread():
             # The stream of the thread that took the memory; from here the same name means another one.
             lender.wait_for_device(address)
             return
@@ -143,6 +143,7 @@ def as_function_allocator(allocator: object) -> Any:
 
 def _functions(lender: Lender) -> tuple[Callable[[int, int], int], Callable[[int, int], None]]:
     """What a PythonFunctionAllocator calls."""
+    # By address, what has to be over before it is given back.
     waits: dict[int, Callable[[int], None] | None] = {}
 
     def malloc(size: int, device: int) -> int:

@@ -126,7 +126,7 @@ class ForeignHostAllocator(CPUDeviceAllocator):
         if size == 0:
             return None  # what a library answers to zero bytes is different for each
         ptr: HostArray = np.asarray(cast("Any", self._source.grant(size)))
-        self._live.add(ptr)
+        self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
 

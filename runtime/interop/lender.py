@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 
 from ..allocator import DeviceType, MemcpyKind
 from ..failures import where_of
+from ..handover import take_back
 from ..pointers import Pointer, check_byte_size
 from .unraisable import print_unraisable
 
@@ -81,13 +82,18 @@ class Lender:
         size = check_byte_size(byte_size, limit=sys.maxsize - self._alignment)
         if size == 0:
             return 0
-        block = self.allocator.allocate(size)
-        if gap := -self._start(block) % self._alignment:
-            self.allocator.release(block)
-            block = self.allocator.allocate(size + self._alignment - 1)
-            gap = -self._start(block) % self._alignment
-        address = self._start(block) + gap
-        self._blocks[address] = _Block(block, gap, size)
+        block = None
+        try:
+            (block,) = map(self.allocator.allocate, (size,))
+            if gap := -self._start(block) % self._alignment:
+                (block,) = map(self.allocator.release, (block,))
+                (block,) = map(self.allocator.allocate, (size + self._alignment - 1,))
+                gap = -self._start(block) % self._alignment
+            address = self._start(block) + gap
+            self._blocks[address] = _Block(block, gap, size)
+        except BaseException as error:
+            take_back(self.allocator, block, error)
+            raise
         return address
 
     def _start(self, block: Pointer) -> int:
@@ -107,7 +113,7 @@ class Lender:
         AllocationError, InvalidSizeError, InvalidArgumentError
             As from `allocate`.
         """
-        return Loan(self, self.allocate(byte_size), byte_size, wait)
+        return Loan(self, byte_size, wait)
 
     def lent(self, address: int) -> Pointer:
         """The array of exactly the bytes that are lent at an address.
@@ -147,13 +153,14 @@ class Lender:
         block, _, size = self._found(address)
         if byte_size not in (None, size):
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
+        releasing = map(self.allocator.release, (block,))
         # In one step, so that of two threads that give the same block back only one does; and first, because the
         # address may be handed out again before release() returns.
-        lent = self._blocks.pop(address, None)
+        (lent,) = map(self._blocks.pop, (address,), (None,))
         if lent is None:
             raise self._unknown(address)
         try:
-            self.allocator.release(block)
+            (_,) = releasing
         except BaseException:
             self._blocks[address] = lent
             raise
@@ -177,11 +184,16 @@ class Lender:
         if self._is_over():
             return
         try:
-            if wait is not None and self.on_device and address:
-                wait(address)
-            self.deallocate(address, byte_size)
+            (_,) = map(self._after, (wait,), (address,), (byte_size,))
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which an exception confuses or ends
+            with suppress(BaseException):  # if it was an interrupt, nothing is wrong with the block
+                self._after(wait, address, byte_size)
             print_unraisable(error)
+
+    def _after(self, wait: Callable[[int], object] | None, address: int, byte_size: int | None) -> None:
+        if wait is not None and self.on_device and address:
+            wait(address)
+        (_,) = map(self.deallocate, (address,), (byte_size,))
 
     def wait_for_device(self, _address: int) -> None:
         """Wait for everything that the device has to do: for libraries that do not say what uses their memory."""
@@ -202,6 +214,11 @@ class _Block(NamedTuple):
 class Loan:
     """A block of an allocator's memory, given back when this object goes.
 
+    Parameters
+    ----------
+    lender : Lender
+    byte_size : int
+
     Attributes
     ----------
     ptr : int
@@ -210,16 +227,39 @@ class Loan:
         In bytes.
     """
 
-    __slots__ = ("__weakref__", "_finaliser", "ptr", "size")
+    __slots__ = ("__weakref__", "_debt", "ptr", "size")
 
-    def __init__(
-        self, lender: Lender, address: int, byte_size: int, wait: Callable[[int], object] | None = None
-    ) -> None:
-        self.ptr = address
+    def __init__(self, lender: Lender, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
+        debt = self._debt = _Debt(lender, wait)
         self.size = byte_size
-        self._finaliser = weakref.finalize(self, lender.give_back, address, None, wait)
-        self._finaliser.atexit = False
+        (debt.address,) = map(lender.allocate, (byte_size,))
+        self.ptr = debt.address
 
     def give_back(self) -> None:
         """Give it back now; twice is harmless."""
-        self._finaliser()
+        self._debt.pay()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_debt"):
+            self._debt.pay()
+
+
+class _Debt:
+    """A block that has to be given back; it has a finaliser too, in case that of the loan is interrupted."""
+
+    __slots__ = ("_lender", "_wait", "address")
+
+    def __init__(self, lender: Lender, wait: Callable[[int], object] | None) -> None:
+        self._lender = lender
+        self._wait = wait
+        self.address = 0
+
+    def pay(self) -> None:
+        address, self.address = self.address, 0
+        try:
+            (_,) = map(self._lender.give_back, (address,), (None,), (self._wait,))
+        except BaseException:  # an interrupt, before it was begun
+            self.address = address
+            raise
+
+    __del__ = pay

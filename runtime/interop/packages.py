@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from syncedmem.model import NoDeviceError
+from syncedmem.model.packages import install
 
 __all__ = ["missing"]
 
 
 def missing(library: str, extra: str, error: ImportError) -> NoDeviceError:
     """The error for a library that is not there, with how to install it."""
-    return NoDeviceError(f"{library} is needed here: pip install 'syncedmem[{extra}]' ({error})")
+    return NoDeviceError(f"{library} is needed here: {install(extra)} ({error})")

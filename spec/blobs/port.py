@@ -2,8 +2,8 @@
 
 It is a second implementation, independent of the oracle and of the runtime.  Each step is a method of its own, so
 that a fault (`syncedmem.spec.blobs.faults`) is one method overridden.  Its arithmetic is plain Python, also on the
-device, where it goes through the views' ``get`` and ``set``.  Here are copies, arithmetic and messages; its memories are
-in ``memory_port``, its shapes in ``shape_port``.
+device, where it goes through the views' ``get`` and ``set``.  Here are copies, arithmetic and messages; its memories
+are in ``memory_port``, its shapes in ``shape_port``.
 """
 
 from __future__ import annotations

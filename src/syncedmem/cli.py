@@ -145,7 +145,8 @@ def devices(
 ) -> None:
     """List the devices of this machine: what each one is, or what is missing for it.
 
-    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None.
+    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. An OpenCL
+    device whose compiler fails has memory only: arithmetic on it is done by the host.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
 
@@ -156,6 +157,8 @@ def devices(
     table = _table("device", "available", "what it is, or what is missing")
     for report in found:
         mark = "[green]yes[/green]" if report.available else "[dim]no[/dim]"
+        if report.limits:
+            mark += f", {escape(report.limits)}"
         table.add_row(report.name, mark, escape(report.detail))
     console = Console()
     _widen(console)
@@ -267,6 +270,8 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
     if device.conformance is None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
+    if device.limits:
+        console.print(f"{device.name}: {device.limits}", style="dim", markup=False)
     for violation in device.violations[:1]:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
         console.print("The shortest way to see it:\n", markup=False)

@@ -46,12 +46,15 @@ class DeviceVerdict:
         Of memories.
     blobs : Conformance or None
         Of blobs.
+    limits : str
+        What the device cannot do, such as compile kernels; empty if nothing is missing.
     """
 
     name: str
     reason: str
     conformance: Conformance[Coverage] | None
     blobs: Conformance[BlobCoverage] | None = None
+    limits: str = ""
 
     @property
     def verdicts(self) -> tuple[Conformance[Any], ...]:
@@ -146,6 +149,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
     return {
         "name": device.name,
         "status": device.status,
+        "limits": device.limits,
         "edition": found.coverage.edition,
         "cells": found.coverage.cells,
         "states": found.coverage.states,

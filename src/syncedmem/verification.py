@@ -22,7 +22,7 @@ from .model import (
 )
 from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices import DEVICE_NAMES, sibling
+from .runtime.devices import DEVICE_NAMES, report_of, sibling
 from .runtime.host import cpu_allocator
 from .spec import (
     Bench,
@@ -116,6 +116,7 @@ def verify_device(
         "",
         check_conformance(bench, steps=steps, seed=seed, progress=progress),
         check_blobs(blobs, steps=steps // 3, seed=seed, progress=progress),
+        report_of(name).limits if name in DEVICE_NAMES else "",
     )
 
 

@@ -1,32 +1,34 @@
-"""Arithmetic on vectors, where the vectors are: `Vectors`, and `vectors_of` an allocator.
+"""Arithmetic where the elements are: `Arithmetic`, and `arithmetic_of` an allocator.
 
 What is needed is little: ``y += alpha x``, ``x *= alpha``, sums of magnitudes, squares and products, and a copy.
 Each touches every element once and computes almost nothing with it, so the speed of the memory is the speed of the
-operation, and whatever reads or writes memory once more than it must is wrong: ``np.abs(x).sum()`` writes a second
-vector to sum it.  A device implements six short methods; what is checked before, and refused, is the same for
-all and stands here.
+operation.  A device implements six short methods, with the arithmetic of its own library: SciPy's BLAS, CuPy, PyOpenCL.
+What is checked before, and refused, is the same for all and stands here.
 
-**What is taken.**  One-dimensional contiguous arrays of the device's own kind, two of them of one type and one
-length.  They may be the same array, but may not overlap in part, where the order of elements would matter.
-Arithmetic is for ``float32``, ``float64``, and ``float16`` and ``bfloat16`` where the device has them.  Integers can
-be copied and nothing else, as in Caffe.
+**Operands.**  One-dimensional contiguous arrays of the device's own kind, two of them of one type and one length.
+They may be the same array, but may not overlap in part, where the order of elements would matter.  Arithmetic is for
+``float32``, ``float64``, and ``float16`` and ``bfloat16`` where the device has them.  Integers can be copied and
+nothing else, as in Caffe.
 
-**What holds.**  With *u* the unit roundoff (2**-53 in float64, 2**-24 in float32, 2**-11 in float16, 2**-8 in
-bfloat16) and *t* the smallest positive number of the type, against exact arithmetic:
+**Accuracy.**  With *u* the unit roundoff (2**-53 in float64, 2**-24 in float32, 2**-11 in float16, 2**-8 in bfloat16)
+and *t* the smallest positive number of the type, against exact arithmetic:
 
 ============================ ==============================================================
 ``axpy``                     ``3 u (|alpha x| + |y|) + t`` for each element
 ``scal``                     ``2 u |alpha x| + t`` for each element
-``asum``, ``sumsq``, ``dot`` 2**-14 times the sum of the magnitudes of all terms; 2**-40 in
-                             ``float64``, and one *t* for each term that is smaller than that
+``asum``, ``sumsq``, ``dot`` 2**-40 times the sum of the magnitudes of all terms in
+                             ``float64``, 2**-14 times in all other types, and one *t* for
+                             each term that is smaller than that
 ============================ ==============================================================
 
-These are guarantees, for any data in any order; what is seen of sums is nearer to 1e-8 of ``float32``.  Sums are
-Python floats and overflow where a float does, not where ``float32`` would.  *alpha* is first rounded to the type that
-is computed in: ``float64`` for itself, ``float32`` for all others.  Infinities and NaN go their usual way, also
-where BLAS looks away: ``0 * nan`` is NaN.  No warning is given of any of it, and NumPy's own settings change nothing.
+Sums of ``float32`` on the host are BLAS's own, piece by piece, and BLAS has as many partial sums as the processor's
+vectors have elements.  Where a few elements are many orders of magnitude larger than all others, the error may be
+larger than 2**-14.  Sums are Python floats and overflow where a float does, not where ``float32`` would.  *alpha* is
+first rounded to the type that is computed in: ``float64`` for itself, ``float32`` for all others.  Infinities and NaN
+go their usual way, also where BLAS looks away: ``0 * nan`` is NaN.  No warning is given of any of it, and NumPy's own
+settings change nothing.
 
-**When.**  As for `DeviceAllocator.memcpy` without a stream: after what the device's current stream holds, and
+**Order.**  As for `DeviceAllocator.memcpy` without a stream: after what the device's current stream holds, and
 finished on return.
 
 **After an error** nothing has changed.  An interrupt (``KeyboardInterrupt``) that comes while ``axpy`` or ``scal`` is
@@ -43,14 +45,14 @@ from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithme
 if TYPE_CHECKING:
     from ..pointers import Pointer
 
-__all__ = ["Vectors", "check_factor", "vectors_of"]
+__all__ = ["Arithmetic", "arithmetic_of", "check_factor"]
 
 _ON_THE_HOST = (0, 1)
 """`DeviceType.UNKNOWN` and `DeviceType.CPU`; ``allocator``, which has the names, knows this module."""
 
 
-class Vectors(ABC):
-    """Vector operations on one device.  Every method raises what `check` raises.
+class Arithmetic(ABC):
+    """Arithmetic on the memory of one device.  Every method raises what `_check_two` raises.
 
     Attributes
     ----------
@@ -68,29 +70,29 @@ class Vectors(ABC):
         factor = check_factor(alpha)
         self._check_two("axpy", x, y, write=True)
         if len(y):
-            self._axpy(factor, x, y)
+            self._each("axpy", factor, x, y)
 
     def scal(self, alpha: SupportsFloat, x: Pointer) -> None:
         """``x *= alpha``."""
         factor = check_factor(alpha)
         self._check_one("scal", x, write=True)
         if len(x):
-            self._scal(factor, x)
+            self._each("scal", factor, x)
 
     def asum(self, x: Pointer) -> float:
         """The sum of the magnitudes of all elements: the L1 norm."""
         self._check_one("asum", x)
-        return self._asum(x) if len(x) else 0.0
+        return self._total("asum", x) if len(x) else 0.0
 
     def sumsq(self, x: Pointer) -> float:
         """The sum of the squares of all elements."""
         self._check_one("sumsq", x)
-        return self._dot(x, x) if len(x) else 0.0
+        return self._total("dot", x, x) if len(x) else 0.0
 
     def dot(self, x: Pointer, y: Pointer) -> float:
-        """The sum of the products of the elements of two vectors."""
+        """The sum of the products of the elements of two arrays."""
         self._check_two("dot", x, y)
-        return self._dot(x, y) if len(x) else 0.0
+        return self._total("dot", x, y) if len(x) else 0.0
 
     def copy(self, x: Pointer, y: Pointer) -> None:
         """Copy `x` to `y`; any type, bit for bit."""
@@ -99,7 +101,7 @@ class Vectors(ABC):
             self._copy(x, y)
 
     def _check_one(self, call: str, x: Pointer, *, write: bool = False) -> None:
-        """Look at a vector before anything is done.
+        """Look at an array before anything is done.
 
         Raises
         ------
@@ -133,32 +135,29 @@ class Vectors(ABC):
 
     @abstractmethod
     def _overlap(self, x: Pointer, y: Pointer) -> bool:
-        """Whether two vectors have bytes in common."""
+        """Whether two arrays have bytes in common."""
 
     @abstractmethod
     def _same(self, x: Pointer, y: Pointer) -> bool:
-        """Whether two vectors of one size have all bytes in common."""
+        """Whether two arrays of one size have all bytes in common."""
 
     @abstractmethod
-    def _axpy(self, alpha: float, x: Pointer, y: Pointer) -> None: ...
+    def _each(self, name: str, alpha: float, *arrays: Pointer) -> None:
+        """Do ``axpy`` or ``scal``; the last array is written."""
 
     @abstractmethod
-    def _scal(self, alpha: float, x: Pointer) -> None: ...
+    def _total(self, name: str, *arrays: Pointer) -> float:
+        """The result of ``asum`` or ``dot``."""
 
     @abstractmethod
-    def _asum(self, x: Pointer) -> float: ...
-
-    @abstractmethod
-    def _dot(self, x: Pointer, y: Pointer) -> float: ...
-
-    @abstractmethod
-    def _copy(self, x: Pointer, y: Pointer) -> None: ...
+    def _copy(self, x: Pointer, y: Pointer) -> None:
+        """Copy bytes."""
 
 
-def vectors_of(allocator: object) -> Vectors:
-    """The vector operations on an allocator's memory.
+def arithmetic_of(allocator: object) -> Arithmetic:
+    """The arithmetic on an allocator's memory.
 
-    An allocator of ours has `DeviceAllocator.vectors`; somebody else's may have it.  Without it, what calls itself
+    An allocator of ours has `DeviceAllocator.arithmetic`; somebody else's may have it.  Without it, what calls itself
     an allocator of the host, or of nothing in particular, is taken for one of host memory, as a memory takes it.
 
     Raises
@@ -168,17 +167,17 @@ def vectors_of(allocator: object) -> Vectors:
     """
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError("allocator", allocator, "an allocator")
-    if make := getattr(allocator, "vectors", None):
-        return cast("Vectors", make())
+    if make := getattr(allocator, "arithmetic", None):
+        return cast("Arithmetic", make())
     if getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
-        raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with vectors()")
-    from .host import host_vectors  # noqa: PLC0415 -- it implements what stands here
+        raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
+    from .host import host_arithmetic  # noqa: PLC0415 -- it implements what stands here
 
-    return host_vectors()
+    return host_arithmetic()
 
 
 def check_factor(alpha: Any, argument: str = "alpha") -> float:
-    """What vectors are multiplied by, as a float.
+    """What elements are multiplied by, as a float.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Vectors` on every device: right within the stated bounds, strict about what it takes, and small."""
+"""`Arithmetic` on every device: right within the stated bounds, strict about what it takes, and small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-import plain_vectors as plain
+import plain_arithmetic as plain
 import pytest
 from benches import devices
 from hypothesis import given, settings
@@ -23,10 +23,10 @@ from syncedmem.runtime import (
     DeviceAllocator,
     DeviceType,
     SimulatedDeviceAllocator,
-    Vectors,
-    vectors_of,
+    arithmetic_of,
 )
-from syncedmem.runtime.vectors.host import HostVectors
+from syncedmem.runtime.arithmetic.host import HostArithmetic
+from syncedmem.runtime.compilers import COMPILER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,21 +39,19 @@ LARGE = (1 << 20) + 77
 """Elements: enough for several threads and several pieces."""
 
 
-class WithoutBLAS(CPUDeviceAllocator):
-    """Host memory on a machine whose BLAS has no ``asum`` that can be found."""
-
-    def vectors(self) -> Vectors:
-        return HostVectors(blas=False)
-
-
-PLACES: list[DeviceAllocator] = [CPUDeviceAllocator(), WithoutBLAS(), *devices()]
-NAMES = ["host", "host-without-blas", *(place.device_type.name.lower() for place in PLACES[2:])]
+PLACES: dict[str, DeviceAllocator] = {
+    "host": CPUDeviceAllocator(),
+    **{place.device_type.name.lower(): place for place in devices()},
+}
+if "opencl" in PLACES:
+    PLACES["opencl-mapped"] = PLACES["opencl"]
 
 
-@pytest.fixture(params=PLACES, ids=NAMES)
-def place(request: pytest.FixtureRequest) -> Any:
-    """An allocator of every kind."""
-    return request.param
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An allocator of every kind; that of OpenCL also with a compiler that fails."""
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails" if request.param == "opencl-mapped" else "")
+    return PLACES[request.param]
 
 
 @pytest.fixture(params=DTYPES)
@@ -110,16 +108,16 @@ alphas = st.sampled_from([1.0, -1.0, 0.0, -0.0, 0.5, -0.01, 3.7, 1e-3])
 @given(case=cases, alpha=alphas)
 def _axpy_and_scal(place: Any, dtype: Any, case: tuple[int, int, float], alpha: float) -> None:
     size, seed, exponent = case
-    vectors = vectors_of(place)
+    arithmetic = arithmetic_of(place)
     x, y = numbers(dtype, size, seed, exponent), numbers(dtype, size, seed + 1, exponent)
     on_device, target = put(place, x), put(place, y)
 
-    vectors.axpy(alpha, on_device, target)
+    arithmetic.axpy(alpha, on_device, target)
     expected, bound = plain.axpy(alpha, x, y)
     assert close(got(target), overflows(dtype, expected), bound)
     assert got(on_device).tobytes() == x.tobytes()
 
-    vectors.scal(alpha, on_device)
+    arithmetic.scal(alpha, on_device)
     expected, bound = plain.scal(alpha, x)
     assert close(got(on_device), overflows(dtype, expected), bound)
 
@@ -132,14 +130,14 @@ def test_axpy_and_scal_stay_within_their_bounds(place: Any, dtype: Any) -> None:
 @given(case=cases)
 def _sums(place: Any, dtype: Any, case: tuple[int, int, float]) -> None:
     size, seed, exponent = case
-    vectors = vectors_of(place)
+    arithmetic = arithmetic_of(place)
     x, y = numbers(dtype, size, seed, exponent), numbers(dtype, size, seed + 1, exponent)
     on_device, other = put(place, x), put(place, y)
 
     for result, expected in (
-        (vectors.asum(on_device), plain.asum(x)),
-        (vectors.sumsq(on_device), plain.dot(x, x)),
-        (vectors.dot(on_device, other), plain.dot(x, y)),
+        (arithmetic.asum(on_device), plain.asum(x)),
+        (arithmetic.sumsq(on_device), plain.dot(x, x)),
+        (arithmetic.dot(on_device, other), plain.dot(x, y)),
     ):
         assert type(result) is float
         assert close(result, *expected)
@@ -152,17 +150,17 @@ def test_sums_stay_within_their_bounds(place: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_goes_its_way(place: Any, dtype: Any, special: float) -> None:
     """One such element, in a full row or in the rest of one, is seen in every sum; and in no element but its own."""
-    vectors = vectors_of(place)
+    arithmetic = arithmetic_of(place)
     for index in (5, 2050):
         x = numbers(dtype, 2051, 1)
         x[index] = special
         y = np.ones(2051, dtype)
         there, ones = put(place, x), put(place, y)
 
-        assert close(vectors.asum(there), abs(special), 0)
-        assert close(vectors.sumsq(there), abs(special), 0)
-        assert close(vectors.dot(there, ones), special, 0)
-        vectors.axpy(0.0, there, ones)
+        assert close(arithmetic.asum(there), abs(special), 0)
+        assert close(arithmetic.sumsq(there), abs(special), 0)
+        assert close(arithmetic.dot(there, ones), special, 0)
+        arithmetic.axpy(0.0, there, ones)
         expected = y.copy()
         expected[index] = math.nan
         assert close(got(ones), expected, 0)
@@ -173,10 +171,10 @@ def test_sums_of_float32_do_not_leave_the_range_that_float32_has(place: Any, exp
     """Squares of denormals, and of numbers whose squares are beyond ``float32``, count like all others."""
     x = np.full(5000, 2.0**exponent, np.float32)
     there = put(place, x)
-    vectors = vectors_of(place)
+    arithmetic = arithmetic_of(place)
 
-    assert vectors.sumsq(there) == 5000 * 4.0**exponent
-    assert vectors.asum(there) == 5000 * 2.0**exponent
+    assert arithmetic.sumsq(there) == 5000 * 4.0**exponent
+    assert arithmetic.asum(there) == 5000 * 2.0**exponent
 
 
 def test_rows_of_zeros_hide_no_row_of_small_numbers(place: Any) -> None:
@@ -184,34 +182,34 @@ def test_rows_of_zeros_hide_no_row_of_small_numbers(place: Any) -> None:
     x[4096:5120] = 1e-30
     x[0] = 1
 
-    assert close(vectors_of(place).dot(put(place, x), put(place, x)), *plain.dot(x, x))
+    assert close(arithmetic_of(place).dot(put(place, x), put(place, x)), *plain.dot(x, x))
     x[0] = 0
-    assert close(vectors_of(place).sumsq(put(place, x)), *plain.dot(x, x))
-    assert vectors_of(place).sumsq(put(place, np.zeros(8192, np.float32))) == 0
+    assert close(arithmetic_of(place).sumsq(put(place, x)), *plain.dot(x, x))
+    assert arithmetic_of(place).sumsq(put(place, np.zeros(8192, np.float32))) == 0
 
 
 def test_float16_does_not_overflow_where_it_is_summed(place: Any) -> None:
     there = put(place, np.full(100_000, 2.0**15, np.float16))
 
-    assert vectors_of(place).asum(there) == 100_000 * 2.0**15
-    assert vectors_of(place).sumsq(there) == 100_000 * 2.0**30
+    assert arithmetic_of(place).asum(there) == 100_000 * 2.0**15
+    assert arithmetic_of(place).sumsq(there) == 100_000 * 2.0**30
 
 
-def test_large_vectors_are_as_right_as_small_ones(place: Any, dtype: Any) -> None:
-    vectors = vectors_of(place)
+def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None:
+    arithmetic = arithmetic_of(place)
     x, y = numbers(dtype, LARGE, 1), numbers(dtype, LARGE, 2)
     there, target = put(place, x), put(place, y)
 
-    assert close(vectors.asum(there), *plain.asum(x))
-    assert close(vectors.sumsq(there), *plain.dot(x, x))
-    assert close(vectors.dot(there, target), *plain.dot(x, y))
+    assert close(arithmetic.asum(there), *plain.asum(x))
+    assert close(arithmetic.sumsq(there), *plain.dot(x, x))
+    assert close(arithmetic.dot(there, target), *plain.dot(x, y))
     for alpha in (-1.0, 0.3):
         before = got(target)
-        vectors.axpy(alpha, there, target)
+        arithmetic.axpy(alpha, there, target)
         assert close(got(target), *plain.axpy(alpha, x, before))
-    vectors.scal(0.3, there)
+    arithmetic.scal(0.3, there)
     assert close(got(there), *plain.scal(0.3, x))
-    vectors.copy(there, target)
+    arithmetic.copy(there, target)
     assert got(target).tobytes() == got(there).tobytes()
 
 
@@ -219,24 +217,23 @@ def test_a_hundred_million_ones_are_a_hundred_million() -> None:
     """Counting in ``float32`` would end at 16,777,216."""
     ones = np.ones(10**8, np.float32)
 
-    for vectors in (HostVectors(), HostVectors(blas=False)):
-        assert vectors.asum(ones) == 1e8
-        assert vectors.sumsq(ones) == 1e8
+    assert HostArithmetic().asum(ones) == 1e8
+    assert HostArithmetic().sumsq(ones) == 1e8
 
 
-@pytest.mark.parametrize("vectors", [HostVectors(), HostVectors(blas=False)], ids=["blas", "without"])
 @pytest.mark.parametrize("name", DTYPES)
-def test_the_host_needs_less_than_a_mebibyte_more(vectors: HostVectors, name: str) -> None:
+def test_the_host_needs_less_than_a_mebibyte_more(name: str) -> None:
+    arithmetic = HostArithmetic()
     x, y = np.ones(1 << 23, DTYPES[name]), np.full(1 << 23, 2.0**-70 if name == "float32" else 1, DTYPES[name])
-    vectors.asum(x)
+    arithmetic.asum(x)
     for call in (
-        lambda: vectors.axpy(-1.0, x, y),
-        lambda: vectors.axpy(0.5, x, y),
-        lambda: vectors.scal(0.5, x),
-        lambda: vectors.asum(x),
-        lambda: vectors.sumsq(y),
-        lambda: vectors.dot(x, y),
-        lambda: vectors.copy(x, y),
+        lambda: arithmetic.axpy(-1.0, x, y),
+        lambda: arithmetic.axpy(0.5, x, y),
+        lambda: arithmetic.scal(0.5, x),
+        lambda: arithmetic.asum(x),
+        lambda: arithmetic.sumsq(y),
+        lambda: arithmetic.dot(x, y),
+        lambda: arithmetic.copy(x, y),
     ):
         gc.collect()
         tracemalloc.start()
@@ -247,53 +244,57 @@ def test_the_host_needs_less_than_a_mebibyte_more(vectors: HostVectors, name: st
 
 
 def test_integers_are_copied_and_nothing_else(place: Any) -> None:
-    vectors = vectors_of(place)
+    arithmetic = arithmetic_of(place)
     for name in INTEGERS:
         x, y = put(place, np.arange(9, dtype=name)), put(place, np.zeros(9, name))
         for call, run in (
-            ("axpy", lambda x=x, y=y: vectors.axpy(1.0, x, y)),
-            ("scal", lambda x=x: vectors.scal(1.0, x)),
-            ("asum", lambda x=x: vectors.asum(x)),
-            ("sumsq", lambda x=x: vectors.sumsq(x)),
-            ("dot", lambda x=x, y=y: vectors.dot(x, y)),
+            ("axpy", lambda x=x, y=y: arithmetic.axpy(1.0, x, y)),
+            ("scal", lambda x=x: arithmetic.scal(1.0, x)),
+            ("asum", lambda x=x: arithmetic.asum(x)),
+            ("sumsq", lambda x=x: arithmetic.sumsq(x)),
+            ("dot", lambda x=x, y=y: arithmetic.dot(x, y)),
         ):
             with pytest.raises(
                 NoArithmeticError, match=f"^{call} is not for elements of type {name}; it is for float16"
             ):
                 run()
         assert got(y).tolist() == [0] * 9
-        vectors.copy(x, y)
+        arithmetic.copy(x, y)
         assert got(y).tolist() == list(range(9))
 
 
-def test_two_vectors_must_have_one_length_and_one_type(place: Any) -> None:
-    vectors = vectors_of(place)
+def test_two_operands_must_have_one_length_and_one_type(place: Any) -> None:
+    arithmetic = arithmetic_of(place)
     x = put(place, np.ones(4, np.float32))
     for other in (np.ones(5, np.float32), np.ones(4, np.float64)):
         y = put(place, other)
-        for run in (lambda y=y: vectors.axpy(1.0, x, y), lambda y=y: vectors.dot(x, y), lambda y=y: vectors.copy(x, y)):
+        for run in (
+            lambda y=y: arithmetic.axpy(1.0, x, y),
+            lambda y=y: arithmetic.dot(x, y),
+            lambda y=y: arithmetic.copy(x, y),
+        ):
             with pytest.raises(InvalidPointerError, match=r"y must have as many elements as x, .* 4 of float32"):
                 run()
         assert got(y).tolist() == other.tolist()
 
 
-def test_two_vectors_may_be_the_same_and_may_not_overlap_in_part(place: Any) -> None:
-    vectors = vectors_of(place)
+def test_two_operands_may_be_the_same_and_may_not_overlap_in_part(place: Any) -> None:
+    arithmetic = arithmetic_of(place)
     x = put(place, np.arange(10, dtype=np.float32))
     overlapping: list[Callable[[], None]] = [
-        lambda: vectors.axpy(1.0, x[:8], x[2:]),
-        lambda: vectors.copy(x[:8], x[2:]),
+        lambda: arithmetic.axpy(1.0, x[:8], x[2:]),
+        lambda: arithmetic.copy(x[:8], x[2:]),
     ]
     for run in overlapping:
         with pytest.raises(InvalidPointerError, match="x and y overlap, and are not the same"):
             run()
     assert got(x).tolist() == list(range(10))
 
-    assert vectors.dot(x[:8], x[2:]) == float(sum(i * (i + 2) for i in range(8)))
-    vectors.axpy(1.0, x[:5], x[5:])
-    vectors.axpy(-1.0, x[:5], x[:5])
-    vectors.copy(x[5:], x[5:])
-    vectors.copy(x, x)
+    assert arithmetic.dot(x[:8], x[2:]) == float(sum(i * (i + 2) for i in range(8)))
+    arithmetic.axpy(1.0, x[:5], x[5:])
+    arithmetic.axpy(-1.0, x[:5], x[:5])
+    arithmetic.copy(x[5:], x[5:])
+    arithmetic.copy(x, x)
     assert got(x).tolist() == [0, 0, 0, 0, 0, 5, 7, 9, 11, 13]
 
 
@@ -302,23 +303,23 @@ def test_alpha_is_a_real_number(place: Any, alpha: Any) -> None:
     x = put(place, np.ones(4, np.float32))
 
     with pytest.raises(InvalidArgumentError, match="alpha must be a real number that a float can hold, got "):
-        vectors_of(place).scal(alpha, x)
+        arithmetic_of(place).scal(alpha, x)
     with pytest.raises(InvalidArgumentError, match="alpha must be"):
-        vectors_of(place).axpy(alpha, x, x)
+        arithmetic_of(place).axpy(alpha, x, x)
     assert got(x).tolist() == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("alpha", [2, np.float16(2), np.int8(2), True + 1])
 def test_alpha_may_be_any_real_number(place: Any, alpha: Any) -> None:
     x = put(place, np.ones(4, np.float32))
-    vectors_of(place).scal(alpha, x)
+    arithmetic_of(place).scal(alpha, x)
 
     assert got(x).tolist() == [2, 2, 2, 2]
 
 
 def test_an_alpha_beyond_float32_is_infinite(place: Any) -> None:
     x = put(place, np.ones(4, np.float32))
-    vectors_of(place).scal(-1e300, x)
+    arithmetic_of(place).scal(-1e300, x)
 
     assert got(x).tolist() == [-math.inf] * 4
 
@@ -330,9 +331,9 @@ def test_memory_of_elsewhere_is_refused(place: Any) -> None:
 
     for wrong in (foreign, None, [1.0]):
         with pytest.raises(InvalidPointerError, match=r"x is not (memory of this device|host memory)"):
-            vectors_of(place).asum(wrong)
+            arithmetic_of(place).asum(wrong)
         with pytest.raises(InvalidPointerError, match=r"y is not (memory of this device|host memory)"):
-            vectors_of(place).axpy(1.0, there, wrong)
+            arithmetic_of(place).axpy(1.0, there, wrong)
 
 
 def test_an_element_starts_at_a_multiple_of_its_size(place: Any) -> None:
@@ -340,16 +341,16 @@ def test_an_element_starts_at_a_multiple_of_its_size(place: Any) -> None:
     crooked = bytes_there.view(np.float32)
 
     with pytest.raises(InvalidPointerError, match="x is not a contiguous, aligned row"):
-        vectors_of(place).asum(crooked)
+        arithmetic_of(place).asum(crooked)
 
 
 @pytest.mark.parametrize("shape", [np.ones((2, 2), np.float32), np.ones(8, np.float32)[::2], np.array([None])])
 def test_the_host_takes_contiguous_rows_of_numbers(shape: Any) -> None:
     with pytest.raises(InvalidPointerError, match="x is not a contiguous, aligned row of numbers"):
-        HostVectors().asum(shape)
+        HostArithmetic().asum(shape)
 
 
-def test_read_only_vectors_are_read_only() -> None:
+def test_read_only_arrays_are_read_only() -> None:
     host, simulated = np.ones(4, np.float32), SimulatedDeviceAllocator()
     host.flags.writeable = False
     for place, x in (
@@ -357,22 +358,22 @@ def test_read_only_vectors_are_read_only() -> None:
         (simulated, put(simulated, np.ones(4, np.float32)).as_read_only()),
     ):
         with pytest.raises(InvalidPointerError, match="x is read-only"):
-            vectors_of(place).scal(2.0, x)
-        assert vectors_of(place).asum(x) == 4
+            arithmetic_of(place).scal(2.0, x)
+        assert arithmetic_of(place).asum(x) == 4
 
 
 def test_foreign_byte_order_is_refused() -> None:
     with pytest.raises(NoArithmeticError, match="asum is not for elements of type >f4"):
-        HostVectors().asum(np.ones(4, ">f4"))
+        HostArithmetic().asum(np.ones(4, ">f4"))
 
 
 def test_numpy_settings_neither_stop_nor_warn() -> None:
-    """Also not in the threads that large vectors are worked on with."""
+    """Also not in the threads that large arithmetic are worked on with."""
     x = np.full(LARGE, 1e38, np.float32)
     with np.errstate(all="raise"):
-        HostVectors().scal(1e30, x)
-        assert HostVectors().asum(x) == math.inf
-        assert math.isnan(HostVectors().dot(x, np.zeros_like(x)))
+        HostArithmetic().scal(1e30, x)
+        assert HostArithmetic().asum(x) == math.inf
+        assert math.isnan(HostArithmetic().dot(x, np.zeros_like(x)))
 
 
 def test_a_simulated_device_computes_after_what_was_queued() -> None:
@@ -382,7 +383,7 @@ def test_a_simulated_device_computes_after_what_was_queued() -> None:
     x.set(np.full(4, 5, np.float32), stream)
     device.order_after(device.record(stream))
 
-    assert vectors_of(device).asum(x) == 20
+    assert arithmetic_of(device).asum(x) == 20
 
 
 def test_a_simulated_device_does_not_compute_with_freed_memory() -> None:
@@ -392,14 +393,14 @@ def test_a_simulated_device_does_not_compute_with_freed_memory() -> None:
     device.release(block)
 
     with pytest.raises(SyncedMemoryError, match="after it was freed"):
-        vectors_of(device).asum(x)
+        arithmetic_of(device).asum(x)
 
 
-def test_no_vector_lives_longer_for_having_been_worked_on() -> None:
+def test_no_array_lives_longer_for_having_been_worked_on() -> None:
     x = np.ones(LARGE, np.float32)
     gone = weakref.ref(x)
-    HostVectors().axpy(0.5, x, x)
-    HostVectors().asum(x)
+    HostArithmetic().axpy(0.5, x, x)
+    HostArithmetic().asum(x)
     del x
 
     assert gone() is None
@@ -407,22 +408,22 @@ def test_no_vector_lives_longer_for_having_been_worked_on() -> None:
 
 def test_an_allocator_of_somebody_else_is_taken_for_what_it_says() -> None:
     foreign: Any = SimpleNamespace(allocate=None)
-    assert isinstance(vectors_of(foreign), HostVectors)
+    assert isinstance(arithmetic_of(foreign), HostArithmetic)
     foreign.device_type = 1
-    assert isinstance(vectors_of(foreign), HostVectors)
+    assert isinstance(arithmetic_of(foreign), HostArithmetic)
     foreign.device_type = 4
-    with pytest.raises(InvalidArgumentError, match=r"allocator must be an allocator of the host, or one with vectors"):
-        vectors_of(foreign)
-    foreign.vectors = HostVectors
-    assert isinstance(vectors_of(foreign), HostVectors)
+    with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):
+        arithmetic_of(foreign)
+    foreign.arithmetic = HostArithmetic
+    assert isinstance(arithmetic_of(foreign), HostArithmetic)
 
 
 @pytest.mark.parametrize("wrong", [None, "cpu", CPUDeviceAllocator])
-def test_what_is_no_allocator_has_no_vectors(wrong: Any) -> None:
+def test_what_is_no_allocator_has_no_arithmetic(wrong: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="allocator must be an allocator"):
-        vectors_of(wrong)
+        arithmetic_of(wrong)
 
 
 def test_a_device_has_no_arithmetic_unless_it_says_so() -> None:
     with pytest.raises(InvalidArgumentError, match="one of a device that can compute"):
-        DeviceAllocator.vectors(CPUDeviceAllocator())
+        DeviceAllocator.arithmetic(CPUDeviceAllocator())

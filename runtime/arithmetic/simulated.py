@@ -1,4 +1,4 @@
-"""`SimulatedVectors`: vector operations on a simulated device, whose processor is the host's."""
+"""`SimulatedArithmetic`: arithmetic on a simulated device, whose processor is the host's."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import InvalidPointerError
 
 from ..simulated_array import SimulatedArray
-from .host import host_vectors
-from .operations import Vectors
+from .host import ComputedByHost, host_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..simulation import Space
 
-__all__ = ["SimulatedVectors"]
+__all__ = ["SimulatedArithmetic"]
 
 
-class SimulatedVectors(Vectors):
-    """Vector operations on simulated arrays: behind the device's default stream, and finished on return.
+class SimulatedArithmetic(ComputedByHost):
+    """Arithmetic on simulated arrays: behind the device's default stream, and finished on return.
 
     Parameters
     ----------
@@ -49,28 +48,12 @@ class SimulatedVectors(Vectors):
         return x.ptr == y.ptr
 
     @contextmanager
-    def _bytes(self, *arrays: SimulatedArray) -> Generator[list[Any]]:
+    def _rows(self, *arrays: SimulatedArray, write: bool = False) -> Generator[list[Any]]:  # noqa: ARG002 -- all may be
         """The elements themselves, after what was queued before, and with the device to ourselves."""
         with self._space.entered():
             self._space.default_stream.synchronize()
             yield [array.raw(array.nbytes).view(array.dtype) for array in arrays]
 
-    def _axpy(self, alpha: float, x: SimulatedArray, y: SimulatedArray) -> None:
-        with self._bytes(x, y) as (source, target):
-            host_vectors().axpy(alpha, source, target)
-
-    def _scal(self, alpha: float, x: SimulatedArray) -> None:
-        with self._bytes(x) as (vector,):
-            host_vectors().scal(alpha, vector)
-
-    def _asum(self, x: SimulatedArray) -> float:
-        with self._bytes(x) as (vector,):
-            return host_vectors().asum(vector)
-
-    def _dot(self, x: SimulatedArray, y: SimulatedArray) -> float:
-        with self._bytes(x, y) as (first, second):
-            return host_vectors().dot(first, second)
-
     def _copy(self, x: SimulatedArray, y: SimulatedArray) -> None:
-        with self._bytes(x, y) as (source, target):
-            host_vectors().copy(source, target)
+        with self._rows(x, y) as rows:
+            host_arithmetic().copy(*rows)

@@ -1,0 +1,79 @@
+"""Whether the compiler of a device works.  That of OpenCL is tried; PyOpenCL is handed in by ``opencl``."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["COMPILER_VARIABLE", "Compiler", "compiler_of", "try_compiler"]
+
+COMPILER_VARIABLE = "SYNCEDMEM_OPENCL_COMPILER"
+"""The environment variable that makes every compiler fail if it is ``fails``: a switch for tests."""
+
+_ANSWER = 42
+"""What the kernel writes by which a compiler is tried."""
+
+
+class Compiler(NamedTuple):
+    """Whether the compiler of a device works.
+
+    Attributes
+    ----------
+    works : bool
+    reason : str
+        If not, the first line of what it said.
+    """
+
+    works: bool
+    reason: str
+
+
+def compiler_of(device: Any, cl: Any) -> Compiler:
+    """Whether the compiler of a device works: it is tried, once in a process.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    cl : module
+        ``pyopencl``.
+    """
+    return try_compiler(device, cl, broken=os.environ.get(COMPILER_VARIABLE) == "fails")
+
+
+@cache
+def try_compiler(device: Any, cl: Any, *, broken: bool) -> Compiler:
+    """Build a kernel of one line, and run it; a broken one is refused by every compiler."""
+    if find_spec("mako") is None:
+        return Compiler(works=False, reason="PyOpenCL makes reductions with the package mako, which is not installed")
+    source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}\n" + "#error made to fail" * broken
+    context = cl.Context([device])
+    queue, seen = cl.CommandQueue(context), np.zeros(1, np.int32)
+    program = cl.Program(context, source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a remark is no failure
+            program.build()
+        there = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, seen.nbytes)
+        program.answer(queue, (1,), None, there)
+        cl.enqueue_copy(queue, seen, there)
+    except cl.Error as error:
+        return Compiler(works=False, reason=_first_line(program, device, cl) or str(error).partition("\n")[0])
+    if seen[0] != _ANSWER:
+        return Compiler(works=False, reason=f"a kernel that had to write {_ANSWER} wrote {seen[0]}")
+    return Compiler(works=True, reason="")
+
+
+def _first_line(program: Any, device: Any, cl: Any) -> str:
+    """The first line of what a compiler said, without the file and the word that every error begins with."""
+    try:
+        log = program.get_build_info(device, cl.program_build_info.LOG)
+    except cl.Error:
+        return ""
+    line = next((line.strip() for line in log.splitlines() if line.strip()), "")
+    return re.sub(r"^((fatal )?error: |\S+:\d+:\d+: )+", "", line)

@@ -1,0 +1,205 @@
+"""A stack of allocators over host memory, with what the caller has of it; and whether all their books agree."""
+
+# The books are what is looked at.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from adaptors import stacked
+
+from syncedmem.runtime import (
+    Adaptor,
+    CPUDeviceAllocator,
+    DeviceType,
+    GuardingAllocator,
+    LimitingAllocator,
+    LoggingAllocator,
+    PoolAllocator,
+    StatisticsAllocator,
+    ThreadSafeAllocator,
+    TrackingAllocator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+LOCKED = PoolAllocator | ThreadSafeAllocator | LoggingAllocator
+
+
+class Heap:
+    """A stack of allocators and its caller.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The adaptors, the first one on top.
+    bottom : DeviceAllocator or None
+        What they are over; None for host memory of its own.
+
+    Attributes
+    ----------
+    out : list of arrays
+        What the caller has.
+    sizes : tuple of int
+        What `finish` allocates.
+    """
+
+    def __init__(self, names: Sequence[str] = (), bottom: Any = None) -> None:
+        self.bottom: Any = CPUDeviceAllocator() if bottom is None else bottom
+        self.stack: Any = stacked(names, self.bottom)
+        self.out: list[Any] = []
+        self.sizes: tuple[int, ...] = (64, 100, 3000)
+        self.before = self.bottom.live_blocks
+
+    def with_blocks(self, *sizes: int) -> Heap:
+        """Allocate blocks of these sizes; returns the heap."""
+        for size in sizes:
+            self.allocate(size)
+        return self
+
+    def with_idle(self, *sizes: int) -> Heap:
+        """Allocate blocks of these sizes and release them; returns the heap."""
+        kept = len(self.out)
+        self.with_blocks(*sizes)
+        while len(self.out) > kept:
+            self.release(kept)
+        return self
+
+    def allocate(self, byte_size: int) -> None:
+        """Allocate, and have the block if it was handed out."""
+        self.out.extend(map(self.stack.allocate, (byte_size,)))
+
+    def release(self, number: int) -> None:
+        """Release a block that the caller has, and have it no more if it was taken."""
+        releasing, forgetting = map(self.stack.release, (self.out[number],)), map(self.out.pop, (number,))
+        (_,) = releasing
+        (_,) = forgetting
+
+    def layers(self) -> list[Any]:
+        """The allocators from the top to the bottom."""
+        found = [self.stack]
+        while isinstance(found[-1], Adaptor):
+            found.append(found[-1].upstream)
+        return found
+
+    def check(self) -> None:
+        """Fail unless no lock is held, and the books of all layers agree with what the caller has."""
+        locked = [layer._lock for layer in self.layers() if isinstance(layer, LOCKED)]
+        assert all(free_elsewhere(locked)), "a lock is held"
+        assert not any(getattr(layer, "_busy", False) for layer in self.layers()), "a pool is busy"
+        self.check_books()
+
+    def check_books(self) -> None:
+        """Fail unless the books agree."""
+        have = self.out
+        for layer in self.layers():
+            check_figures(layer, have)
+            if hasattr(layer, "_live"):
+                assert {id(ptr) for ptr in have} == set(layer._live.blocks), f"live blocks of {layer}"
+                assert len(have) == len(layer._live)
+            have = below(layer, have)
+
+    def finish(self) -> None:
+        """Use the stack once more, give everything back, and fail unless nothing is left."""
+        if not getattr(self.stack, "_closed", False):
+            self.with_blocks(*self.sizes)
+        for number, ptr in enumerate(self.out):
+            ptr[:] = number
+        assert [number % 256 for number in range(len(self.out))] == [ptr[0] for ptr in self.out], "two have one block"
+        while self.out:
+            self.release(-1)
+        self.check_books()
+        for layer in self.layers():
+            if isinstance(layer, PoolAllocator | LoggingAllocator):
+                layer.close()
+            if isinstance(layer, GuardingAllocator):
+                layer.check()
+                layer.clear()
+        self.check_books()
+        assert 0 == self.bottom.live_blocks, "blocks are left"
+
+
+class Later:
+    """An event of work that is over when somebody has waited for it."""
+
+    done = False
+
+    def synchronize(self) -> None:
+        self.done = True
+
+
+class Streamed(CPUDeviceAllocator):
+    """Host memory that passes for a device's, with streams on which nothing is over before it is waited for."""
+
+    device_type = DeviceType.SIMULATED
+
+    def check_stream(self, stream: object) -> None:
+        pass
+
+    def record(self, stream: object) -> Later:
+        del stream
+        return Later()
+
+
+def check_figures(layer: Any, have: list[Any]) -> None:
+    """What a layer has counted is what the layer above has."""
+    total = sum(len(ptr) for ptr in have)
+    if isinstance(layer, LimitingAllocator):
+        assert total == layer.allocated_bytes, f"figures of {layer}"
+    if isinstance(layer, TrackingAllocator):
+        assert (len(have), total) == (layer.live_blocks, layer.allocated_bytes), f"figures of {layer}"
+    if isinstance(layer, StatisticsAllocator):
+        counted = layer.statistics
+        assert (len(have), total) == (counted.current_count, counted.current_bytes), f"figures of {layer}"
+        assert counted.peak_count >= counted.current_count <= counted.total_count, f"figures of {layer}"
+        assert counted.peak_bytes >= counted.current_bytes <= counted.total_bytes, f"figures of {layer}"
+    if isinstance(layer, LoggingAllocator) and layer.failure is None and isinstance(layer._file, io.StringIO):
+        assert len(have) == sum(outstanding(layer._file.getvalue()).values()), f"log of {layer}"
+
+
+def outstanding(log: str) -> Counter[str]:
+    """How often each address is out, as a log tells it."""
+    found: Counter[str] = Counter()
+    for line in map(json.loads, log.splitlines()):
+        found[line["pointer"]] += {"allocate": 1, "free": -1, "free failure": 1, "allocate failure": 0}[line["action"]]
+    return found
+
+
+def below(layer: Any, have: list[Any]) -> list[Any]:
+    """What a layer has of the one below it."""
+    if isinstance(layer, GuardingAllocator):
+        assert layer._kept_bytes == sum(block.size for block in layer._kept), "bytes in quarantine"
+        return [block.whole for block in [*layer._live.all_behind(), *layer._kept]]
+    if isinstance(layer, PoolAllocator):
+        lent, idle = layer._live.all_behind(), layer._idle.everything()
+        blocks = lent + idle
+        assert len(blocks) == len({id(block) for block in blocks}), "a block is in two places"
+        assert len(blocks) == len({id(block.whole) for block in blocks}), "memory is in two blocks"
+        assert all(block.whole is not None for block in blocks), "a block that was given back is kept"
+        assert (len(idle), sum(block.size for block in idle)) == (layer.idle_blocks, layer.idle_bytes), "idle figures"
+        assert sum(block.size for block in layer._idle.small()) == layer._idle.small_bytes, "small bytes"
+        return [block.whole for block in blocks]
+    return have
+
+
+def free_elsewhere(locks: list[Any]) -> list[bool]:
+    """Whether another thread can have each lock."""
+    found: list[bool] = []
+
+    def acquire() -> None:
+        for lock in locks:
+            found.append(lock.acquire(blocking=False))
+            if found[-1]:
+                lock.release()
+
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    thread.join()
+    return found

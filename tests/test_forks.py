@@ -1,0 +1,85 @@
+"""What a child of a fork can use: the simulated device, whoever was inside; and no driver of the parent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from benches import devices
+
+SIMULATED = """
+import os, signal, threading
+from syncedmem import SyncedMemory
+from syncedmem.runtime.simulated_block import exclusive
+
+inside, forking = threading.Event(), threading.Event()
+
+def work():
+    with exclusive:
+        inside.set()
+        forking.wait()
+
+thread = threading.Thread(target=work)
+thread.start()
+inside.wait()
+os.register_at_fork(before=forking.set)  # before the hooks that were registered earlier
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    with SyncedMemory(8, device="simulated") as memory:
+        memory.mutable_cpu_data()[:] = 7
+        os._exit(int(memory.gpu_data().get().tolist() != [7] * 8))
+thread.join()
+with SyncedMemory(8, device="simulated") as memory:
+    memory.gpu_data()
+print(os.waitpid(child, 0)[1])
+"""
+
+OPENCL = """
+import os, signal
+from syncedmem import SyncedMemory, named_device
+from syncedmem.model import NoDeviceError
+
+memory = SyncedMemory(8, device="opencl")
+memory.mutable_cpu_data()[:] = 7
+device, stream = named_device("opencl"), named_device("opencl").stream()
+event = device.record(stream)
+calls = [
+    memory.gpu_data,
+    lambda: device.allocate(8),
+    lambda: device.empty(8),
+    device.stream,
+    lambda: device.memset_zero(None, 0),
+    lambda: device.record(stream),
+    lambda: device.order_after(event),
+]
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    for call in calls:
+        try:
+            call()
+        except NoDeviceError as error:
+            assert "does not survive a fork" in str(error)
+        else:
+            os._exit(1)
+    os._exit(int(memory.cpu_data().tolist() != [7] * 8))
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def printed(program: str) -> str:
+    """What a program prints that forks in a process of its own."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+
+
+def test_a_fork_while_another_thread_is_inside_the_simulated_device_waits_for_it() -> None:
+    assert printed(SIMULATED) == "0"
+
+
+@pytest.mark.skipif(not any(it.name.startswith("opencl") for it in devices()), reason="there is no OpenCL here")
+def test_a_driver_that_was_opened_before_the_fork_refuses_calls_in_the_child() -> None:
+    """It would wait for threads that the child does not have; the host side can be used."""
+    assert printed(OPENCL) == "0"

@@ -1,0 +1,413 @@
+"""Interrupts in allocators: whatever comes, wherever it comes, a call has done nothing or all, in all books of a stack.
+
+`KeyboardInterrupt` and `MemoryError` come at every point of every scenario.  `SystemExit` and `RecursionError`, which
+differ from these in nothing that an allocator looks at, come at every point of the scenarios of the pool.
+"""
+
+# The books are what is looked at.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from adaptors import MAKERS
+from benches import devices
+from heaps import Heap, Later, Streamed
+from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
+
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    LimitingAllocator,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    ThreadSafeAllocator,
+    TrackingAllocator,
+    named_device,
+)
+from syncedmem.runtime.interop.lender import Lender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interruption import Report
+
+MIB = 1 << 20
+BOTH = (KeyboardInterrupt, MemoryError)
+
+pytestmark = pytest.mark.filterwarnings("ignore:the log of:RuntimeWarning")  # MemoryError in the middle of a line
+
+
+def whole(heap: Heap, _raised: BaseException | None) -> None:
+    """All books agree, the stack still works, and nothing is left at the end."""
+    heap.check()
+    heap.finish()
+
+
+def required(report: Report, record: Callable[[str, object], None]) -> None:
+    """Report the figures, and fail if anything broke."""
+    record("interrupted", report.points)
+    record("broken", len(report.broken))
+    report.require(at_least=10)
+
+
+# --- the pool
+
+
+def pool(**options: Any) -> Heap:
+    """A heap with a pool of its own."""
+    heap = Heap(bottom=Streamed())
+    heap.stack = PoolAllocator(heap.bottom, **options)
+    return heap
+
+
+def full() -> Heap:
+    """A pool whose upstream has no more room."""
+    heap = Heap(["pool"], LimitingAllocator(CPUDeviceAllocator(), 4000))
+    heap.sizes = 64, 50, 20
+    return heap.with_idle(2000, 1900)
+
+
+def pushed(heap: Heap) -> Heap:
+    """With work in flight on the first block."""
+    heap.stack.memset_zero(heap.out[0], 10, object())
+    return heap
+
+
+def closed(heap: Heap) -> Heap:
+    """With its pool closed."""
+    heap.stack.close()
+    return heap
+
+
+def drop(heap: Heap) -> None:
+    """Let the stack go, with what it keeps."""
+    heap.stack = None
+
+
+def nothing_left(heap: Heap, _raised: BaseException | None) -> None:
+    assert 0 == heap.bottom.live_blocks
+
+
+def held(heap: Heap) -> None:
+    heap.stack.hold(heap.out[0][:8], Later())
+
+
+POOL: dict[str, tuple[Callable[[], Heap], Callable[[Heap], object]]] = {
+    "allocate, new": (pool, lambda heap: heap.allocate(100)),
+    "allocate, idle": (lambda: pool().with_idle(100, 200), lambda heap: heap.allocate(100)),
+    "allocate, part of an idle block": (lambda: pool().with_idle(50, 200, 300), lambda heap: heap.allocate(150)),
+    "allocate, big": (lambda: pool().with_idle(3 * MIB, 2 * MIB), lambda heap: heap.allocate(2 * MIB - 8)),
+    "allocate, idle in flight": (
+        lambda: releasing(pushed(pool().with_blocks(100))),
+        lambda heap: heap.allocate(100),
+    ),
+    "allocate, upstream full": (full, lambda heap: heap.allocate(3000)),
+    "allocate, nothing to be had": (full, lambda heap: heap.allocate(5000)),
+    "release": (lambda: pool().with_blocks(100, 200), lambda heap: heap.release(0)),
+    "release in flight": (lambda: pushed(pool().with_blocks(100)), lambda heap: heap.release(0)),
+    "release at the limit": (
+        lambda: pool(idle_limit=150).with_blocks(100).with_idle(20, 90),
+        lambda heap: heap.release(0),
+    ),
+    "release in flight at the limit": (
+        lambda: pushed(pool(idle_limit=150).with_blocks(100)).with_idle(90),
+        lambda heap: heap.release(0),
+    ),
+    "release after close": (lambda: closed(pushed(pool().with_blocks(100))), lambda heap: heap.release(0)),
+    "trim": (lambda: pool().with_blocks(10).with_idle(100, 2 * MIB, 200), lambda heap: heap.stack.trim()),
+    "trim in flight": (lambda: releasing(pushed(pool().with_blocks(100, 10))), lambda heap: heap.stack.trim(5)),
+    "close": (lambda: pool().with_blocks(10).with_idle(100, 2 * MIB, 200), lambda heap: heap.stack.close()),
+    "hold": (lambda: pool().with_blocks(100), held),
+    "copy on a stream": (lambda: pool().with_blocks(100), pushed),
+}
+
+
+def releasing(heap: Heap) -> Heap:
+    """With its first block released."""
+    heap.release(0)
+    return heap
+
+
+@pytest.mark.parametrize("error", INTERRUPTS)
+@pytest.mark.parametrize("scenario", POOL)
+def test_an_interrupted_pool_is_whole(
+    scenario: str, error: type[BaseException], record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = POOL[scenario]
+
+    required(interrupt_everywhere(prepare, act, whole, error), record_property)
+
+
+# --- adaptors, and stacks of them
+
+STACKS = [
+    *([name] for name in MAKERS if name != "pool"),
+    ["tracking", "limiting", "statistics", "logging", "failing", "thread-safe", "pool"],
+    ["pool", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"],
+    ["limiting", "pool", "tracking"],
+    ["statistics", "guarding", "pool"],
+    ["pool", "guarding", "tracking"],
+    ["thread-safe", "pool", "pool", "statistics"],
+]
+CALLS: dict[str, tuple[Callable[[Heap], Heap], Callable[[Heap], object]]] = {
+    "allocate": (lambda heap: heap.with_blocks(100), lambda heap: heap.allocate(50)),
+    "allocate once more": (lambda heap: heap.with_blocks(100).with_idle(60), lambda heap: heap.allocate(50)),
+    "release": (lambda heap: heap.with_blocks(100, 50), lambda heap: heap.release(0)),
+}
+
+
+@pytest.mark.parametrize("error", BOTH)
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("names", STACKS, ids="-".join)
+def test_an_interrupted_stack_is_whole(
+    names: list[str], call: str, error: type[BaseException], record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = CALLS[call]
+
+    required(interrupt_everywhere(lambda: prepare(Heap(names)), act, whole, error), record_property)
+
+
+# --- allocators that have their memory from nobody
+
+
+def bottoms() -> dict[str, Callable[[], Any]]:
+    """A maker for each kind."""
+    made: dict[str, Callable[[], Any]] = {"host": CPUDeviceAllocator, "simulated": SimulatedDeviceAllocator}
+    made["simulated, pinned"] = lambda: SimulatedDeviceAllocator().pinned_host()
+    if "opencl" in {it.name.partition(":")[0] for it in devices()}:
+        made["opencl"] = partial(named_device, "opencl")
+    return made
+
+
+BOTTOMS = bottoms()
+
+
+def one_more_or_less(heap: Heap, _raised: BaseException | None) -> None:
+    """The allocator has out what the caller has; and at the end what it had before."""
+    assert heap.before + len(heap.out) == heap.bottom.live_blocks
+    while heap.out:
+        heap.release(-1)
+    assert heap.before == heap.bottom.live_blocks
+
+
+@pytest.mark.parametrize("error", BOTH)
+@pytest.mark.parametrize("size", [100, 2 * MIB])
+@pytest.mark.parametrize("call", ["allocate", "release"])
+@pytest.mark.parametrize("bottom", BOTTOMS)
+def test_an_interrupted_allocator_is_whole(
+    bottom: str,
+    call: str,
+    size: int,
+    error: type[BaseException],
+    record_property: Callable[[str, object], None],
+) -> None:
+    def act(heap: Heap) -> None:
+        heap.allocate(size) if call == "allocate" else heap.release(0)
+
+    def prepare() -> Heap:
+        return Heap(bottom=BOTTOMS[bottom]()).with_blocks(size)
+
+    required(interrupt_everywhere(prepare, act, one_more_or_less, error), record_property)
+
+
+# --- memory lent by address
+
+
+class Lending:
+    """A lender and the addresses that it lent."""
+
+    def __init__(self, alignment: int = 1) -> None:
+        self.heap = Heap(["tracking"])
+        self.lender = Lender(self.heap.stack, alignment=alignment)
+        self.addresses: list[int] = []
+        self.loan: Any = None
+
+    def borrowing(self, byte_size: int) -> Lending:
+        self.addresses.extend(map(self.lender.allocate, (byte_size,)))
+        return self
+
+    def with_loan(self) -> Lending:
+        (self.loan,) = map(self.lender.loan, (100,))
+        return self
+
+    def give_back(self) -> None:
+        giving, forgetting = map(self.lender.deallocate, self.addresses[:1]), map(self.addresses.pop, (0,))
+        (_,) = giving
+        (_,) = forgetting
+
+    def drop(self) -> None:
+        self.loan = None
+
+    def lose(self) -> None:
+        """As a library in C does, which has given the block away and can stand no exception."""
+        address = self.addresses.pop()
+        self.lender.give_back(address)
+
+    def check(self) -> None:
+        loans = [] if self.loan is None else [self.loan.ptr]
+        assert sorted(self.addresses + loans) == sorted(self.lender._blocks)
+        self.heap.out = [block.array for block in self.lender._blocks.values()]
+        self.heap.check()
+
+
+def lent_and_known(lending: Lending, _raised: BaseException | None) -> None:
+    """The lender, the allocator and the borrower agree; and all can be given back."""
+    lending.check()
+    lending.loan = None
+    while lending.addresses:
+        lending.give_back()
+    lending.check()
+
+
+LENDING: dict[str, tuple[Callable[[], Lending], Callable[[Lending], object]]] = {
+    "allocate": (Lending, lambda lending: lending.borrowing(100)),
+    "allocate, aligned": (lambda: Lending(4096), lambda lending: lending.borrowing(100)),
+    "deallocate": (lambda: Lending().borrowing(100).borrowing(50), Lending.give_back),
+    "loan": (Lending, Lending.with_loan),
+}
+
+
+@pytest.mark.parametrize("error", BOTH)
+@pytest.mark.parametrize("scenario", LENDING)
+def test_an_interrupted_lender_is_whole(
+    scenario: str, error: type[BaseException], record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = LENDING[scenario]
+
+    required(interrupt_everywhere(prepare, act, lent_and_known, error), record_property)
+
+
+# --- finalisers
+
+
+def guarded() -> Heap:
+    """A guard with blocks in quarantine."""
+    return Heap(["guarding"]).with_idle(10, 20)
+
+
+FINALISERS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "pool": (lambda: pool().with_idle(100, 2 * MIB, 200), drop),
+    "pool, just released": (lambda: pool().with_idle(100), drop),
+    "guard": (guarded, drop),
+}
+
+
+@pytest.mark.parametrize("error", INTERRUPTS)
+@pytest.mark.parametrize("scenario", FINALISERS)
+def test_an_interrupted_finaliser_gives_everything_back(
+    scenario: str, error: type[BaseException], record_property: Callable[[str, object], None]
+) -> None:
+    """Also where its first instruction is interrupted."""
+    prepare, act = FINALISERS[scenario]
+
+    required(interrupt_everywhere(prepare, act, nothing_left, error), record_property)
+
+
+@pytest.mark.parametrize("error", BOTH)
+def test_a_loan_whose_finaliser_is_interrupted_is_given_back(
+    error: type[BaseException], record_property: Callable[[str, object], None]
+) -> None:
+    report = interrupt_everywhere(lambda: Lending().with_loan(), Lending.drop, lent_and_known, error)
+
+    required(report, record_property)
+
+
+# --- real signals
+
+
+@pytest.mark.parametrize("names", [STACKS[0], *STACKS[8:]], ids="-".join)
+def test_real_signals_leave_a_stack_whole(names: list[str], record_property: Callable[[str, object], None]) -> None:
+    """In the middle of whatever it does, some thousand times over the stacks."""
+    heap, chance = Heap(names), random.Random(7)  # noqa: S311 -- replayable calls, not secrets
+
+    def work() -> None:
+        for _ in range(100):
+            if heap.out and (len(heap.out) > 20 or chance.random() < 0.5):
+                heap.release(chance.randrange(len(heap.out)))
+            else:
+                heap.allocate(chance.choice((10, 100, 1000, 2 * MIB)))
+            if chance.random() < 0.1:
+                for layer in heap.layers():
+                    if isinstance(layer, PoolAllocator):
+                        layer.trim(chance.choice((0, 1000)))
+
+    report = interrupt_with_signals(work, lambda _: heap.check(), times=150, microseconds=2_000)
+    heap.finish()
+
+    required(report, record_property)
+
+
+# --- the tests themselves: what used to be wrong is found
+
+
+class AddsLate(TrackingAllocator):
+    def allocate(self, byte_size: int) -> Any:
+        ptr = self._upstream.allocate(byte_size)
+        self._live.blocks[id(ptr)] = ptr, (0, byte_size, None)
+        return ptr
+
+
+class ForgetsEarly(TrackingAllocator):
+    def release(self, ptr: Any) -> None:
+        del self._live[ptr]
+        self._upstream.release(ptr)
+
+
+class AddsAgain(TrackingAllocator):
+    def release(self, ptr: Any) -> None:
+        noted = self._live.blocks.pop(id(ptr))
+        try:
+            self._upstream.release(ptr)
+        except BaseException:
+            self._live.blocks[id(ptr)] = noted
+            raise
+
+
+class KeepsTheLock(ThreadSafeAllocator):
+    def release(self, ptr: Any) -> None:
+        self._lock.acquire()
+        try:
+            self._upstream.release(ptr)
+        finally:
+            self._lock.release()
+
+
+class LendsWhatIsGone(PoolAllocator):
+    def trim(self, keep_bytes: int = 0) -> int:
+        gone = [block for block in self._idle.small() if self._upstream.release(block.whole) is None]
+        for block in gone:
+            block.whole = None
+        self._idle.give_back(self._upstream, [])
+        return keep_bytes
+
+
+@pytest.mark.filterwarnings("ignore:memory leaked:ResourceWarning")  # what was lost is
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (AddsLate, "live blocks of <CPU"),
+        (ForgetsEarly, "figures of <ForgetsEarly"),
+        (AddsAgain, "live blocks of <CPU"),
+        (KeepsTheLock, "a lock is held"),
+        (LendsWhatIsGone, "live blocks of <CPU"),
+    ],
+)
+def test_what_loses_or_doubles_a_block_is_found(kind: Any, words: str) -> None:
+    def prepare() -> Heap:
+        heap = Heap()
+        heap.stack = kind(heap.bottom)
+        return heap.with_idle(10, 30).with_blocks(100)
+
+    def act(heap: Heap) -> None:
+        heap.allocate(50)
+        heap.release(0)
+        if isinstance(heap.stack, PoolAllocator):
+            heap.stack.trim()
+
+    report = interrupt_everywhere(prepare, act, lambda heap, _: heap.check())
+
+    assert words in "".join(report.broken)

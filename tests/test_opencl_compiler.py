@@ -1,0 +1,249 @@
+"""Devices whose compiler fails, and machines where OpenCL or a part of it is missing.
+
+Every machine has them here: `COMPILER_VARIABLE` makes any compiler fail, and the loader of OpenCL is told to look for
+drivers in a folder of the test's own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html import escape
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem import verification
+from syncedmem.cli import app
+from syncedmem.model import NoDeviceError
+from syncedmem.runtime import SyncedMemory, arithmetic_of, compilers
+from syncedmem.runtime.arithmetic.host import HostArithmetic
+from syncedmem.runtime.arithmetic.opencl import MappedArithmetic
+from syncedmem.runtime.compilers import COMPILER_VARIABLE
+from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
+from syncedmem.verification import make_bench, make_blob_bench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+try:
+    import syncedmem.runtime.opencl as opencl_module
+
+    opencl_module.OpenCLDeviceAllocator()
+except NoDeviceError as error:
+    pytest.skip(f"no OpenCL here: {error}", allow_module_level=True)
+
+cl: Any = opencl_module.cl
+
+
+@pytest.fixture(params=["as it is", "fails"])
+def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device's own compiler, and one that fails."""
+    monkeypatch.setenv(COMPILER_VARIABLE, request.param)
+    found: str = request.param
+    return found
+
+
+def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = opencl_module.OpenCLDeviceAllocator()
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+
+    assert not device.compiler.works
+    assert device.compiler.reason
+    assert "\n" not in device.compiler.reason
+    assert isinstance(arithmetic_of(device), MappedArithmetic)
+
+
+def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict, program = opencl_module.OpenCLDeviceAllocator().compiler, cl.Program
+    tried: list[object] = []
+
+    def counted(*arguments: Any) -> Any:
+        tried.append(arguments)
+        return program(*arguments)
+
+    monkeypatch.setattr(cl, "Program", counted)
+    assert (verdict, []) == (opencl_module.OpenCLDeviceAllocator().compiler, tried)
+
+
+class Driver:
+    """What `try_compiler` needs of PyOpenCL; every part of it can be made to go wrong."""
+
+    class Error(Exception):
+        """The driver's own."""
+
+    CompilerWarning = UserWarning
+    mem_flags = SimpleNamespace(WRITE_ONLY=1)
+    program_build_info = SimpleNamespace(LOG=2)
+    log: str | None = None
+    refusal = ""
+    wrote = 42
+
+    def Context(self, devices: list[Any]) -> Any:  # noqa: N802 -- PyOpenCL's names
+        return devices
+
+    def CommandQueue(self, context: Any) -> Any:  # noqa: N802
+        return context
+
+    def Buffer(self, *_: Any) -> Any:  # noqa: N802
+        return None
+
+    def Program(self, *_: Any) -> Any:  # noqa: N802
+        return self
+
+    def build(self) -> None:
+        if self.refusal:
+            raise self.Error(self.refusal)
+
+    def get_build_info(self, *_: Any) -> str:
+        if self.log is None:
+            raise self.Error("no log")
+        return self.log
+
+    def answer(self, *_: Any) -> None: ...
+
+    def enqueue_copy(self, _: Any, to: Any, __: Any) -> None:
+        to[0] = self.wrote
+
+
+@pytest.mark.parametrize(
+    ("plant", "found"),
+    [
+        ({}, (True, "")),
+        ({"wrote": 0}, (False, "a kernel that had to write 42 wrote 0")),
+        ({"refusal": "no build\nfor reasons"}, (False, "no build")),
+        ({"refusal": "no build", "log": " \n error: no such target\nmore"}, (False, "no such target")),
+        ({"refusal": "no build", "log": "error: a/b.cl:2:2: no such word"}, (False, "no such word")),
+        ({"refusal": "no build", "log": "\n"}, (False, "no build")),
+    ],
+)
+def test_a_verdict_has_the_first_line_of_the_reason(plant: dict[str, Any], found: tuple[bool, str]) -> None:
+    driver = Driver()
+    vars(driver).update(plant)
+
+    assert found == compilers.try_compiler(None, driver, broken=False)
+
+
+def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "find_spec", {"mako": None}.get)
+    works, reason = compilers.try_compiler(None, Driver(), broken=False)
+
+    assert not works
+    assert "the package mako" in reason
+
+
+@pytest.mark.usefixtures("compiler")
+def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
+    check_conformance(make_bench("opencl", 0), steps=200).require()
+    check_blobs(make_blob_bench("opencl", 0), steps=200).require()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
+    """What the host computed in a mapped buffer is in the buffer when the mapping is gone."""
+    with SyncedMemory(4096, device="opencl") as memory:
+        memory.mutable_cpu_data().view(np.float32)[:] = np.arange(1024)
+        arithmetic_of(memory.device).scal(2.0, memory.mutable_gpu_data().view(np.float32))
+        assert (2 * np.arange(1024)).tolist() == memory.cpu_data().view(np.float32).tolist()
+
+
+def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    device = opencl_module.OpenCLDeviceAllocator()
+    x = device.empty(64).view(np.float32)
+    x.set(np.ones(16, np.float32))
+
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HostArithmetic, "asum", fail)
+    mapped: list[Any] = []
+    take = cl.enqueue_map_buffer
+
+    def kept(*arguments: Any) -> Any:
+        mapped.append(take(*arguments))
+        return mapped[-1]
+
+    monkeypatch.setattr(cl, "enqueue_map_buffer", kept)
+    with pytest.raises(KeyboardInterrupt):
+        arithmetic_of(device).asum(x)
+    for area, _ in mapped:
+        with pytest.raises(cl.LogicError):
+            area.base.release(device.queue)
+    assert 1 == len(mapped)
+
+
+def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+
+    def checked(*_: object, **__: object) -> Conformance[Coverage]:
+        return Conformance("opencl", (), Coverage("caffe"), 0.0, ())
+
+    def unchecked(*_: object, **__: object) -> None:
+        pass
+
+    monkeypatch.setattr(verification, "check_conformance", checked)
+    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    options = ("verify", "--device", "opencl", "--processes", "1", "--out", str(tmp_path))
+    printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
+    limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
+
+    assert limits.startswith("memory only: its compiler fails (")
+    assert f"opencl: {limits}" in printed
+    assert f"{escape(limits)}" in (tmp_path / "index.html").read_text()
+
+
+def test_devices_says_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    table = CliRunner().invoke(app, "devices", env={"COLUMNS": "200"}).output
+    listed = json.loads(CliRunner().invoke(app, "devices --json").output)
+    found = {row["name"]: row for row in listed}["opencl"]
+
+    assert f"yes, memory only: its compiler fails ({found['compiler_error']})" in table
+    assert (True, False) == (found["available"], found["compiler"])
+    assert found["compiler_error"]
+
+
+MISSING = "PyOpenCL is installed, but OpenCL cannot be used: "
+
+
+def elsewhere(drivers: Path, *arguments: str) -> Any:
+    """The command line on a machine whose drivers are those of a folder."""
+    folder = drivers / ".libs"  # PyOpenCL's wheel looks for drivers here, besides where the system has them
+    program = f"""
+import os, sys
+import pyopencl
+os.environ.update(PYOPENCL_HOME={str(drivers)!r}, OCL_ICD_VENDORS={str(folder)!r})
+sys.argv[1:] = {list(arguments)!r}
+from syncedmem.cli import main
+main()
+"""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("driver", [None, "libmissing.so", "pocl.icd"], ids=["none", "missing", "no library"])
+def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp_path: Path) -> None:
+    """No driver at all, as with PyOpenCL and without PoCL; and a driver whose library is not there, or is none."""
+    folder = tmp_path / ".libs"
+    folder.mkdir()
+    if driver is not None:
+        (folder / "pocl.icd").write_text(str(folder / driver))
+
+    listed = json.loads(elsewhere(tmp_path, "devices", "--json").stdout)
+
+    assert {row["name"]: row for row in listed}["opencl"]["detail"].startswith(MISSING)
+
+
+def test_a_machine_without_a_driver_verifies_the_rest(tmp_path: Path) -> None:
+    names = ("--device", "cpu", "--device", "opencl")
+    options = ("--steps", "10", "--processes", "1", "--out", str(tmp_path / "report"))
+    done = elsewhere(tmp_path, "verify", *names, *options)
+
+    assert 0 == done.returncode
+    assert f"opencl: {MISSING}" in done.stdout
