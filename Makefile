@@ -31,7 +31,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 
 .DEFAULT_GOAL := help
 .PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
-    bench wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
+    bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -71,12 +71,14 @@ test: $(STAMPS)/test  ## run the tests
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
 
-# The modules for CUDA count too: the tests of them run over hostcuda.  tests/uncounted.py alone decides which modules
-# cannot run on this machine.
-coverage: test-hostcuda  ## run the tests; every line and branch has to be taken
-	$(BIN)/coverage erase
-	$(BIN)/pytest $(LOGGED) --cov --cov-report= --cov-fail-under=0
-	$(BIN)/coverage combine --append --keep $(HOSTCUDA)/coverage
+# Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
+# tests of them run over hostcuda.  tests/uncounted.py alone decides which modules cannot run on this machine.
+COVERAGE := build/coverage
+coverage: test-hostcuda installed-wheel  ## run all tests against the wheel; every line and branch has to be taken
+	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
+	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") --cov --cov-config "$$root/pyproject.toml" \
+	    --cov-report= --cov-fail-under=0 "$$root/tests"
+	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
 	$(BIN)/coverage report --omit="$$($(BIN)/python tests/uncounted.py)"
 
 # ------------------------------------------------------------------------------------- CUDA on the host
@@ -184,19 +186,26 @@ wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check
 	umask 077; $(BIN)/python -m build --no-isolation --sdist --wheel $(AGAIN)
 	@for file in dist/*; do cmp $$file $(AGAIN)/$$file; done && echo 'The same bytes twice.'
 
-# From an empty directory, in an environment of its own, so that nothing of the checkout can be imported.
-test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
-	rm -rf $(VENV)-wheel
-	$(PYTHON) -m venv $(VENV)-wheel
-	@$(call locked_pip,$(VENV)-wheel)
-	$(VENV)-wheel/bin/python requirements/declared.py opencl > $(VENV)-wheel/declared.txt
-	$(VENV)-wheel/bin/python $(PIP_INSTALL) --requirement $(VENV)-wheel/declared.txt --requirement requirements/test.txt
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
-	$(VENV)-wheel/bin/python -m pip check
-	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
-	"$$root/$(VENV)-wheel/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
-	    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) "$$root/tests"
+WHEEL := $(VENV)-wheel
+installed-wheel: wheel
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	@$(call locked_pip,$(WHEEL))
+	$(WHEEL)/bin/python requirements/declared.py opencl > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	$(WHEEL)/bin/python -m pip check
+
+# pytest of the wheel's environment, from an empty directory, so that nothing of the checkout can be imported.
+define from_nowhere
+@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
+"$$root/$(WHEEL)/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
+    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
+$(1) "$$root/$(WHEEL)/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED)
+endef
+
+test-wheel: installed-wheel  ## install the wheel elsewhere and run the tests against it
+	$(call from_nowhere) "$$root/tests"
 
 # Modules that use each library and all of the command line, and take less than a minute.
 QUICK := $(patsubst %,tests/test_%.py,adoption array_files blob_access blob_from_arrays blob_proto blob_protocols buffer \

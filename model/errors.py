@@ -43,6 +43,7 @@ __all__ = [
     "NoArithmeticError",
     "NoDeviceError",
     "NoScopeError",
+    "NotCopyableError",
     "ReentrantCallError",
     "ReleaseError",
     "SyncedMemoryError",
@@ -258,6 +259,14 @@ class NoScopeError(SyncedMemoryError, IndexError):
     def __init__(self, call: str) -> None:
         super().__init__(f"{call}: there is no scope to leave")
         self.call = call
+
+
+class NotCopyableError(SyncedMemoryError, TypeError):
+    """An object that owns memory, or keeps the books of it, was to be copied or pickled: two would own the same."""
+
+    def __init__(self, kind: str, advice: str) -> None:
+        super().__init__(f"a {kind} owns memory and cannot be copied or pickled; {advice}")
+        self.kind = kind
 
 
 class NoArithmeticError(SyncedMemoryError, TypeError):

@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["LIBRARIES", "install"]
 
 LIBRARIES: Final = {
-    "opencl": ("pyopencl", "pocl-binary-distribution"),
+    "opencl": ("mako", "pyopencl", "pocl-binary-distribution"),
     "proto": ("protobuf",),
     "cuda12": ("cupy-cuda12x[ctk]",),
     "cuda13": ("cupy-cuda13x[ctk]",),

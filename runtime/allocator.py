@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Never, Protocol, cast
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, NotCopyableError
 
 from .pointers import End, HostArray, Pointer, check_byte_size
 
@@ -269,6 +269,9 @@ class DeviceAllocator(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise NotCopyableError(type(self).__name__, "share it, or make another one")
 
 
 def check_allocator(argument: str, allocator: object, expected: str) -> None:

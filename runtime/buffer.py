@@ -17,6 +17,7 @@ from syncedmem.model import (
     DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
+    NotCopyableError,
     ReentrantCallError,
     ReleaseError,
     SyncedMemoryError,
@@ -203,7 +204,7 @@ class Buffer:
 
         What was there before is gone only if it was an interrupt that came; then the new block takes its place.
         """
-        if any(block.is_gone() for block in self._held.blocks if block is not None):
+        if any(block.is_gone() for block in self._held.blocks):
             return (fresh,), fresh.ptr
         fresh.give_back(self._byte_size, error)
         return None
@@ -341,8 +342,7 @@ class Buffer:
 
     def _free(self) -> None:
         for block in self._held.blocks:
-            if block is not None:
-                block.release()
+            block.release()
 
     def __enter__(self) -> Self:
         if self._closed:
@@ -390,4 +390,4 @@ class Buffer:
         return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
 
     def __reduce_ex__(self, protocol: object) -> Never:
-        raise TypeError("a Buffer owns memory and cannot be copied or pickled; use copy_from()")
+        raise NotCopyableError(type(self).__name__, "use copy_from()")

@@ -27,11 +27,8 @@ class _Never:
 
     done = False
 
-    def synchronize(self) -> None:
-        pass
 
-
-_GONE: list[Event] = [_Never()]
+_GONE: list[Any] = [_Never()]
 
 
 class PooledBlock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from syncedmem.model import Call, ClosedMemoryError, Fact, SyncedHead
+from syncedmem.model import Call, ClosedMemoryError, Fact, NotCopyableError, SyncedHead
 from syncedmem.model.dispatch import facts_of, head_of
 
 from .allocator import check_byte_size
@@ -294,7 +294,7 @@ class SyncedMemory(Performer):
         return f"<SyncedMemory {self._size} bytes, {self.head.name}, host {cpu}, {where}>"
 
     def __reduce_ex__(self, protocol: object) -> Never:
-        raise TypeError("a SyncedMemory owns memory and cannot be copied or pickled; copy cpu_data() instead")
+        raise NotCopyableError(type(self).__name__, "copy cpu_data() instead")
 
 
 def _shown(facts: Fact, pointer: Fact, own: Fact) -> str:

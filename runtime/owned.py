@@ -7,7 +7,8 @@ block from being lost or owned twice, whenever it comes:
   the store.  ``slot.extend(map(allocate, (size,)))`` has no such gap: ``map`` makes the call, ``list.extend`` stores
   the result, and CPython looks for signals only after both.
 * **A release can be repeated.**  After an interrupt nobody can tell whether the allocator has taken the block.  So the
-  release is repeated: now the allocator takes it, or says `InvalidPointerError`, which means that it had.
+  release is repeated: now the allocator takes it, or says `InvalidPointerError`, which means that it had.  What an
+  allocator raises otherwise, ``MemoryError`` too, is a refusal.
 * **What must not stay half done is repeated in the frame that called it**: ``try: step()``, and for a
   ``BaseException`` ``step()`` once more and ``raise``.  No context manager written in Python can do that, because an
   interrupt can come when its ``__exit__`` starts.
@@ -119,11 +120,12 @@ class OwnedBlock:
         if not self.slot:
             return
         tried, self._tried = self._tried, True
+        returned: list[None] = []  # stored by C code, as in `allocate`
         try:
-            self.allocator.release(self.slot[0])
+            returned.extend(map(self.allocator.release, self.slot))
         except Exception as error:
-            if not tried and isinstance(error, MemoryError | RecursionError):
-                self.release()
+            if returned:  # it has come after the release
+                self.slot = ()
                 raise
             if not (tried and isinstance(error, InvalidPointerError)):
                 self._tried = False
@@ -178,7 +180,7 @@ class Holding:
     def __init__(self, owner: str, byte_size: int) -> None:
         self._owner = owner
         self._byte_size = byte_size
-        self.blocks: Sequence[OwnedBlock | None] = ()
+        self.blocks: Sequence[Any] = ()
         self.flights: Sequence[Push] = ()
 
     def dispose(self) -> None:

@@ -108,11 +108,18 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def release(self, ptr: SimulatedArray | None) -> None:
         if ptr is None:
             return
-        with self._space.entered():
-            block = self._live.behind(ptr)
-            self._fuse.check("release")
-            self._space.free(block)  # if this is interrupted, it is done again, and does no harm
-        del self._live[ptr]
+        block: Block | None = None
+        try:
+            with self._space.entered():
+                block = self._live.behind(ptr)
+                self._fuse.check("release")
+                self._space.free(block)  # if this is interrupted, it is done again, and does no harm
+            del self._live[ptr]
+        except (MemoryError, RecursionError):
+            if block is None or block.live:
+                raise
+            self._space.free(block)  # it was freed before, so this is no refusal
+            self._live.blocks.pop(id(ptr), None)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -262,10 +269,19 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         return ptr
 
     def release(self, ptr: HostArray | None) -> None:
-        if ptr is not None:
+        if ptr is None:
+            return
+        block: Block | None = None
+        try:
             with exclusive:
-                self._quarantine.take(self._live.behind(ptr))
+                block = self._live.behind(ptr)
+                self._quarantine.take(block)
             del self._live[ptr]
+        except (MemoryError, RecursionError):
+            if block is None or block.live:
+                raise
+            self._quarantine.take(block)  # as on the device
+            self._live.blocks.pop(id(ptr), None)
 
     def check(self) -> None:
         """Look for stray writes: into red zones, and into memory that was freed lately.

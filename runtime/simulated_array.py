@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError
+from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
 
 from .pointers import as_integer
 
@@ -246,6 +246,9 @@ class SimulatedArray:
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         raise TypeError("memory of a simulated device is not host memory; use .get()")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError(type(self).__name__, "copy get() instead")
 
     def __repr__(self) -> str:
         items = "bytes" if self._dtype == BYTES else self._dtype.name

@@ -96,7 +96,7 @@ def _rmm_fixed(mr: Any, upstream: Any) -> Any:
 
 
 def _opencl_pool() -> object:
-    cl: Any = pytest.importorskip("pyopencl", reason="PyOpenCL is not installed: pip install pyopencl")
+    cl: Any = pytest.importorskip("pyopencl", reason="PyOpenCL is not installed: pip install mako pyopencl")
     tools: Any = importlib.import_module("pyopencl.tools")
     queue = cl.CommandQueue(cl.create_some_context(interactive=False))
     return tools.MemoryPool(tools.ImmediateAllocator(queue))

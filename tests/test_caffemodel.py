@@ -6,6 +6,7 @@ import contextlib
 import os
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import caffemodel
+from syncedmem.runtime.files import byte_source, caffemodel
 from syncedmem.runtime.files.byte_source import FileSource
 from syncedmem.runtime.files.caffemodel import load_caffemodel
 
@@ -270,7 +271,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied")
 
     path = stored(tmp_path, b"")
-    monkeypatch.setattr(os, "open", denied)
+    monkeypatch.setattr(byte_source, "io", SimpleNamespace(FileIO=denied))
     with pytest.raises(FileAccessError, match=r"net\.caffemodel: Permission denied") as caught:
         load_caffemodel(path)
 
@@ -315,3 +316,35 @@ def test_a_file_that_is_truncated_while_it_is_read_is_refused(tmp_path: Path) ->
         path.write_bytes(b"")
         with pytest.raises(FileFormatError, match=r"byte 100: it ends here, and it had \d+ bytes"):
             source.values(100, 5, np.dtype("f4"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        chunk(100, b""),  # layers
+        chunk(2, b""),  # layers of the generation before
+        b"\x08\x01",  # what is no layer
+        b"\x0b\x0c",  # groups
+    ],
+)
+def test_a_file_of_nothing_but_small_fields_is_refused_soon(tmp_path: Path, content: bytes) -> None:
+    """Each costs us a microsecond or two and its writer two bytes."""
+    path = stored(tmp_path, content * 3_000_000)
+
+    with pytest.raises(FileFormatError, match=r"net\.caffemodel, byte \d+: it has more than 262,144 fields to look at"):
+        load_caffemodel(path)
+
+
+def test_a_blob_in_nothing_but_small_pieces_is_refused_soon(tmp_path: Path) -> None:
+    path = stored(tmp_path, layer(chunk(5, b"") * 3_000_000))
+
+    with pytest.raises(FileFormatError, match="it has more than 262,144 fields to look at"):
+        load_caffemodel(path)
+
+
+def test_a_large_net_is_far_from_the_limit(tmp_path: Path) -> None:
+    """Ten thousand layers of two blobs each."""
+    blob = floats(5, 1) + shape(1)
+    path = stored(tmp_path, layer(blob, blob) * 10_000)
+
+    assert 10_000 == sum(1 for _ in load_caffemodel(path))

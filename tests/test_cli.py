@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -403,7 +405,9 @@ def test_calls_are_separated_by_commas_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["a file", "standard output"])
-def test_a_full_disk_is_said_with_the_name_of_what_is_full(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_with_the_name_of_what_is_full(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The system itself does not say it."""
 
     class Full:
@@ -412,8 +416,9 @@ def test_a_full_disk_is_said_with_the_name_of_what_is_full(name: str, monkeypatc
             raise OSError(errno.ENOSPC, "No space left on device")
 
     path = None if name == "standard output" else Path(name)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Full))
-    monkeypatch.setattr(Path, "write_bytes", Full.write)
+    monkeypatch.setattr(os, "fsync", Full.write)
 
     with pytest.raises(FileAccessError) as caught:
         output.write(path, "text")
@@ -478,15 +483,38 @@ def test_a_full_standard_output_is_said_by_name(
 
 
 def test_a_full_folder_of_vectors_is_said_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, encoding: str) -> None:
-        raise OSError(errno.ENOSPC, f"No space left on device for {encoding}")
+    """A file of it, and no file is left half written."""
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     arguments = ("vectors", "--suite", "tour", "--out", str(tmp_path))
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr(os, "fsync", fail)
+    said = said_by(arguments, io.StringIO(), monkeypatch)
 
-    assert f"syncedmem: {tmp_path}: No space left on device for utf-8\n" == said_by(
-        arguments, io.StringIO(), monkeypatch
-    )
+    assert re.fullmatch(f"syncedmem: {tmp_path}/.*tour.jsonl: No space left on device\n", said)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    output.write(pipe, "text")
+    found = os.read(reader, 100)
+    os.close(reader)
+
+    assert (b"text", True) == (found, pipe.is_fifo())
+
+
+def test_what_is_written_takes_the_place_of_what_was_there_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file"
+    output.write(path, "before")
+    with path.open(encoding="utf-8") as before:
+        output.write(path, "after")
+
+        assert ("before", "after") == (before.read(), path.read_text(encoding="utf-8"))
+    assert [path] == [*path.parent.iterdir()]
 
 
 def test_a_closed_standard_output_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -536,7 +564,7 @@ def test_version_and_help() -> None:
         ),
         (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
-        (["diagram", "-o", "/proc"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),

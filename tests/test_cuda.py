@@ -535,7 +535,7 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
     blob.gpu_data()
     cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- it is asked once
     monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
-    advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'syncedmem\[cuda1\d\]'$"
+    advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'cupy-cuda1\dx\[ctk\]'$"
     for call in (device.arithmetic, blob.asum_data):
         with pytest.raises(MissingPackageError, match=advice) as caught:
             call()

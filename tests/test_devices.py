@@ -95,7 +95,7 @@ WITHOUT: dict[str, tuple[str, Any, str]] = {
     "no CuPy": ("cupy", None, r"^CUDA needs CuPy, which is not installed: pip install 'cupy-cuda12x\[ctk\]' or "),
     "no driver": ("cupy", cupy_with(None), r"^CuPy 99\.9 is installed, but CUDA cannot be used: cudaErrorInsuff"),
     "no GPU": ("cupy", cupy_with(0), "^there is no CUDA device 0; there are 0"),
-    "no PyOpenCL": ("pyopencl", None, r"^OpenCL needs PyOpenCL and a driver: pip install pyopencl"),
+    "no PyOpenCL": ("pyopencl", None, r"^OpenCL needs PyOpenCL and a driver: pip install mako pyopencl"),
     "no platform": ("pyopencl", pyopencl_with(), "^PyOpenCL is installed, but OpenCL cannot be used: clGetPlat"),
     "no OpenCL device": ("pyopencl", pyopencl_with([]), "^there is no OpenCL device 0; there are 0"),
 }

@@ -31,6 +31,7 @@ from syncedmem.model import (
     NoArithmeticError,
     NoDeviceError,
     NoScopeError,
+    NotCopyableError,
     ReentrantCallError,
     ReleaseError,
     SyncedHead,
@@ -88,6 +89,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"where": "cpu:0", "byte_size": 8},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
+    (
+        NotCopyableError("PoolAllocator", "share it"),
+        TypeError,
+        "a PoolAllocator owns memory and cannot be copied or pickled; share it",
+        {"kind": "PoolAllocator"},
+    ),
     (
         NoArithmeticError("axpy", "int32", ("float32", "float64")),
         TypeError,

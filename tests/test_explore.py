@@ -6,6 +6,7 @@ import base64
 import ipaddress
 import json
 import re
+import socket
 import threading
 import webbrowser
 import zlib
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from syncedmem import explore
 from syncedmem.cli import app
-from syncedmem.explore import page_server
+from syncedmem.explore import MOST_CLIENTS, page_server
 from syncedmem.explorer import explorer_material, explorer_page, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
-from syncedmem.explorer.trace import MOST_BYTES, MOST_STEPS
+from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
+from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
 
@@ -100,6 +103,135 @@ def test_explore_serves_until_it_is_interrupted(browser: bool, monkeypatch: pyte
     assert opened == ([address] if browser else [])
 
 
+def answered(server: ThreadingHTTPServer, *hosts: str) -> str:
+    """What a server says, and no more, to a request with these headers."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as client:
+        client.sendall("\r\n".join(["GET / HTTP/1.1", *(f"Host: {it}" for it in hosts), "", ""]).encode())
+        return b"".join(iter(lambda: client.recv(4096), b"")).decode()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{}", "localhost:{}", "LocalHost:{}", "[::1]:{}"])
+def test_the_server_answers_to_its_own_names(host: str, server: ThreadingHTTPServer) -> None:
+    said = answered(server, host.format(server.server_port))
+
+    assert said.startswith("HTTP/1.0 200 ")
+    assert said.endswith("<p>hello</p>")
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ("evil.example:{}",),
+        ("127.0.0.1",),
+        ("127.0.0.1:1",),
+        ("127.0.0.1:{}.evil.example",),
+        ("evil.example:{}", "127.0.0.1:{}"),
+        ("127.0.0.1:{}", "127.0.0.1:{}"),
+        (),
+    ],
+)
+def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: ThreadingHTTPServer) -> None:
+    """A page of somebody else's, whose name was made to lead here, must not read the trace."""
+    port = server.server_port
+    said = answered(server, *(host.format(port) for host in hosts))
+
+    assert said.startswith("HTTP/1.0 421 ")
+    assert said.endswith(f"\r\n\r\nThis is http://127.0.0.1:{port}/ and answers to no other name.\n")
+
+
+def test_the_port_that_browsers_do_not_say_may_be_left_out() -> None:
+    assert "localhost" in explore.names_of(80)
+    assert "localhost" not in explore.names_of(8080)
+
+
+def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer) -> None:
+    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as silent:
+        assert b"" == silent.recv(1)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as slow:
+        slow.sendall(b"GET / HT")
+        assert b"" == slow.recv(1)
+
+
+def test_a_client_that_takes_nothing_is_dropped_in_silence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    before = threading.active_count()
+    with page_server("x" * 50_000_000) as serving:
+        thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
+        thread.start()
+        with socket.create_connection(("127.0.0.1", serving.server_port), timeout=30) as client:
+            client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{serving.server_port}\r\n\r\n".encode())
+            client.recv(1)
+            client_threads = set(threading.enumerate()) - {thread, threading.main_thread()}
+            for it in client_threads:
+                it.join(30)
+        serving.shutdown()
+        thread.join()
+
+    assert ("", before) == (capsys.readouterr().err, threading.active_count())
+
+
+def test_an_error_of_ours_in_the_server_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
+) -> None:
+    """And drops only the client that met it."""
+
+    def broken(_: int) -> tuple[str, ...]:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(explore, "names_of", broken)
+        said = answered(server, "localhost")
+
+    assert ("", True) == (said, "ZeroDivisionError" in capsys.readouterr().err)
+    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
+
+
+def test_idle_clients_hold_a_bounded_number_of_threads(
+    server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those beyond are dropped, and when the others have gone there is room again."""
+    monkeypatch.setattr(explore.Page, "timeout", 600)
+    before = set(threading.enumerate())
+    address = ("127.0.0.1", server.server_port)
+    clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]
+    dropped = [_is_dropped(client) for client in clients[MOST_CLIENTS:]]
+    threads = set(threading.enumerate()) - before
+    for client in clients:
+        client.close()
+    for thread in threads:
+        thread.join(30)
+
+    assert all(dropped)
+    assert MOST_CLIENTS == len(threads)
+    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
+
+
+def _is_dropped(client: socket.socket) -> bool:
+    try:
+        return not client.recv(1)
+    except ConnectionResetError:
+        return True
+
+
+def test_where_no_thread_can_be_started_the_place_stays_free(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
+) -> None:
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    for _ in range(MOST_CLIENTS + 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", full)
+            with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client:
+                assert _is_dropped(client)
+
+    assert "can't start new thread" in capsys.readouterr().err
+    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
+
+
 def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> None:
     """A report may hold anything, also the end of a script."""
     trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
@@ -143,6 +275,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
         (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
+        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is no number"),
+        (b'{"steps": [], "steps": []}', ": this is broken JSON: it says 'steps' twice"),
         (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
         (
             b"cpu_data " * (MOST_STEPS + 1),
@@ -186,7 +320,7 @@ def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse,
 
 def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
     """Of a file that has no end."""
-    assert refused("/dev/zero") == f"syncedmem: /dev/zero: it has more bytes than the page opens, {MOST_BYTES:,}\n"
+    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; wanted is")
 
 
 def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -200,11 +334,11 @@ def test_a_trace_that_cannot_be_read_is_one_line(refused: Refuse, tmp_path: Path
     missing = tmp_path / "missing.json"
 
     assert refused(missing, "--out", "never.html") == f"syncedmem: {missing}: No such file or directory\n"
-    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: Is a directory\n"
+    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: it is a directory\n"
 
 
 def test_a_page_that_cannot_be_written_is_one_line(refused: Refuse, tmp_path: Path) -> None:
-    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: Is a directory\n"
+    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: it is a directory\n"
 
 
 def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:

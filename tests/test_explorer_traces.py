@@ -11,8 +11,9 @@ from benches import device_bench
 
 from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
-from syncedmem.explorer.trace import MOST_BYTES, MOST_STEPS
+from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
+from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec import FAULTS, check_conformance
 from syncedmem.spec.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
@@ -264,7 +265,7 @@ def test_a_file_that_is_too_large_is_not_read(explorer: Explorer) -> None:
         field.files = blobs.files;
         field.dispatchEvent(new Event("change"));
         """,
-        MOST_BYTES + 1,
+        MOST_TEXT + 1,
     )
 
     assert explorer.text("trace-answer") == "It has 16,777,217 bytes; the most is 16,777,216."
@@ -273,7 +274,7 @@ def test_a_file_that_is_too_large_is_not_read(explorer: Explorer) -> None:
 def test_a_text_that_is_too_large_is_refused(explorer: Explorer) -> None:
     """What is in the field is not drawn: that would take the browser a quarter of a minute."""
     text = "{get: () => 'x'.repeat(arguments[0])}"
-    explorer.run(f"Object.defineProperty(document.getElementById('trace-text'), 'value', {text})", MOST_BYTES + 1)
+    explorer.run(f"Object.defineProperty(document.getElementById('trace-text'), 'value', {text})", MOST_TEXT + 1)
     explorer.run("document.getElementById('trace-load').click()")
 
     assert explorer.text("trace-answer") == "It has 16,777,217 bytes; the most is 16,777,216."

@@ -82,8 +82,8 @@ def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_
     seen = Replay(TWICE, {}, Finding("A01-distinct-pointers", "twice", steps, repeats=False), steps=3_000)
     for name, found in (("unseen", unseen), ("seen", seen)):
         (tmp_path / name).write_text(found.text(), encoding="utf-8")
-    quiet = CliRunner().invoke(app, ["replay", str(tmp_path / "unseen")])
-    loud = CliRunner().invoke(app, ["replay", str(tmp_path / "seen")])
+    quiet = CliRunner().invoke(app, ["replay", str(tmp_path / "unseen"), POOL])
+    loud = CliRunner().invoke(app, ["replay", str(tmp_path / "seen"), TWICE])
 
     assert (1, 1) == (quiet.exit_code, loud.exit_code)
     assert "did not break A22-no-crash this time. That says little" in quiet.output

@@ -82,9 +82,25 @@ def test_the_child_of_a_worker_answers_on_its_pipe(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_a_worker_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+def test_a_worker_answers_each_line_of_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And leaves interrupts to whoever started it."""
+    handled: list[Any] = []
+
+    def handle(number: int, handler: Any) -> None:
+        handled.append((number, handler))
+
+    def answer(job: Any) -> Any:
+        return {"answer": job["job"]}
+
+    monkeypatch.setattr("signal.signal", handle)
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"job": 1}\n{"job": 2}\n'))
+    monkeypatch.setattr(worker, "_in_child", answer)
     worker.main()
+
+    assert [(signal.SIGINT, signal.SIG_IGN)] == handled
+    assert [{"answer": 1}, {"answer": 2}] == [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_worker_that_is_gone_is_said() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import SkipTest
 from xml.etree import ElementTree as ET
 
@@ -49,18 +50,16 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     found = report.replay(report.findings[0])
     file = tmp_path / "replay.json"
     file.write_text(found.text(), encoding="utf-8")
-    mended = tmp_path / "mended.json"
-    mended.write_text(found.text().replace(TWICE, POOL), encoding="utf-8")
     other = tmp_path / "other.json"
     other.write_text(found.text().replace("A01-distinct-pointers", "A02-no-overlap"), encoding="utf-8")
 
     assert found.as_json() == Replay.read(file).as_json()
-    assert "still breaks A01-distinct-pointers" in run("replay", str(file), code=1).output
-    assert "now breaks A01-distinct-pointers" in run("replay", str(other), code=1).output
-    assert "no longer breaks A01-distinct-pointers" in run("replay", str(mended)).output
-    replay(mended)
+    assert "still breaks A01-distinct-pointers" in run("replay", str(file), TWICE, code=1).output
+    assert "now breaks A01-distinct-pointers" in run("replay", str(other), TWICE, code=1).output
+    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
+    replay(file, POOL)
     with pytest.raises(Wrong, match="A01"):
-        replay(file)
+        replay(file, TWICE)
     with pytest.raises(Wrong, match="A01"):
         exec(found.python(), {})  # noqa: S102 -- what is printed has to run
 
@@ -86,12 +85,16 @@ def test_a_long_program_is_at_most_ten_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no replay: Expecting"),
+        ("{", "is no replay: this is broken JSON: .*Expecting"),
+        ("[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
+        ('{"format": ' + "1" * 5000 + "}", "is no replay: this is broken JSON: Exceeds the limit"),
+        ('{"format": 1, "format": 1}', "is no replay: this is broken JSON: it says 'format' twice"),
+        ('{"format": NaN}', "is no replay: this is broken JSON: NaN is no number"),
+        ("", "is no replay: the file is empty"),
         ("3", "is no replay of format 1"),
         ('{"format": 2}', "is no replay of format 1"),
-        ('{"format": 1}', "'program'. is missing"),
-        ('{"format": 1, "program": [["fly"]]}', "not a step"),
-        ('{"format": 1, "program": [], "property": "A01-distinct-pointers", "message": ""}', "'repeats'. is missing"),
+        ('{"format": 1}', "'target' is missing"),
+        ('{"format": 1, "target": "a:b"}', "'promises' is missing"),
     ],
 )
 def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -100,6 +103,128 @@ def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None
 
     with pytest.raises(TargetError, match=said):
         Replay.read(file)
+
+
+WRONG: dict[str, list[Any]] = {
+    "target": [1, None],
+    "promises": [["ab"], {"alignment": 64}],
+    "property": ["A99", []],
+    "message": [0],
+    "repeats": [1],
+    "program": [{}, "fly"],
+    "seed": [True, 0.5],
+    "steps": [-1, "1"],
+    "threads": [0, 100_000, 1.0],
+    "hang": [0, -1.0, 1e999, "5"],
+    "named": ["yes"],
+}
+"""What the fields of a replay cannot be."""
+
+
+@pytest.mark.parametrize(("field", "values"), WRONG.items())
+def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: list[Any]) -> None:
+    """Before anything is run."""
+    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+    file = tmp_path / "replay.json"
+    for value in values:
+        file.write_text(json.dumps(good | {field: value}).replace("Infinity", "1e999"), encoding="utf-8")
+        with pytest.raises(TargetError, match=f"is no replay: '{field}' is missing or wrong"):
+            Replay.read(file)
+
+    assert set(good) == {"format", "kind", *WRONG}
+
+
+def test_a_step_that_is_none_is_said(tmp_path: Path) -> None:
+    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+    file = tmp_path / "replay.json"
+    steps: list[Any] = [["fly"], [[]], "allocate"]
+    for step in steps:
+        file.write_text(json.dumps(good | {"program": [step]}), encoding="utf-8")
+        with pytest.raises(TargetError, match="not a step"):
+            Replay.read(file)
+
+    assert good == Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command says that ends with status 2: one line."""
+    monkeypatch.setattr("sys.argv", ["syncedmem", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr()
+
+    assert (2, "", 1) == (stopped.value.code, said.out, said.err.count("\n"))
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
+        (b"\xff", "is no replay: this is no text; wanted is a replay of fuzz"),
+        (b"", "is no replay: the file is empty"),
+    ],
+)
+def test_what_is_no_replay_is_one_line_and_status_two(
+    content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not 1, which means that it still fails."""
+    file = tmp_path / "replay.json"
+    file.write_bytes(content)
+
+    assert f"syncedmem: {file} {said}" in refused(monkeypatch, capsys, "replay", str(file), POOL)
+    assert f"syncedmem: {tmp_path}: it is a directory\n" == refused(monkeypatch, capsys, "replay", str(tmp_path), POOL)
+
+
+def test_a_replay_imports_nothing_that_only_the_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows what the file names, and the command to give; with that it is imported and run."""
+    mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
+    module.write_text(
+        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.fuzz.faults import Pool\n",
+        encoding="utf-8",
+    )
+    target = f"{module}:Pool"
+    for repeats in (True, False):  # which are run in different ways
+        finding = Finding("A01-distinct-pointers", "", (), repeats=repeats)
+        file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
+        line = refused(monkeypatch, capsys, "replay", str(file))
+        command = shlex.split(line.partition("if you trust that: ")[2])
+
+        assert ["syncedmem", "replay", str(file), target] == command
+        assert repr(target) in line
+        assert not mark.exists()
+
+        run(*command[1:], code=0 if repeats else 1)
+
+        assert mark.exists()
+        mark.unlink()
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb:c", "a\nb:c", "a" * 2000 + ":c", "\ud800:c"])
+def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "replay.json"
+    file.write_text(Replay(name, {}, Finding("A01-distinct-pointers", "", ())).text(), encoding="utf-8")
+    line = refused(monkeypatch, capsys, "replay", str(file))
+
+    assert line.startswith("syncedmem: a replay imports and runs its target, so you have to name it after the file")
+    assert line[:-1].isprintable()
+    assert "trust" not in line
+
+
+def test_a_replay_of_an_object_says_that_it_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And takes one, if somebody knows one."""
+    file = tmp_path / "replay.json"
+    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", ()), named=False)
+    file.write_text(found.text(), encoding="utf-8")
+
+    assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))
+    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
 
 
 def test_the_command_passes_what_passes(tmp_path: Path) -> None:
@@ -121,7 +246,7 @@ def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
     report = json.loads(result.stdout)
 
     assert "A01-distinct-pointers" in result.stderr
-    assert "Replay it: syncedmem replay" in result.stderr
+    assert f"Replay it: syncedmem replay {tmp_path}/A01-distinct-pointers.json {TWICE}" in result.stderr
     assert "with trial_of(" in report["findings"][0]["python"]
     assert (tmp_path / "A01-distinct-pointers.json").is_file()
     assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")

@@ -131,7 +131,7 @@ def test_generated_walks_agree(performed: Iterator[list[Action]]) -> None:
     starts = st.sampled_from(list(access_words().values()))
     steps = st.lists(st.sampled_from(inputs(null=True)), max_size=20)
 
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=150)
     @given(starts, steps)
     def walk(start: tuple[Input, ...], more: list[Input]) -> None:
         compare((*start, *more), done)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from benches import devices
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-
-if TYPE_CHECKING:
-    from syncedmem.runtime import DeviceAllocator
+from syncedmem.runtime import DeviceAllocator
 
 ROOT = Path(__file__).parent.parent
 NAMED = '"simulated"'
@@ -37,8 +35,20 @@ def name_of(device: DeviceAllocator) -> str:
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("name", [name_of(device) for device in devices()])
 def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str) -> None:
-    """Unchanged but for the name."""
-    exec(block.replace(NAMED, f'"{name}"'), {})  # noqa: S102 -- our own pages
+    """Unchanged but for the name; what it leaves behind is on that device, and it says itself what it expects."""
+    names: dict[str, Any] = {}
+    exec(block.replace(NAMED, f'"{name}"'), names)  # noqa: S102 -- our own pages
+    found = {name_of(it) for value in names.values() for it in allocators_of(value)}
+
+    assert name in found
+    assert "assert " in block
+
+
+def allocators_of(value: object) -> list[DeviceAllocator]:
+    """An allocator itself, or those of a memory, of a buffer, or of a blob."""
+    around = (value, *(getattr(value, name, None) for name in ("device", "allocator", "data_memory")))
+    inside = (getattr(around[-1], "device", None),)
+    return [it for it in (*around, *inside) if isinstance(it, DeviceAllocator)]
 
 
 COMMANDS = [

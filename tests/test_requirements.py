@@ -37,9 +37,9 @@ def test_the_libraries_of_messages_are_those_of_the_extras() -> None:
 @pytest.mark.parametrize(
     ("system", "machine", "command"),
     [
-        ("linux", "x86_64", "pip install pyopencl pocl-binary-distribution"),
-        ("linux", "aarch64", "pip install pyopencl"),
-        ("darwin", "x86_64", "pip install pyopencl"),
+        ("linux", "x86_64", "pip install mako pyopencl pocl-binary-distribution"),
+        ("linux", "aarch64", "pip install mako pyopencl"),
+        ("darwin", "x86_64", "pip install mako pyopencl"),
     ],
 )
 def test_what_is_made_for_one_kind_of_machine_is_advised_there(

@@ -150,16 +150,15 @@ class GuardingAllocator(Adaptor):
             # No call from here until it has left, so that no other thread comes between.
             if not self._kept or self._kept_bytes + size <= self._most:
                 return
-            oldest, counted = None, 0
+            (oldest,) = leaving
+            counted = 0
             try:
-                (oldest,) = leaving
                 self._kept_bytes, counted = self._kept_bytes - oldest.size, oldest.size
                 spoilt = self._is_spoilt(oldest)
                 (_,) = map(self._upstream.release, (oldest.whole,))
             except BaseException:
-                if oldest is not None:
-                    self._kept_bytes += counted
-                    self._kept.appendleft(oldest)
+                self._kept_bytes += counted
+                self._kept.appendleft(oldest)
                 raise
             if spoilt:
                 raise self._corruption(oldest, _AFTER)

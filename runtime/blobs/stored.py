@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
+from syncedmem.model.files import write_whole
 
 from ..files.blob_wire import planned
 from ..files.kinds import file_kind
 from ..files.proto import message_to_write, read_proto, shape_equals, write_proto
-from ..files.replacement import replacing
 from ..files.schema import DTYPES
 from ..pointers import as_flag
 from .conversion import checked, fill
@@ -23,8 +23,9 @@ from .pair import ScalarT
 from .viewed import Viewed
 
 if TYPE_CHECKING:
+    from syncedmem.model.files import StoredPath
+
     from ..allocator import DeviceAllocator
-    from ..files.byte_source import StoredPath
     from ..files.schema import BlobContents
     from .blob import Blob
 
@@ -134,8 +135,7 @@ class Stored(Viewed[ScalarT]):
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a file cannot say so")
         kind.check(path, *self._stand_ins(write_diff))
-        with replacing(path) as file:
-            kind.write(file, self.cpu_data(), self.cpu_diff() if write_diff else None)
+        write_whole(path, lambda file: kind.write(file, self.cpu_data(), self.cpu_diff() if write_diff else None))
 
     @classmethod
     def load(

@@ -17,13 +17,15 @@ import numpy as np
 
 from syncedmem.model import FileFormatError
 from syncedmem.model.errors import shown, words
+from syncedmem.model.files import checked_path, write_whole
 
-from .byte_source import FileSource, StoredPath, checked_path, empty
-from .replacement import replacing
+from .byte_source import FileSource, empty
 from .schema import BlobContents, checked_array, checked_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from syncedmem.model.files import StoredPath
 
 __all__ = [
     "check_npy",
@@ -65,8 +67,7 @@ def save_npy(path: StoredPath, data: NDArray[Any]) -> None:
         It is no array of a type that blobs have.
     """
     check_npy(path, data)
-    with replacing(path) as file:
-        write_npy(file, data)
+    write_whole(path, lambda file: write_npy(file, data))
 
 
 def check_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
@@ -77,8 +78,10 @@ def check_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = 
 
 
 def write_npy(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:  # noqa: ARG001 -- as of every kind of file
-    """Write what was checked."""
-    np.save(file, data, allow_pickle=False)
+    """Write what was checked; not by ``np.save``, which does not pass on why the system refuses a write."""
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(data))
+    in_order = data.T if data.flags.f_contiguous and not data.flags.c_contiguous else data
+    file.write(np.ascontiguousarray(in_order).reshape(-1).view(np.uint8).data)
 
 
 def load_npy(path: StoredPath) -> BlobContents:
@@ -111,8 +114,7 @@ def save_npz(
         An array is none of a type that blobs have.
     """
     check_npz(path, data, diff)
-    with replacing(path) as file:
-        write_npz(file, data, diff, compressed=compressed)
+    write_whole(path, lambda file: write_npz(file, data, diff, compressed=compressed))
 
 
 def check_npz(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
+from syncedmem.model.files import write_whole
+
 from .blob_wire import encoded, planned, stored_blob
-from .byte_source import FileSource, StoredPath
-from .replacement import replacing
+from .byte_source import FileSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from syncedmem.model.files import StoredPath
 
     from .schema import BlobContents
 
@@ -29,8 +32,7 @@ def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | 
         An array is none, or not of float32 or float64.
     """
     check_binaryproto(path, data, diff)
-    with replacing(path) as file:
-        write_binaryproto(file, data, diff)
+    write_whole(path, lambda file: write_binaryproto(file, data, diff))
 
 
 def check_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:  # noqa: ARG001 -- as of every kind of file

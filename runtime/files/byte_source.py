@@ -6,33 +6,29 @@ reads and is not mapped: a mapped file that somebody truncates ends the process,
 
 from __future__ import annotations
 
+import io
 import math
 import os
-import stat
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from syncedmem.model import AllocationError, FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.model import AllocationError, FileFormatError
+from syncedmem.model.files import check_regular, checked_path, refused
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from numpy.typing import NDArray
 
+    from syncedmem.model.files import StoredPath
+
 __all__ = [
     "ByteSource",
     "FileSource",
     "MemorySource",
-    "StoredPath",
-    "check_regular",
-    "checked_path",
     "empty",
-    "refused",
 ]
-
-StoredPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-"""What a path may be given as."""
 
 _WINDOW = 8192
 """How much of a file is read at once while looking at its headers, in bytes."""
@@ -43,6 +39,8 @@ class ByteSource(Protocol):
 
     name: str
     size: int
+    fields: int
+    """How many fields of messages were looked at; ``wire_format`` counts them."""
 
     def at(self, position: int, length: int) -> bytes | memoryview:
         """A few bytes."""
@@ -64,6 +62,7 @@ class MemorySource:
         self.name = name
         self._view = memoryview(data).cast("B")
         self.size = len(self._view)
+        self.fields = 0
 
     def at(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
@@ -98,24 +97,19 @@ class FileSource:
     def __init__(self, path: StoredPath, unchanged_since: tuple[int, ...] | None = None) -> None:
         self.name = checked_path(path)
         try:
-            # Not to be blocked by a pipe that nobody writes to.
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            check_regular(self.name, os.stat(path).st_mode)  # noqa: PTH116 -- a path may be bytes
+            # A file object and no descriptor: wherever an interrupt comes, it closes itself.
+            self._file = io.FileIO(path)
+            status = os.fstat(self._file.fileno())
         except (OSError, ValueError) as error:  # ValueError: a null character
             raise refused(self.name, error) from error
-        try:
-            status = os.fstat(self._descriptor)
-            check_regular(self.name, status.st_mode)
-            self.size = status.st_size
-            self.stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            self._check_stamp(unchanged_since)
-        except BaseException:
+        self.size = status.st_size
+        self.stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if unchanged_since not in (None, self.stamp):
             self.close()
-            raise
-        self._base, self._window = 0, b""
-
-    def _check_stamp(self, earlier: tuple[int, ...] | None) -> None:
-        if earlier not in (None, self.stamp):
             raise FileFormatError(self.name, "it has changed since its structure was read")
+        self.fields = 0
+        self._base, self._window = 0, b""
 
     def at(self, position: int, length: int) -> bytes:
         start = position - self._base
@@ -134,7 +128,7 @@ class FileSource:
         left = out.data
         while left:
             try:
-                got = os.preadv(self._descriptor, [left], position)
+                got = os.preadv(self._file.fileno(), [left], position)
             except OSError as error:
                 raise refused(self.name, error) from error
             if not got:
@@ -142,7 +136,7 @@ class FileSource:
             left, position = left[got:], position + got
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -151,32 +145,6 @@ class FileSource:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def checked_path(path: StoredPath) -> str:
-    """A path as errors show it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is no path.
-    """
-    try:
-        return os.fsdecode(path)
-    except TypeError as error:
-        raise InvalidArgumentError("path", path, "a path: a str, bytes or os.PathLike") from error
-
-
-def check_regular(name: str, mode: int) -> None:
-    """Refuse what is no regular file, given the mode of it.
-
-    Raises
-    ------
-    FileAccessError
-        It is a directory, a pipe, a device...
-    """
-    if not stat.S_ISREG(mode):
-        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(mode) else 'no regular file'}")
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -191,10 +159,3 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.empty(shape, dtype)
     except MemoryError as error:
         raise AllocationError("the host", math.prod(shape) * dtype.itemsize) from error
-
-
-def refused(name: str, error: OSError | ValueError) -> FileAccessError:
-    """What the system says about a file, as an error of the family."""
-    if isinstance(error, OSError):
-        return FileAccessError(name, error.strerror or str(error), error.errno)
-    return FileAccessError(name, str(error))

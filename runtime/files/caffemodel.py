@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from syncedmem.model import FileFormatError
 
 from .blob_wire import StoredBlob, stored_blob
-from .byte_source import FileSource, StoredPath
+from .byte_source import FileSource
 from .wire_format import Field, Wire, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from syncedmem.model.files import StoredPath
 
     from .schema import BlobContents
 

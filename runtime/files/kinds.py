@@ -6,10 +6,10 @@ from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import InvalidArgumentError
+from syncedmem.model.files import StoredPath, checked_path
 
 from .array_files import check_npy, check_npz, load_npy, load_npz, write_npy, write_npz
 from .binaryproto import check_binaryproto, load_binaryproto, write_binaryproto
-from .byte_source import StoredPath, checked_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@
 A message is a row of fields.  Each starts with a tag, a varint of the field's number and of how its value is
 stored.  The walk reads tags and lengths and steps over values, so it costs the same whether a value has four bytes or
 four gigabytes.  It trusts nothing: each step is checked against the end of the message, groups are followed
-without recursion, and everything takes time in proportion to the bytes.
+without recursion, everything takes time in proportion to the bytes, and there is a limit to the fields.
 
 Nothing here knows any schema.  The format: https://protobuf.dev/programming-guides/encoding/
 """
@@ -29,6 +29,8 @@ __all__ = ["FIXED_WIDTHS", "Field", "Wire", "fields", "records", "tag", "varint"
 _LONGEST_VARINT, _LONGEST_TAG = 10, 5
 _DEEPEST = 100
 """How many groups may lie in each other; protobuf's own limit."""
+_MOST_FIELDS = 1 << 18
+"""That are looked at in one source.  Real nets have some thousands; more could only be there to keep us busy."""
 _RECORDS = 1 << 16
 """How many records of a run are looked at in one go."""
 
@@ -120,6 +122,9 @@ def tag(number: int, wire: Wire) -> bytes:
 
 def _field(source: ByteSource, position: int, end: int) -> Field:
     """The field at a position; of a group only its tag, of a run only its first record."""
+    source.fields += 1
+    if source.fields > _MOST_FIELDS:
+        raise FileFormatError(source.name, f"it has more than {_MOST_FIELDS:,} fields to look at", position)
     key, start = _varint(source, position, end, _LONGEST_TAG)
     number, code = key >> 3, key & 7
     if not 0 < number < 1 << 29 or code > Wire.FIXED32:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, cast
 
 from syncedmem.model import SyncedMemoryError
+from syncedmem.model.errors import shown
 
 from .properties import PROPERTIES
 
@@ -60,12 +61,14 @@ class Step(NamedTuple):
         TargetError
             If it is none.
         """
-        if not isinstance(data, list) or not data or data[0] not in OPERATIONS:
-            raise TargetError(f"not a step: {data!r}; a step is a list like ['allocate', 0, 16]")
+        if not isinstance(data, list) or not data or data[0] not in [*OPERATIONS]:
+            raise TargetError(f"not a step: {shown(cast('object', data))}; a step is a list like ['allocate', 0, 16]")
         operation, *rest = cast("Any", data)
         names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
         if len(numbers) > len(names) or numbers != rest:
-            raise TargetError(f"not a step: {data!r}; {operation} takes {', '.join(names) or 'nothing'}")
+            raise TargetError(
+                f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}"
+            )
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
     def __str__(self) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from syncedmem.model import FileAccessError, FileFormatError
+from syncedmem.model.errors import shown
+from syncedmem.model.files import parsed_json, read_text
 
 from .finding import Finding, Step, TargetError, Wrong
 from .isolation import Isolated
@@ -14,7 +19,7 @@ from .recognition import Source
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from .jobs import Answer, Job
@@ -25,6 +30,21 @@ FORMAT = 1
 MOST_STEPS = 64
 """More steps are not shown."""
 _MOST_LINES = 7
+_MOST_THREADS = 1 << 10
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "target": lambda it: isinstance(it, str),
+    "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in cast("Any", it).values()),
+    "property": lambda it: isinstance(it, str) and it in PROPERTIES,
+    "message": lambda it: isinstance(it, str),
+    "repeats": lambda it: isinstance(it, bool),
+    "program": lambda it: isinstance(it, list),
+    "seed": lambda it: type(it) is int,
+    "steps": lambda it: type(it) is int and it >= 0,
+    "threads": lambda it: type(it) is int and 0 < it <= _MOST_THREADS,
+    "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
+    "named": lambda it: isinstance(it, bool),
+}
+"""What a file has, and whether it can be that."""
 
 
 @contextmanager
@@ -102,29 +122,35 @@ class Replay:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """A replay from a file.
+        """A replay from a file; nothing that it names is imported.
 
         Raises
         ------
         TargetError
             If it is none.
-        OSError
+        FileAccessError
             If it cannot be read.
         """
         try:
-            data: Any = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TargetError(f"{path} is no replay: {error}") from None
+            data: Any = parsed_json(str(path), read_text(path, "a replay of fuzz"))
+        except FileAccessError:
+            raise
+        except FileFormatError as error:
+            raise TargetError(f"{path} is no replay: {error.reason}") from None
         if not hasattr(data, "get") or data.get("format") != FORMAT:
             raise TargetError(f"{path} is no replay of format {FORMAT}")
-        try:
-            program = tuple(map(Step.from_json, data["program"]))
-            repeats = bool(data["repeats"])
-            finding = Finding(PROPERTIES[data["property"]].id, str(data["message"]), program, repeats=repeats)
-            chosen: dict[str, Any] = {name: data[name] for name in ("seed", "steps", "threads", "hang", "named")}
-            return cls(str(data["target"]), dict(data["promises"]), finding, **chosen)
-        except (KeyError, TypeError) as error:
-            raise TargetError(f"{path} is no replay: {error!r} is missing or wrong") from None
+        wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
+        if wrong:
+            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong")
+        found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
+        program = tuple(map(Step.from_json, found["program"]))
+        finding = Finding(found["property"], found["message"], program, repeats=found["repeats"])
+        chosen = {name: found[name] for name in ("seed", "steps", "threads", "hang", "named")}
+        return cls(found["target"], found["promises"], finding, **chosen)
+
+    def aimed_at(self, target: str) -> Self:
+        """The same steps for a target that somebody names: it may have moved, or have had no name."""
+        return replace(self, target=target, named=True)
 
     def run(self) -> Finding | None:
         """Take the steps again, in a worker; what is wrong now, or None.
@@ -138,7 +164,8 @@ class Replay:
         """
         if not self.named:
             raise TargetError(
-                f"{self.target} was an object in a program, and has no name to find it by: replay it there"
+                f"{shown(self.target)} was an object in a program, and has no name to find it by: name the target, or "
+                "replay it there"
             )
         if not self.finding.repeats:
             return self._run_again()
@@ -203,8 +230,8 @@ def _finding(answer: Answer) -> Finding | None:
     return None if answer["finding"] is None else Finding.from_json(answer["finding"])
 
 
-def replay(path: Path) -> None:
-    """Run a replay file here and now.
+def replay(path: Path, target: str) -> None:
+    """Run a replay file on a target here and now.
 
     Raises
     ------
@@ -213,6 +240,6 @@ def replay(path: Path) -> None:
     TargetError
         If it cannot be replayed.
     """
-    found = Replay.read(path).run()
+    found = Replay.read(path).aimed_at(target).run()
     if found is not None:
         raise Wrong(found.property_id, found.message)

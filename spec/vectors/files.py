@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib.resources import files
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
+from syncedmem.model.files import write_whole
 
 from .expected import REFUSALS
 from .kills import Kills
@@ -89,7 +91,7 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     for path, text in chosen.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        write_whole(target, methodcaller("write", text.encode()))
     return [*chosen]
 
 

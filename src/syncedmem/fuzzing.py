@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from .spec.fuzz import Finding, Report
+    from .spec.fuzz import Finding, Replay, Report
 
 __all__ = ["fuzz", "register", "replay"]
 
 DEFAULT_OUT = Path("build/fuzz")
 STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
+_LONGEST = 1000
+"""Of the names of targets that are quoted, in characters."""
 _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
@@ -111,15 +114,27 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         raise typer.Exit(1)
 
 
-def replay(file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")]) -> None:
+def replay(
+    file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            help="What to take the steps on, as for fuzz. It is imported and run, so you have to name it, and not the "
+            "file. Without it the command only shows what the file names."
+        ),
+    ] = None,
+) -> None:
     """Take the steps of a finding again.
 
     Exits with 0 if nothing is wrong any more; with 1 if it still fails, or never failed twice, so that nobody knows;
     and with 2 if it cannot be replayed.
     """
-    from .spec.fuzz import Replay  # noqa: PLC0415 -- as in fuzz
+    from .spec.fuzz import Replay, TargetError  # noqa: PLC0415 -- as in fuzz
 
     found = Replay.read(file)
+    if target is None:
+        raise TargetError(_unnamed(file, found))
+    found = found.aimed_at(target)
     finding = found.run()
     if finding is None and not found.finding.repeats:
         typer.echo(
@@ -221,7 +236,22 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     if not found.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
     console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Replay it: syncedmem replay {path}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Replay it: {_again(path, report.target)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _unnamed(file: Path, found: Replay) -> str:
+    """Why nothing is run without a target, and what to say if what the file names is to be trusted."""
+    why = "a replay imports and runs its target, so you have to name it"
+    if not found.named:
+        return f"{why} after the file: it came from an object in a program, {found.target!r:.{_LONGEST}}"
+    if not found.target.isprintable() or len(found.target) > _LONGEST:
+        return f"{why} after the file, which names {found.target!r:.{_LONGEST}}"
+    return f"{why}; the file names {found.target!r}, and if you trust that: {_again(file, found.target)}"
+
+
+def _again(file: Path, target: str) -> str:
+    """The command that takes the steps of a file again, as a shell reads it."""
+    return f"syncedmem replay {shlex.quote(str(file))} {shlex.quote(target)}"
 
 
 def _write(place: str, text: str) -> None:

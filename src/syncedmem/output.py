@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from .model.errors import FileAccessError, InvalidArgumentError
+from .model.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,7 +33,9 @@ def place(option: str, text: str, kind: str) -> Path:
 
 
 def write(path: Path | None, content: str | bytes) -> None:
-    """Write a file, in a folder that is made where there is none; without a path, to standard output.
+    """Write a file as a whole, in a folder that is made where there is none; without a path, to standard output.
+
+    What is there and is no file, such as a pipe or a device, is written to as it is.
 
     Raises
     ------
@@ -45,7 +48,10 @@ def write(path: Path | None, content: str | bytes) -> None:
             _write_out(data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            if path.exists() and not path.is_file() and not path.is_dir():
+                path.write_bytes(data)
+            else:
+                write_whole(path, lambda file: file.write(data))
 
 
 def _write_out(data: bytes) -> None:
@@ -92,7 +98,7 @@ def named(source: str) -> Generator[None]:
     """
     try:
         yield
-    except BrokenPipeError:
+    except (BrokenPipeError, FileAccessError):
         raise
     except OSError as error:
         raise FileAccessError(str(error.filename or source), error.strerror or str(error), error.errno) from error

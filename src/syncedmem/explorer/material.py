@@ -9,12 +9,13 @@ from syncedmem import __version__
 from syncedmem.model import EDITIONS, Call, Input, Mode, space
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
+from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
 from syncedmem.spec.vectors.programs import OWN, SET_MODE, WRITE_BUFFER
 
-from .trace import MOST_BYTES, MOST_STEPS
+from .trace import MOST_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,7 @@ def explorer_material(opened: str | None = None) -> Json:
         "mode": space().start.mode.name,
         "drawings": {name: diamond_svg(name) for name in EDITIONS},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
-        "most": {"bytes": MOST_BYTES, "steps": MOST_STEPS, "size": MOST_SIZE},
+        "most": {"bytes": MOST_TEXT, "steps": MOST_STEPS, "size": MOST_SIZE},
         "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
         "testsFile": CAFFE_TESTS_FILE,
         "testsMode": Mode.CPU.name,

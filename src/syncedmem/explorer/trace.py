@@ -6,22 +6,17 @@ wrong with a file; which edition and which failures it asks for is for the page 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Call, Input, inputs
 from syncedmem.model.errors import FileFormatError
-
-from ..output import named
+from syncedmem.model.files import parsed_json, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["MOST_BYTES", "MOST_STEPS", "read_trace"]
-
-MOST_BYTES = 16 << 20
-"""The largest file that the page opens: our largest suite of vectors has 11 million bytes."""
+__all__ = ["MOST_STEPS", "read_trace"]
 
 MOST_STEPS = 10_000
 """The most steps that the page plays: programs of ``fuzz`` have up to 8192, and stepping on takes 0.3 s then."""
@@ -51,19 +46,10 @@ def read_trace(path: Path) -> str:
     FileAccessError
         If it cannot be read.
     FileFormatError
-        If it is empty, no text, broken JSON, or nothing that a trace could be; if it is larger than `MOST_BYTES`, of
-        which no more is read, or has more steps than `MOST_STEPS`.
+        If it is empty, no text, broken JSON, or nothing that a trace could be; if it is longer than
+        `syncedmem.model.files.MOST_TEXT`, of which no more is read, or has more steps than `MOST_STEPS`.
     """
-    with named(str(path)), path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise FileFormatError(str(path), f"it has more bytes than the page opens, {MOST_BYTES:,}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(str(path), f"this is no text; wanted is {_WANTED}", error.start) from error
-    if not text.strip():
-        raise FileFormatError(str(path), f"the file is empty; wanted is {_WANTED}")
+    text = read_text(path, _WANTED)
     if text.lstrip()[0] in "{[":
         steps = max(map(_steps, _documents(path, text)))
     elif _PROGRAM.search(text):
@@ -77,27 +63,19 @@ def read_trace(path: Path) -> str:
 
 def _documents(path: Path, text: str) -> list[dict[str, Any]]:
     """What JSON holds: a document, a list of them, or one a line."""
-    try:
-        found = _parsed(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise FileFormatError(str(path), f"this is broken JSON: {where}") from error
-    except RecursionError as error:
-        raise FileFormatError(str(path), "this is broken JSON: it is nested too deeply") from error
-    except ValueError as error:  # a number with more digits than Python reads
-        raise FileFormatError(str(path), f"this is broken JSON: {error}") from error
+    found = _parsed(path, text)
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
         raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
     return found
 
 
-def _parsed(text: str) -> list[Any]:
+def _parsed(path: Path, text: str) -> list[Any]:
     try:
-        data: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+        data: Any = parsed_json(str(path), text)
+    except FileFormatError as error:
         try:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError:
+            return [parsed_json(str(path), line) for line in text.splitlines() if line.strip()]
+        except FileFormatError:
             raise error from None
     return data if text.lstrip().startswith("[") else [data]
 

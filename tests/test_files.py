@@ -1,0 +1,537 @@
+"""Files that are replaced as a whole: permissions, links, what an interrupted save leaves; and hostile JSON."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from functools import cache
+from operator import methodcaller
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from caffe_schema import floats, shape
+from interruption import interrupt_everywhere, interrupt_with_signals
+
+from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.model import files as model_files
+from syncedmem.model.files import MOST_TEXT, parsed_json, read_text, write_whole
+from syncedmem.runtime import Blob
+from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.files.caffemodel import load_caffemodel
+from syncedmem.runtime.files.wire_format import Wire, tag, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LEFT_OVER = ".syncedmem-0123456789abcdef.part"
+VALUES = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def open_files() -> list[str]:
+    """The descriptors of this process; one of them is that of the folder they are listed with."""
+    return os.listdir("/proc/self/fd")  # noqa: PTH208 -- asked for thousands of times
+
+
+def put(content: bytes) -> Callable[[IO[bytes]], object]:
+    """A writer of some bytes."""
+    return methodcaller("write", content)
+
+
+# -------------------------------------------------------------------------------- permissions and links
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o400])
+def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    path.chmod(mode)
+    seen: list[int] = []
+
+    def write(file: IO[bytes]) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        file.write(b"after")
+
+    write_whole(path, write)
+
+    assert [mode] == seen
+    assert (b"after", mode) == (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+
+
+def test_it_is_never_less_private_not_even_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its making and its permissions nobody else can open it."""
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    seen: list[int] = []
+
+    def flock(file: IO[bytes], _: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    write_whole(path, put(b"after"))
+
+    assert [0o600] == seen
+
+
+def test_the_owner_is_kept_where_the_system_lets_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    asked: list[tuple[int, int]] = []
+
+    def fchown(_: int, owner: int, group: int) -> None:
+        asked.append((owner, group))
+        if owner != -1:
+            raise PermissionError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "fchown", fchown)
+    write_whole(path, put(b"after"))
+
+    assert [(-1, path.stat().st_gid), (path.stat().st_uid, -1)] == asked
+    assert b"after" == path.read_bytes()
+
+
+def test_a_new_file_has_the_permissions_that_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    write_whole(tmp_path / "b", put(b""))
+
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "dangling").symlink_to("b")
+    write_whole(tmp_path / "link", put(b"after"))
+    write_whole(tmp_path / "dangling", put(b"new"))
+
+    assert (b"after", True) == ((tmp_path / "a").read_bytes(), (tmp_path / "link").is_symlink())
+    assert (b"new", True) == ((tmp_path / "b").read_bytes(), (tmp_path / "dangling").is_symlink())
+
+
+def test_a_loop_of_links_is_an_error_and_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+
+    with pytest.raises(FileAccessError, match=r"/a: Too many levels of symbolic links") as caught:
+        save_npy(tmp_path / "a", VALUES)
+
+    assert errno.ELOOP == caught.value.errno
+    assert ["a", "b"] == names(tmp_path)
+    assert (tmp_path / "a").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "it is a directory"), ("pipe", "it is no regular file"), ("no/a", "No such"), ("\0", "null")],
+)
+def test_what_is_no_place_for_a_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileAccessError, match=message):
+        write_whole(os.path.join(tmp_path, name), put(b""))  # noqa: PTH118 -- pathlib would tidy it
+
+    assert ["pipe"] == names(tmp_path)
+
+
+def test_what_is_no_path_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="path must be a path"):
+        write_whole(3, put(b""))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# ---------------------------------------------------------------------------------------- what is on disk
+
+
+def test_the_file_and_its_folder_are_synced_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file before it takes its place, the folder after."""
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    seen: list[tuple[bool, bytes]] = []
+
+    def fsync(descriptor: int) -> None:
+        seen.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(path, put(b"after"))
+
+    assert [(False, b"before"), (True, b"after")] == seen
+
+
+def test_a_file_that_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+
+    def full(_: int) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileAccessError, match=r"/a: Disk quota exceeded") as caught:
+        write_whole(path, put(b"after"))
+
+    assert errno.EDQUOT == caught.value.errno
+    assert (b"before", ["a"]) == (path.read_bytes(), names(tmp_path))
+
+
+def test_a_folder_that_cannot_be_synced_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no")
+        synced(descriptor)
+
+    before = open_files()
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert (b"after", before) == ((tmp_path / "a").read_bytes(), open_files())
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_an_error_names_the_path_and_what_the_system_said(tmp_path: Path, number: int) -> None:
+    def write(_: IO[bytes]) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(FileAccessError, match=os.strerror(number)) as caught:
+        write_whole(tmp_path / "a", write)
+
+    assert (number, str(tmp_path / "a")) == (caught.value.errno, caught.value.source)
+    assert [] == names(tmp_path)
+
+
+def test_an_error_of_ours_comes_out_as_it_is(tmp_path: Path) -> None:
+    error = FileAccessError("elsewhere", "gone", errno.ENOENT)
+
+    def write(_: IO[bytes]) -> None:
+        raise error
+
+    with pytest.raises(FileAccessError) as caught:
+        write_whole(tmp_path / "a", write)
+
+    assert error is caught.value
+
+
+def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> None:
+    """What is left in the buffer cannot be written when the file is closed either."""
+    program = (
+        "import os, resource, sys; from pathlib import Path; from syncedmem.model.files import write_whole\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "before = os.listdir('/proc/self/fd')\n"
+        "try: write_whole(sys.argv[1], lambda file: file.write(bytes(1000)))\n"
+        "except OSError as error: print(error.errno, before == os.listdir('/proc/self/fd'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, tmp_path / "a"], capture_output=True, text=True, check=True
+    )
+
+    assert (f"{errno.EFBIG} True\n", "") == (done.stdout, done.stderr)
+    assert [] == names(tmp_path)
+
+
+# ------------------------------------------------------------------------------------- what is left over
+
+
+def test_a_killed_save_leaves_the_old_file_and_the_next_save_tidies_up(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    program = (
+        "import os, signal, sys; from syncedmem.model.files import write_whole\n"
+        "def write(file): file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_whole(sys.argv[1], write)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], check=False)
+    left = names(tmp_path)
+    write_whole(tmp_path / "b", put(b"other"))
+
+    assert (-signal.SIGKILL, 2, b"before") == (done.returncode, len(left), path.read_bytes())
+    assert ["a", "b"] == names(tmp_path)
+
+
+def test_two_that_save_at_once_leave_each_other_alone(tmp_path: Path) -> None:
+    """The file that one is writing is not left over for the other."""
+    started, finish = threading.Event(), threading.Event()
+
+    def slowly(file: IO[bytes]) -> None:
+        file.write(b"first")
+        started.set()
+        finish.wait()
+
+    thread = threading.Thread(target=write_whole, args=(tmp_path / "a", slowly))
+    thread.start()
+    started.wait()
+    write_whole(tmp_path / "a", put(b"second"))
+    during = names(tmp_path)
+    finish.set()
+    thread.join()
+
+    assert (2, ["a"], b"first") == (len(during), names(tmp_path), (tmp_path / "a").read_bytes())
+
+
+def test_two_processes_that_save_all_the_time_get_no_error(tmp_path: Path) -> None:
+    program = (
+        "import sys; from syncedmem.model.files import write_whole\n"
+        "for _ in range(200): write_whole(sys.argv[1], lambda file: file.write(sys.argv[2].encode() * 1000))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a")]
+    running = [subprocess.Popen([*command, letter], stderr=subprocess.PIPE) for letter in "xyz"]
+    said = [process.communicate()[1] for process in running]
+
+    assert [b""] * 3 == said
+    assert ["a"] == names(tmp_path)
+    assert (tmp_path / "a").read_bytes() in {letter * 1000 for letter in (b"x", b"y", b"z")}
+
+
+def test_a_new_file_that_was_swept_away_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may find it in the moment before it is locked."""
+    flock, swept = fcntl.flock, list[str]()
+
+    def late(file: IO[bytes], how: int) -> None:
+        if not swept:
+            swept.extend(names(tmp_path))
+            (tmp_path / swept[0]).unlink()
+        flock(file, how)
+
+    before = open_files()
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.warns(ResourceWarning, match="unclosed file"):
+        write_whole(tmp_path / "a", put(b"after"))
+
+    assert (1, b"after") == (len(swept), (tmp_path / "a").read_bytes())
+    assert (["a"], before) == (names(tmp_path), open_files())
+
+
+def test_where_files_cannot_be_locked_nothing_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(_: IO[bytes], __: int) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    (tmp_path / LEFT_OVER).touch()
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert [LEFT_OVER, "a"] == names(tmp_path)
+
+
+def test_what_only_looks_like_a_left_over_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LEFT_OVER)
+    for name in (".0123456789abcdef.part", "download.part", f"{LEFT_OVER}s"):
+        (tmp_path / name).touch()
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert 5 == len(names(tmp_path))
+
+
+def test_a_folder_that_cannot_be_listed_is_saved_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_: Path) -> list[str]:
+        raise PermissionError(errno.EACCES, "denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", denied)
+        write_whole(tmp_path / "a", put(b"after"))
+
+    assert ["a"] == names(tmp_path)
+
+
+# -------------------------------------------------------------------------------------------- interrupts
+
+
+def caffemodel(path: Path) -> None:
+    """A net of one layer with one blob."""
+    blob = shape(2, 3) + floats(5, *range(6))
+    layer = tag(7, Wire.LENGTH) + varint(len(blob)) + blob
+    path.write_bytes(tag(100, Wire.LENGTH) + varint(len(layer)) + layer)
+
+
+@cache
+def blob() -> Blob[Any]:
+    made: Blob[Any] = Blob((2, 3), device=None)
+    made.mutable_cpu_data()[:] = VALUES
+    return made
+
+
+def saved_blob(path: Path) -> None:
+    blob().save(path)
+
+
+UNCLOSED = pytest.mark.filterwarnings(
+    "ignore:unclosed file:ResourceWarning",  # which is how an interrupted call may close it
+    "ignore:Exception ignored in. <function ZipFile.__del__:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+def weights(path: Path) -> list[Any]:
+    return [blobs[0].data for _, blobs in load_caffemodel(path)]
+
+
+def put_values(save: Any) -> Callable[[Path], None]:
+    return lambda path: save(path, VALUES)
+
+
+SAVES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "npy": ("a.npy", put_values(save_npy)),
+    "npz": ("a.npz", put_values(save_npz)),
+    "binaryproto": ("a.binaryproto", put_values(save_binaryproto)),
+    "blob": ("a.npy", saved_blob),
+}
+LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
+    "npy": (put_values(save_npy), load_npy),
+    "npz": (put_values(save_npz), load_npz),
+    "binaryproto": (put_values(save_binaryproto), load_binaryproto),
+    "caffemodel": (caffemodel, weights),
+}
+
+
+@UNCLOSED
+@pytest.mark.parametrize(("kind", "error"), [("npy", KeyboardInterrupt), ("binaryproto", MemoryError)])
+def test_an_interrupted_save_leaves_one_whole_file(
+    tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old one or the new one; nothing beside it, and no descriptor."""
+    monkeypatch.setattr(os, "fsync", os.fstat)  # the disk is not asked, which takes its time
+    name, save = SAVES[kind]
+    path = tmp_path / name
+    save(path)
+    whole, opened = {b"before", path.read_bytes()}, open_files()
+
+    def prepare() -> Path:
+        path.write_bytes(b"before")
+        return path
+
+    def check(_: Path, __: BaseException | None) -> None:
+        assert path.read_bytes() in whole
+        assert ([name], opened) == (names(tmp_path), open_files())
+
+    interrupt_everywhere(prepare, save, check, error).require(at_least=100)
+
+
+@UNCLOSED
+@pytest.mark.parametrize("kind", ["npy", "caffemodel"])
+def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
+    write, load = LOADS[kind]
+    path = tmp_path / "a"
+    write(path)
+    opened = open_files()
+
+    def check(_: Path, __: BaseException | None) -> None:
+        assert opened == open_files()
+
+    interrupt_everywhere(lambda: path, load, check).require(at_least=100)
+
+
+@UNCLOSED
+@pytest.mark.parametrize("kind", SAVES)
+def test_a_save_under_real_signals_leaves_one_whole_file(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", os.fstat)
+    name, save = SAVES[kind]
+    path = tmp_path / name
+    save(path)
+    content, opened = path.read_bytes(), open_files()
+
+    def check(_: BaseException | None) -> None:
+        assert content == path.read_bytes()
+        assert ([name], opened) == (names(tmp_path), open_files())
+
+    report = interrupt_with_signals(lambda: [save(path) for _ in range(50)], check, times=200, microseconds=3000)
+    report.require(at_least=10)
+
+
+@UNCLOSED
+@pytest.mark.parametrize("kind", LOADS)
+def test_a_load_under_real_signals_closes_its_file(tmp_path: Path, kind: str) -> None:
+    write, load = LOADS[kind]
+    path = tmp_path / "a"
+    write(path)
+    opened = open_files()
+
+    def check(_: BaseException | None) -> None:
+        assert opened == open_files()
+
+    report = interrupt_with_signals(lambda: [load(path) for _ in range(50)], check, times=200, microseconds=3000)
+    report.require(at_least=10)
+
+
+# ------------------------------------------------------------------------------------- what somebody names
+
+
+def test_a_text_is_read_with_or_without_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone")
+
+    assert "one" == read_text(tmp_path / "a", "a text")
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    both = os.open(pipe, os.O_RDWR)  # a writer, before there is a reader
+    os.write(both, b"one")
+    os.write(both, b" two")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what was written is not lost with its writer
+    os.close(both)
+    found = read_text(pipe, "a text")
+    os.close(reader)
+
+    assert "one two" == found
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", "missing: No such file"),
+        ("folder", "folder: it is a directory"),
+        ("pipe", "pipe: the file is empty; wanted is a song"),
+        ("empty", "empty: the file is empty; wanted is a song"),
+        ("latin", "latin, byte 1: this is no text; wanted is a song"),
+        ("large", "large: it has more than 16,777,216 bytes; wanted is a song"),
+        ("\0", "null"),
+    ],
+)
+def test_what_has_no_text_is_refused_and_waits_for_nobody(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").write_bytes(b" \n")
+    (tmp_path / "latin").write_bytes(b"a\xe4")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MOST_TEXT + 1)
+
+    with pytest.raises(FileFormatError, match=message):
+        read_text(tmp_path / name, "a song")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 1, column 2: Expecting property name"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ("1" * 5000, "Exceeds the limit"),
+        ("NaN", "NaN is no number"),
+        ("[-Infinity]", "-Infinity is no number"),
+        ('{"a": 1, "a": 1}', "it says 'a' twice"),
+        ("", "line 1, column 1"),
+    ],
+)
+def test_broken_json_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(FileFormatError, match=f"^the file: this is broken JSON: .*{message}") as caught:
+        parsed_json("the file", text)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_json_is_what_it_says() -> None:
+    assert {"a": [1, 2.5, None, "x"], "b": {}} == parsed_json("the file", '{"a": [1, 2.5, null, "x"], "b": {}}')
+
+
+def test_the_module_needs_only_the_standard_library() -> None:
+    assert "numpy" not in vars(model_files)

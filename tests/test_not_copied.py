@@ -1,0 +1,105 @@
+"""What owns memory, or keeps the books of it by identity, is neither copied nor pickled; what only looks like it is."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from adaptors import MAKERS
+
+from syncedmem import Blob, Buffer, CPUDeviceAllocator, NotCopyableError, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.model import NoDeviceError
+from syncedmem.runtime import DeviceAllocator, named_device
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DUPLICATES: dict[str, Callable[[Any], object]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **{f"pickle {number}": partial(pickle.dumps, protocol=number) for number in range(pickle.HIGHEST_PROTOCOL + 1)},
+}
+
+
+class Theirs(CPUDeviceAllocator):
+    """Somebody's own, with no word about copies."""
+
+
+def on(name: str) -> DeviceAllocator:
+    try:
+        return named_device(name)
+    except NoDeviceError as error:
+        pytest.skip(str(error))
+
+
+def device_array() -> Any:
+    memory = SyncedMemory(16, device=SimulatedDeviceAllocator())
+    return memory.mutable_gpu_data()
+
+
+OWNERS: dict[str, Callable[[], Any]] = {
+    **{name: partial(make, CPUDeviceAllocator()) for name, make in MAKERS.items()},
+    "cpu": CPUDeviceAllocator,
+    "simulated": SimulatedDeviceAllocator,
+    "pinned": lambda: SimulatedDeviceAllocator().pinned_host(),
+    "opencl": lambda: on("opencl"),
+    "cuda": lambda: on("cuda"),
+    "somebody's": Theirs,
+    "memory": lambda: SyncedMemory(16, device=None),
+    "memory on a device": lambda: SyncedMemory(16, device=SimulatedDeviceAllocator()),
+    "buffer": lambda: Buffer(16, CPUDeviceAllocator()),
+    "device array": device_array,
+}
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+@pytest.mark.parametrize("name", OWNERS)
+def test_what_owns_memory_is_not_duplicated(name: str, duplicate: str) -> None:
+    owner = OWNERS[name]()
+    with pytest.raises(TypeError, match=f"^a {type(owner).__name__} owns memory and cannot be copied or") as caught:
+        DUPLICATES[duplicate](owner)
+
+    assert isinstance(caught.value, NotCopyableError)
+    assert type(owner).__name__ == caught.value.kind
+
+
+def test_every_allocator_of_ours_is_tried() -> None:
+    """Or inherits the refusal without a word of its own."""
+    found, tried = [DeviceAllocator], set[type]()
+    while found:
+        kind: Any = found.pop()
+        tried.add(kind)
+        found += kind.__subclasses__()
+    ours = [kind for kind in tried if kind.__module__.startswith("syncedmem.runtime")]
+
+    assert ForeignHostAllocator in ours
+    assert len(ours) > len(MAKERS)
+    assert not [kind for kind in ours if kind.__reduce_ex__ is not vars(DeviceAllocator)["__reduce_ex__"]]
+    assert not [kind for kind in ours for name in ("__copy__", "__deepcopy__", "__reduce__") if name in vars(kind)]
+
+
+def test_a_refusal_changes_nothing() -> None:
+    pool: Any = MAKERS["pool"](CPUDeviceAllocator())
+    pool.release(pool.allocate(64))
+    with pytest.raises(NotCopyableError):
+        copy.copy(pool)
+
+    assert (1, 64) == (pool.idle_blocks, pool.idle_bytes)
+
+
+def test_what_users_copy_is_copied() -> None:
+    """Blobs, and arrays over memory: both say by themselves what a copy of them is."""
+    memory = SyncedMemory(8, device=None)
+    memory.mutable_cpu_data()[:] = 7
+    blob = Blob((2,), device=None)
+    blob.data = [1, 2]
+
+    pickled = pickle.loads(pickle.dumps(memory.cpu_data()))  # noqa: S301 -- our own
+
+    assert [7] * 8 == copy.deepcopy(memory.cpu_data()).tolist() == pickled.tolist()
+    assert np.array_equal(blob.data, copy.deepcopy(blob).data)

@@ -1,0 +1,201 @@
+"""Blocks that are owned: what their allocator answers when it is interrupted, and what becomes of them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import warnings
+from typing import Any
+
+import pytest
+from benches import SIZE, filled
+
+from syncedmem.model import DeviceError, ReleaseError, SyncedHead
+from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
+from syncedmem.runtime.simulated_block import Quarantine
+
+
+class Moody(SimulatedDeviceAllocator):
+    """A device that answers with errors first, and then does what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.releases: list[BaseException] = []
+        self.copies: list[BaseException] = []
+
+    def release(self, ptr: Any) -> None:
+        if self.releases:
+            raise self.releases.pop(0)
+        super().release(ptr)
+
+    def memcpy(self, *arguments: Any, **options: Any) -> None:
+        if self.copies:
+            raise self.copies.pop(0)
+        super().memcpy(*arguments, **options)
+
+
+@pytest.fixture
+def moody() -> Moody:
+    return Moody()
+
+
+@pytest.fixture
+def on_moody(moody: Moody) -> SyncedMemory:
+    """A memory whose host side is fresh."""
+    return filled(SyncedMemory(SIZE, device=moody))
+
+
+def test_a_second_interrupt_while_a_failed_call_is_undone(on_moody: SyncedMemory, moody: Moody) -> None:
+    """What is being undone is undone first."""
+    moody.copies, moody.releases = [RuntimeError("dead")], [KeyboardInterrupt()]
+
+    with pytest.raises(KeyboardInterrupt):
+        on_moody.gpu_data()
+
+    assert (on_moody.head, moody.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
+    assert on_moody.gpu_data().get().tolist() == [7] * SIZE
+
+
+def test_a_second_interrupt_while_a_buffer_gives_new_memory_back(moody: Moody) -> None:
+    buffer = Buffer(SIZE, moody)
+    moody.releases = [RuntimeError("dead"), KeyboardInterrupt()]
+
+    with pytest.raises(KeyboardInterrupt):
+        buffer.allocate()
+
+    assert moody.live_blocks == 1
+    buffer.close()
+    assert moody.live_blocks == 0
+
+
+def test_a_release_that_is_interrupted_and_then_refused(on_moody: SyncedMemory, moody: Moody) -> None:
+    """The interrupt is raised, with a note; closing again frees what is left."""
+    on_moody.gpu_data()
+    moody.releases = [KeyboardInterrupt(), RuntimeError("dead")]
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        on_moody.close()
+
+    assert "RuntimeError: dead" in caught.value.__notes__[0]
+    assert moody.live_blocks == 1
+    on_moody.close()
+    assert moody.live_blocks == 0
+
+
+def test_an_adoption_whose_release_is_interrupted_and_then_refused_has_not_happened(
+    on_moody: SyncedMemory, moody: Moody
+) -> None:
+    on_moody.gpu_data()
+    moody.releases = [KeyboardInterrupt(), RuntimeError("dead")]
+
+    with pytest.raises(KeyboardInterrupt):
+        on_moody.set_gpu_data(moody.empty(SIZE))
+
+    assert (on_moody.own_gpu_data, moody.live_blocks) == (True, 1)
+    on_moody.close()
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_an_allocator_that_runs_out_has_refused(on_moody: SyncedMemory, moody: Moody, error: Any) -> None:
+    """The memory is as it was, and can be closed later."""
+    on_moody.gpu_data()
+    moody.releases = [error()]
+    with pytest.raises(ReleaseError, match=error.__name__):
+        on_moody.close()
+
+    assert (on_moody.closed, moody.live_blocks) == (True, 1)  # the host side is gone
+    on_moody.close()
+    assert moody.live_blocks == 0
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("freed", [False, True])
+def test_what_runs_out_after_a_simulated_block_was_freed_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch, pinned: bool, freed: bool
+) -> None:
+    """And what runs out before is one."""
+    device = SimulatedDeviceAllocator()
+    allocator: Any = device.pinned_host() if pinned else device
+    ptr, take, answers = allocator.allocate(SIZE), Quarantine.take, [MemoryError()]
+
+    def take_and_run_out(quarantine: Quarantine, block: Any) -> None:
+        if freed or not answers:
+            take(quarantine, block)
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(Quarantine, "take", take_and_run_out)
+    if not freed:
+        with pytest.raises(MemoryError):
+            allocator.release(ptr)
+        assert allocator.live_blocks == 1
+    allocator.release(ptr)
+
+    assert allocator.live_blocks == 0
+
+
+def test_a_push_that_ran_out_of_memory_may_be_on_its_way(on_moody: SyncedMemory, moody: Moody) -> None:
+    """So the stream is waited for before what was allocated is given back."""
+    moody.copies = [MemoryError()]
+
+    with pytest.raises(DeviceError, match="MemoryError"):
+        on_moody.async_gpu_push(stream=moody.stream())
+
+    assert (on_moody.head, moody.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
+
+
+def test_a_finaliser_that_ran_out_of_memory_finishes_and_says_nothing(
+    moody: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, dispose, answers = SyncedMemory(SIZE, device=moody), Holding.dispose, [MemoryError()]
+    memory.mutable_gpu_data()
+
+    def run_out(held: Holding) -> None:
+        if answers:
+            raise answers.pop()
+        dispose(held)
+
+    monkeypatch.setattr(Holding, "dispose", run_out)
+    del memory
+    gc.collect()
+
+    assert (answers, moody.live_blocks) == ([], 0)
+
+
+def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda it: shown.append(it.exc_type))
+    memory = SyncedMemory(SIZE, device=moody)
+    memory.mutable_gpu_data()
+    moody.releases = [RuntimeError("dead")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del memory
+        gc.collect()
+
+    assert [ResourceWarning] == shown
+
+
+def test_the_second_chance_finishes_too(moody: Moody) -> None:
+    """It is that of an object in a cycle, whose finalisers are called in any order."""
+    held, came = Holding("a test", SIZE), False
+    held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
+    moody.releases = [KeyboardInterrupt()]
+    try:
+        del held
+        gc.collect()
+    except KeyboardInterrupt:
+        came = True
+
+    assert (came, moody.live_blocks) == (True, 0)
+
+
+@pytest.mark.parametrize("kind", [Holding, Finaliser])
+def test_what_was_interrupted_before_it_held_anything_goes_quietly(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    bare = kind.__new__(kind)
+    del bare
+
+    assert not shown

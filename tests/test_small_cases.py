@@ -1,0 +1,150 @@
+"""Cases of one byte, of none and of one line that a wrong token in the code could hide in; each has hidden one."""
+
+from __future__ import annotations
+
+import array
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncedmem import (
+    Buffer,
+    CPUDeviceAllocator,
+    DeviceError,
+    DeviceType,
+    FailingAllocator,
+    LimitingAllocator,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+)
+from syncedmem.runtime import pointers
+from syncedmem.runtime.pointers import check_byte_size
+from syncedmem.runtime.simulated_block import SimulatedDeviceError
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_copy_of_one_byte_copies_it(size: int) -> None:
+    source, target = Buffer(size, CPUDeviceAllocator()), Buffer(size, CPUDeviceAllocator())
+    source.ptr[:], target.ptr[:] = 7, 0
+    target.copy_from(source)
+
+    assert [7] * size == target.ptr.tolist()
+
+
+def test_a_copy_of_no_bytes_asks_for_no_memory() -> None:
+    """The device is told all the same, to wait for all of it."""
+    upstream: Any = FailingAllocator(SimulatedDeviceAllocator())
+    told: list[tuple[Any, ...]] = []
+
+    def memcpy(*arguments: Any) -> None:
+        told.append(arguments)
+
+    upstream.memcpy = memcpy
+    Buffer(0, upstream).copy_from(Buffer(0, upstream), need_sync=True)
+
+    ((source, target, size, _, stream, need_sync),) = told
+    assert (None, None, 0, None, True) == (source, target, size, stream, need_sync)
+
+
+@pytest.mark.parametrize("target", [Buffer(), Buffer(0, CPUDeviceAllocator()), Buffer(0, SimulatedDeviceAllocator())])
+def test_a_buffer_of_nothing_is_nowhere_and_can_be_copied_from(target: Buffer) -> None:
+    """It has no allocator to ask, so the other one, or the host, is asked."""
+    nothing = Buffer()
+    target.copy_from(nothing)
+
+    assert (DeviceType.UNKNOWN, None) == (nothing.device_type, nothing.allocator)
+    assert target.ptr is None
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+def test_zero_of_numpy_is_a_size(kind: Any) -> None:
+    assert 0 == check_byte_size(kind(0))
+    assert SyncedMemory(kind(0), device=None).size == 0
+
+
+@pytest.mark.parametrize("check_device", [False, True])
+def test_a_view_that_cannot_be_made_again_is_an_error_of_the_device(check_device: bool) -> None:
+    """Also where nothing is to be done but to make one, with a look at the current device before it or without."""
+    device = SimulatedDeviceAllocator()
+    broken: list[bool] = []
+    make = device.viewer
+
+    def viewer(ptr: Any) -> Any:
+        view = make(ptr)
+
+        def made() -> Any:
+            if broken:
+                raise OSError("no view today")
+            return view()
+
+        return made
+
+    device.viewer = viewer  # type: ignore[method-assign]
+    memory = SyncedMemory(16, device=device, check_device=check_device)
+    memory.gpu_data()
+    broken.append(True)
+    with pytest.raises(DeviceError, match="no view today"):
+        memory.gpu_data()
+    broken.clear()
+
+    assert 16 == len(memory.gpu_data())
+
+
+def test_what_was_returned_while_another_thread_was_inside_is_lent_again() -> None:
+    """The upstream has no room for a second block."""
+    pool = PoolAllocator(LimitingAllocator(CPUDeviceAllocator(), 64))
+    block = pool.allocate(64)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with pool._lock:  # pyright: ignore[reportPrivateUsage] -- as every call of the pool does
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+    pool.release(block)  # it cannot be put among what is idle now
+    leave.set()
+    thread.join()
+    again = pool.allocate(64)
+
+    assert 64 == len(again)  # type: ignore[arg-type]
+    pool.release(again)
+
+
+@pytest.mark.parametrize("freed", [False, True])
+def test_a_check_of_the_device_looks_at_all_it_has(freed: bool) -> None:
+    """What is in use, and what was freed lately."""
+    device = SimulatedDeviceAllocator()
+    block: Any = device.allocate(64)
+    raw = np.lib.stride_tricks.as_strided(block.raw(64), (65,))
+    if freed:
+        device.release(block)
+    device.check()
+    raw[3 if freed else 64] ^= 0xFF
+    with pytest.raises(SimulatedDeviceError):
+        device.check()
+
+
+@pytest.mark.parametrize(
+    ("format", "objects"), [("B", False), ("O", True), ("T{B:O:}", False), ("T{O:a:}", True), ("T{B:a:O:b:}", True)]
+)
+def test_a_format_says_whether_there_are_objects(format: str, objects: bool) -> None:  # noqa: A002 -- as memoryview has it
+    """An O in the name of a field is none."""
+    view: Any = SimpleNamespace(obj=None, format=format)
+
+    assert objects is pointers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these
+
+
+def test_a_buffer_that_says_what_it_holds_by_its_format_alone_is_adopted() -> None:
+    mine = array.array("f", [1, 2])
+    memory = SyncedMemory(8, device=None)
+    memory.set_cpu_data(mine)
+    memory.mutable_cpu_data()[:] = 0
+
+    assert [0, 0] == mine.tolist()
