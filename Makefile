@@ -85,7 +85,7 @@ coverage: test-hostcuda installed-wheel  ## run all tests against the wheel; eve
 
 HOSTCUDA := build/hostcuda
 HOSTCUDA_BIN := $(VENV)-hostcuda/bin
-# One version for both: the binding replaces that of the installed wheel.
+# The version of the installed wheel: the binding replaces its own.
 CUPY := $(shell sed -n 's/^cupy-cuda12x==//p' requirements/constraints.txt)
 
 $(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
@@ -98,7 +98,8 @@ hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on 
 	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
 	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory -C tests/hostcuda \
-	    OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY)
+	    OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY) \
+	    CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 
 # Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
 # what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.

@@ -190,6 +190,15 @@ def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
     assert not has_entry(changelog, "0.1.0")
 
 
+def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested() -> None:
+    """Its binding replaces that of the wheel."""
+    pins = dict(
+        re.findall(r"^(cupy\S*)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(), re.MULTILINE)
+    )
+
+    assert pins["cupy"] == pins["cupy-cuda12x"]
+
+
 def test_the_stand_in_for_cuda_is_in_no_package() -> None:
     """It is a tool of the tests: the package neither holds it nor knows of it."""
     modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]

@@ -270,8 +270,8 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
     if device.conformance is None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
-    if device.limits:
-        console.print(f"{device.name}: {device.limits}", style="dim", markup=False)
+    for said in filter(None, (device.detail, device.limits)):
+        console.print(f"{device.name}: {said}", style="dim", markup=False)
     for violation in device.violations[:1]:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
         console.print("The shortest way to see it:\n", markup=False)

@@ -112,8 +112,8 @@ def _device(device: DeviceVerdict) -> str:
     blobs = "–" if device.blobs is None else f"{device.blobs.coverage.cells}"
     numbers = (f"{covered.cells}", f"{covered.states}", transitions, blobs, f"{device.walks:,}", f"{device.steps:,}")
     cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{device.seconds:.1f}"))
-    limits = f'<tr><td><td colspan="8" class="soft wide">{escape(device.limits)}' if device.limits else ""
-    return start + cells + limits
+    said = filter(None, (device.detail, device.limits))
+    return start + cells + "".join(f'<tr><td><td colspan="8" class="soft wide">{escape(line)}' for line in said)
 
 
 def _violations(device: DeviceVerdict) -> str:

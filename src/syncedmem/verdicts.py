@@ -48,6 +48,8 @@ class DeviceVerdict:
         Of blobs.
     limits : str
         What the device cannot do, such as compile kernels; empty if nothing is missing.
+    detail : str
+        What it is, by the name that its driver gives it; empty for host memory.
     """
 
     name: str
@@ -55,6 +57,7 @@ class DeviceVerdict:
     conformance: Conformance[Coverage] | None
     blobs: Conformance[BlobCoverage] | None = None
     limits: str = ""
+    detail: str = ""
 
     @property
     def verdicts(self) -> tuple[Conformance[Any], ...]:
@@ -149,6 +152,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
     return {
         "name": device.name,
         "status": device.status,
+        "detail": device.detail,
         "limits": device.limits,
         "edition": found.coverage.edition,
         "cells": found.coverage.cells,

@@ -111,12 +111,13 @@ def verify_device(
         bench, blobs = make_bench(name, seed), make_blob_bench(name, seed)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error), None)
+    known = report_of(name) if name in DEVICE_NAMES else None
     return DeviceVerdict(
         name,
         "",
         check_conformance(bench, steps=steps, seed=seed, progress=progress),
         check_blobs(blobs, steps=steps // 3, seed=seed, progress=progress),
-        report_of(name).limits if name in DEVICE_NAMES else "",
+        *((known.limits, known.detail) if known else ()),
     )
 
 

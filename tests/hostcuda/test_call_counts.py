@@ -67,7 +67,7 @@ def test_a_copy_takes_few_calls(device: Any, mode: Mode, reads: bool) -> None:
 
 
 def test_a_push_takes_few_calls(device: Any) -> None:
-    """From the second one on; going to another device and back comes on top."""
+    """From the second one on.  Changing the device and freeing the last push's event come on top."""
     stream = device.stream()
     with using_mode(Mode.GPU), synced(device) as memory:
         memory.mutable_cpu_data()
@@ -76,7 +76,8 @@ def test_a_push_takes_few_calls(device: Any) -> None:
         names = calls_of(lambda: memory.async_gpu_push(stream=stream))
 
     assert 1 == names.count("cudaMemcpyAsync")
-    assert len(names) - names.count("cudaSetDevice") <= MOST_FOR_A_PUSH, names
+    others = names.count("cudaSetDevice") + names.count("cudaEventDestroy")
+    assert len(names) - others <= MOST_FOR_A_PUSH, names
 
 
 def test_a_call_too_many_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

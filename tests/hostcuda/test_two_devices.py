@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hostcuda_control import hostcuda
+from typer.testing import CliRunner
 
+from syncedmem import verification
+from syncedmem.cli import app
 from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
 from syncedmem.runtime.cuda import CUDADeviceAllocator, cupy
 from syncedmem.runtime.devices import shared_device
+from syncedmem.spec import Conformance, Coverage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SIZE = 4096
 
@@ -107,3 +115,23 @@ def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
         assert named_device("simulated") is named_device("auto") is SyncedMemory(SIZE).device
     monkeypatch.setenv("SYNCEDMEM_DEVICE", "cuda")
     assert named_device("cuda") is named_device("auto")
+
+
+def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the screen, on the page, and for programs; without checking anything."""
+
+    def checked(*_: object, **__: object) -> Conformance[Coverage]:
+        return Conformance("cuda", (), Coverage("caffe"), 0.0, ())
+
+    def unchecked(*_: object, **__: object) -> None:
+        pass
+
+    monkeypatch.setattr(verification, "check_conformance", checked)
+    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    options = ("verify", "--device", "cuda", "--processes", "1", "--out", str(tmp_path))
+    printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
+    (device,) = json.loads((tmp_path / "report.json").read_text())["devices"]
+
+    assert device["detail"].startswith(f"{hostcuda.NAME} (")
+    assert f"cuda: {hostcuda.NAME} (" in printed
+    assert f"{hostcuda.NAME} (" in (tmp_path / "index.html").read_text()
