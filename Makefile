@@ -195,8 +195,8 @@ test-wheel: wheel  ## install the wheel elsewhere and run the tests against it
 	"$$root/$(VENV)-wheel/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) "$$root/tests"
 
 # Modules that use each library and all of the command line, and take less than a minute.
-QUICK := $(patsubst %,tests/test_%.py,adoption array_files blob_access blob_from_arrays blob_proto blob_protocols buffer \
-    caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
+QUICK := $(patsubst %,tests/test_%.py,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
+    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
     $(wildcard tests/test_interop_*.py)
 
 # Old releases of libraries use what their own dependencies have deprecated since.
