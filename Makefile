@@ -208,8 +208,8 @@ test-wheel: installed-wheel  ## install the wheel elsewhere and run the tests ag
 	$(call from_nowhere) "$$root/tests"
 
 # Modules that use each library and all of the command line, and take less than a minute.
-QUICK := $(patsubst %,tests/test_%.py,adoption array_files blob_access blob_from_arrays blob_proto blob_protocols buffer \
-    caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
+QUICK := $(patsubst %,tests/test_%.py,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
+    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
     $(wildcard tests/test_interop_*.py)
 
 # Old releases of libraries use what their own dependencies have deprecated since.
