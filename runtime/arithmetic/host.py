@@ -14,7 +14,6 @@ Halves (``float16``, ``bfloat16``) are widened to ``float32`` a block at a time,
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -27,13 +26,12 @@ from .operations import Arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from ..pointers import Pointer
 
     Row = np.ndarray[tuple[int], np.dtype[Any]]
 
-__all__ = ["ComputedByHost", "HostArithmetic", "host_arithmetic"]
+__all__ = ["HostArithmetic", "host_arithmetic"]
 
 _MOST = 1 << 30
 """Elements that BLAS can be given at once."""
@@ -101,23 +99,6 @@ class HostArithmetic(Arithmetic):
 
     def _copy(self, x: Row, y: Row) -> None:
         np.copyto(y.view(np.uint8), x.view(np.uint8))
-
-
-class ComputedByHost(Arithmetic):
-    """Arithmetic on the memory of a device that the host can reach in some way."""
-
-    @abstractmethod
-    def _rows(self, *arrays: Any, write: bool) -> AbstractContextManager[list[Any]]:
-        """The elements of arrays as rows of the host, inside a ``with`` block; the last array may be written."""
-
-    def _each(self, name: str, alpha: float, *arrays: Any) -> None:
-        with self._rows(*arrays, write=True) as rows:
-            getattr(host_arithmetic(), name)(alpha, *rows)
-
-    def _total(self, name: str, *arrays: Any) -> float:
-        with self._rows(*arrays, write=False) as rows:
-            total: float = getattr(host_arithmetic(), name)(*rows)
-            return total
 
 
 @cache

@@ -6,18 +6,18 @@ sees there.  PyOpenCL is handed in: only ``opencl`` imports it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from syncedmem.model import InvalidPointerError
 
-from .host import ComputedByHost
+from .host import host_arithmetic
 from .operations import Arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
 __all__ = ["MappedArithmetic", "OpenCLArithmetic"]
 
@@ -60,20 +60,26 @@ class OpenCLArithmetic(Arithmetic):
         self._cl.enqueue_copy(self._queue, y.base_data, x.base_data, **offsets).wait()
 
 
-class MappedArithmetic(OpenCLArithmetic, ComputedByHost):
+class MappedArithmetic(OpenCLArithmetic):
     """Arithmetic on ``pyopencl.array.Array`` by the host, over mapped buffers."""
 
-    @contextmanager
-    def _rows(self, *arrays: Any, write: bool) -> Generator[list[Any]]:
-        cl, found = self._cl, dict[int, Any]()
+    def _each(self, name: str, alpha: float, *arrays: Any) -> None:
+        self._on_host(partial(getattr(host_arithmetic(), name), alpha), arrays, write=True)
+
+    def _total(self, name: str, *arrays: Any) -> float:
+        return self._on_host(getattr(host_arithmetic(), name), arrays, write=False)
+
+    def _on_host(self, compute: Callable[..., Any], arrays: tuple[Any, ...], *, write: bool) -> Any:
+        """Compute with the elements of arrays as the host sees them; the last array may be written."""
+        cl, mapped = self._cl, dict[int, Any]()
         try:
             for number, array in enumerate(arrays):
                 if not number or not self._same(array, arrays[0]):  # what is written is not mapped twice
                     written = write and self._same(array, arrays[-1])
                     flags = cl.map_flags.READ | (cl.map_flags.WRITE if written else 0)
                     region = array.base_data, flags, array.offset, (array.nbytes,), np.uint8
-                    found[number] = cl.enqueue_map_buffer(self._queue, *region)[0]
-            yield [found.get(number, found[0]).view(array.dtype) for number, array in enumerate(arrays)]
+                    mapped[number] = cl.enqueue_map_buffer(self._queue, *region)[0]
+            return compute(*(mapped.get(number, mapped[0]).view(array.dtype) for number, array in enumerate(arrays)))
         finally:
-            for mapped in found.values():
-                mapped.base.release(self._queue).wait()
+            for area in mapped.values():
+                area.base.release(self._queue).wait()

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidPointerError
 
 from ..simulated_array import SimulatedArray
-from .host import ComputedByHost, host_arithmetic
+from .host import host_arithmetic
+from .operations import Arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from ..simulation import Space
 
 __all__ = ["SimulatedArithmetic"]
 
 
-class SimulatedArithmetic(ComputedByHost):
+class SimulatedArithmetic(Arithmetic):
     """Arithmetic on simulated arrays: behind the device's default stream, and finished on return.
 
     Parameters
@@ -47,13 +45,20 @@ class SimulatedArithmetic(ComputedByHost):
     def _same(self, x: SimulatedArray, y: SimulatedArray) -> bool:
         return x.ptr == y.ptr
 
-    @contextmanager
-    def _rows(self, *arrays: SimulatedArray, write: bool = False) -> Generator[list[Any]]:  # noqa: ARG002 -- all may be
-        """The elements themselves, after what was queued before, and with the device to ourselves."""
+    def _each(self, name: str, alpha: float, *arrays: SimulatedArray) -> None:
         with self._space.entered():
-            self._space.default_stream.synchronize()
-            yield [array.raw(array.nbytes).view(array.dtype) for array in arrays]
+            getattr(host_arithmetic(), name)(alpha, *self._rows(arrays))
+
+    def _total(self, name: str, *arrays: SimulatedArray) -> float:
+        with self._space.entered():
+            total: float = getattr(host_arithmetic(), name)(*self._rows(arrays))
+            return total
 
     def _copy(self, x: SimulatedArray, y: SimulatedArray) -> None:
-        with self._rows(x, y) as rows:
-            host_arithmetic().copy(*rows)
+        with self._space.entered():
+            host_arithmetic().copy(*self._rows((x, y)))
+
+    def _rows(self, arrays: tuple[SimulatedArray, ...]) -> list[Any]:
+        """The elements themselves, after what was queued before; for one who is alone with the device."""
+        self._space.default_stream.synchronize()
+        return [array.raw(array.nbytes).view(array.dtype) for array in arrays]
