@@ -16,6 +16,7 @@ from syncedmem.model.packages import install
 from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
 from .arithmetic.cuda import CUDAArithmetic
 from .compilers import Compiler
+from .forking import Home
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
 
@@ -79,6 +80,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0, *, pool: bool = False) -> None:
         self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
+        self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
         self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
         self._marks = threading.local()
@@ -139,6 +141,7 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def _perform(self, operation: Callable[[int], object], size: int, stream: Any, need_sync: bool) -> None:
         """Queue an operation after what the current stream holds, and wait as the caller wants."""
+        self._home.check()
         if stream is not None:
             self.check_stream(stream)
         queue = None
@@ -219,6 +222,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         )
 
     def record(self, stream: Any) -> Event:
+        self._home.check()
         self.check_stream(stream)
         with _Current(self.ordinal):
             event = _Event(block=True, disable_timing=True)
@@ -254,6 +258,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         return self._pinned
 
     def using(self) -> AbstractContextManager[object]:
+        self._home.check()
         # A new one each time: where it remembers in itself what to restore, threads must not share it.
         return cast("AbstractContextManager[object]", cupy.cuda.Device(self.ordinal))
 

@@ -40,6 +40,9 @@ _DEVICE_TYPES = (DeviceType.CUDA, DeviceType.OPENCL, DeviceType.SIMULATED)
 _making = threading.RLock()
 """Held while a shared allocator is made: two of the same device would refuse each other's memory."""
 
+# As for the lock of simulated devices: a child of a fork must not find it held by a thread that it does not have.
+os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+
 
 @dataclass(frozen=True)
 class DeviceReport:

@@ -36,14 +36,14 @@ with SyncedMemory(8, device="simulated") as memory:
 print(os.waitpid(child, 0)[1])
 """
 
-OPENCL = """
+DRIVER = """
 import os, signal
 from syncedmem import SyncedMemory, named_device
 from syncedmem.model import NoDeviceError
 
-memory = SyncedMemory(8, device="opencl")
+memory = SyncedMemory(8, device={name!r})
 memory.mutable_cpu_data()[:] = 7
-device, stream = named_device("opencl"), named_device("opencl").stream()
+device, stream = named_device({name!r}), named_device({name!r}).stream()
 event = device.record(stream)
 calls = [
     memory.gpu_data,
@@ -79,7 +79,10 @@ def test_a_fork_while_another_thread_is_inside_the_simulated_device_waits_for_it
     assert printed(SIMULATED) == "0"
 
 
-@pytest.mark.skipif(not any(it.name.startswith("opencl") for it in devices()), reason="there is no OpenCL here")
-def test_a_driver_that_was_opened_before_the_fork_refuses_calls_in_the_child() -> None:
+@pytest.mark.parametrize("name", ["opencl", "cuda"])
+def test_a_driver_that_was_opened_before_the_fork_refuses_calls_in_the_child(name: str) -> None:
     """It would wait for threads that the child does not have; the host side can be used."""
-    assert printed(OPENCL) == "0"
+    if not any(it.name.startswith(name) for it in devices()):
+        pytest.skip(f"there is no {name} here")
+
+    assert printed(DRIVER.format(name=name)) == "0"

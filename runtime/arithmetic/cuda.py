@@ -87,8 +87,10 @@ class CUDAArithmetic(Arithmetic):
         with np.errstate(all="ignore"):
             factor = np.dtype(_TYPES[dtype].compute).type(alpha)
         with self._cupy.cuda.Device(self._ordinal):
-            self._kernel(name, dtype)(factor, *(array.view(_TYPES[dtype].storage) for array in arrays))
-            self._cupy.cuda.get_current_stream().synchronize()
+            # First, because what fails once the kernel is queued finds it done.
+            kernel, stream = self._kernel(name, dtype), self._cupy.cuda.get_current_stream()
+            kernel(factor, *(array.view(_TYPES[dtype].storage) for array in arrays))
+            stream.synchronize()
 
     def _total(self, name: str, *arrays: Any) -> float:
         """A sum in two stages: of the rows of a table, and of their sums and what is left over."""
