@@ -67,7 +67,7 @@ class MappedArithmetic(OpenCLArithmetic):
         self._on_host(partial(getattr(host_arithmetic(), name), alpha), arrays, write=True)
 
     def _total(self, name: str, *arrays: Any) -> float:
-        return self._on_host(getattr(host_arithmetic(), name), arrays, write=False)
+        return float(self._on_host(getattr(host_arithmetic(), name), arrays, write=False))
 
     def _on_host(self, compute: Callable[..., Any], arrays: tuple[Any, ...], *, write: bool) -> Any:
         """Compute with the elements of arrays as the host sees them; the last array may be written."""
