@@ -42,6 +42,10 @@ class HostCUDA:
         """How many calls there have been."""
         return int(self._library.hostcuda_calls())
 
+    def most_blocks(self) -> int:
+        """The most blocks of any launch since the last time this was asked."""
+        return int(self._library.hostcuda_most_blocks())
+
     @contextmanager
     def recorded(self) -> Generator[list[str]]:
         """The names of the calls inside, once it is left."""

@@ -169,6 +169,18 @@ static Launch *new_launch(Function *function, void **arguments)
     return launch;
 }
 
+static unsigned long most_blocks;
+
+/* The most blocks of any launch since the last time this was asked: whether a kernel would keep a whole GPU busy. */
+EXPORTED unsigned long hostcuda_most_blocks(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned long most = most_blocks;
+    most_blocks = 0;
+    pthread_mutex_unlock(&lock);
+    return most;
+}
+
 EXPORTED CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                  unsigned block_y, unsigned block_z, unsigned shared_size, CUstream stream_handle,
                                  void **arguments, void **extra)
@@ -186,7 +198,9 @@ EXPORTED CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned gr
     memcpy(launch->grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof launch->grid);
     memcpy(launch->block, (unsigned[]){block_x, block_y, block_z}, sizeof launch->block);
     operation->owned = launch;
+    unsigned long blocks = (unsigned long)grid_x * grid_y * grid_z;
     pthread_mutex_lock(&lock);
+    most_blocks = blocks > most_blocks ? blocks : most_blocks;
     Stream *stream = stream_of((cudaStream_t)stream_handle);
     int fits = stream && stream->device == current;
     if (fits)

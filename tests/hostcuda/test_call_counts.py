@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hostcuda_control import hostcuda
 
 from syncedmem.model import Mode, SyncedHead, using_mode
-from syncedmem.runtime import SyncedMemory
+from syncedmem.runtime import SyncedMemory, arithmetic_of
 from syncedmem.runtime.cuda import CUDADeviceAllocator
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SIZE = 4096
 MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
+MULTIPROCESSORS = 192
+"""Of the largest GPU there is."""
 
 
 def calls_of(call: Callable[[], object]) -> list[str]:
@@ -93,3 +96,31 @@ def test_a_call_too_many_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.mutable_cpu_data()
         monkeypatch.setattr(CUDADeviceAllocator, "memcpy", twice)
         assert 2 == calls_of(memory.gpu_data).count("cudaMemcpyAsync")
+
+
+def ones(device: Any) -> Any:
+    x = device.allocate(1 << 20).view(np.float32)
+    with device.using():
+        x.fill(1)
+    return x
+
+
+def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
+    """In more blocks of threads than the largest GPU has multiprocessors; CuPy reduces one row with one block."""
+    x = ones(device)
+    arithmetic = arithmetic_of(device)
+    for total in (arithmetic.asum, arithmetic.sumsq):
+        hostcuda.most_blocks()
+        assert 1 << 18 == total(x)
+        assert hostcuda.most_blocks() > MULTIPROCESSORS
+
+
+def test_a_sum_in_one_block_is_seen(device: Any) -> None:
+    """As it was when the whole array was one row."""
+    x = ones(device)
+    hostcuda.most_blocks()
+
+    arithmetic: Any = arithmetic_of(device)
+    with device.using():
+        assert 1 << 18 == arithmetic._kernel("asum", "float32")(x).get()
+    assert 1 == hostcuda.most_blocks()
