@@ -328,11 +328,12 @@ def interrupt_with_signals(
         raise KeyboardInterrupt
 
     report = Report()
-    before, hook = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook
+    before, hook, tracing = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook, sys.gettrace()
     sys.unraisablehook = lambda _: None  # pytest's keeps what it is told, and so the frames
     try:
         for k in range(times):
             raised: BaseException | None = None
+            sys.settrace(None)  # coverage's own code is not made to be interrupted: it would keep its lock
             try:
                 signal.setitimer(signal.ITIMER_REAL, (1 + k * microseconds / times) / 1e6)
                 act()
@@ -342,6 +343,7 @@ def interrupt_with_signals(
                 _strip(raised)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+                sys.settrace(tracing)
             report.points += raised is not None
             try:
                 check(raised)
