@@ -63,6 +63,8 @@ def try_compiler(device: Any, cl: Any, *, broken: bool) -> Compiler:
         program.answer(queue, (1,), None, there)
         cl.enqueue_copy(queue, seen, there)
     except cl.Error as error:
+        # PyOpenCL's frames know the error, and it knows them, and so everybody who waits for an answer here.
+        error.__traceback__ = error.__context__ = None
         return Compiler(works=False, reason=_first_line(program, device, cl) or str(error).partition("\n")[0])
     if seen[0] != _ANSWER:
         return Compiler(works=False, reason=f"a kernel that had to write {_ANSWER} wrote {seen[0]}")

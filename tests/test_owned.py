@@ -5,15 +5,19 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from benches import SIZE, filled
 
-from syncedmem.model import DeviceError, ReleaseError, SyncedHead
+from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.forking import Home
 from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
 from syncedmem.runtime.simulated_block import Quarantine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Moody(SimulatedDeviceAllocator):
@@ -184,7 +188,7 @@ def test_the_second_chance_finishes_too(moody: Moody) -> None:
     moody.releases = [KeyboardInterrupt()]
     try:
         del held
-        gc.collect()
+        abs(0)  # a call, after which CPython raises it; no collection, whose callbacks could catch it
     except KeyboardInterrupt:
         came = True
 
@@ -199,3 +203,44 @@ def test_what_was_interrupted_before_it_held_anything_goes_quietly(kind: Any, mo
     del bare
 
     assert not shown
+
+
+class Short(list[Any]):
+    """A slot whose iterator finds no memory behind the pointer."""
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self[0]
+        raise MemoryError
+
+
+def test_what_comes_after_a_release_does_not_undo_it(moody: Moody) -> None:
+    block = OwnedBlock(moody, moody.allocate(SIZE))
+    block.slot = Short(block.slot)
+    with pytest.raises(MemoryError):
+        block.release()
+
+    assert ((), 0) == (block.slot, moody.live_blocks)
+    block.release()
+
+
+def test_who_cannot_keep_a_block_asks_twice_when_memory_runs_out(moody: Moody) -> None:
+    block = OwnedBlock(moody, moody.allocate(SIZE))
+    moody.releases = [MemoryError("none left"), MemoryError("none left")]
+    assert "none left" in block.surrender()
+    assert 1 == moody.live_blocks
+
+    moody.releases = [MemoryError("none left")]
+    assert "" == block.surrender()
+    assert 0 == moody.live_blocks
+
+
+def test_a_device_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a child of a fork sees it, which coverage does not follow."""
+    home = Home("cuda:7")
+    home.check()
+    monkeypatch.setattr("os.getpid", lambda: -1)
+
+    with pytest.raises(
+        NoDeviceError, match=r"^cuda:7 was opened in process \d+, and its driver does not survive a fork"
+    ):
+        home.check()
