@@ -248,6 +248,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         MissingPackageError
             If CuPy finds no NVRTC, CUDA's compiler.
         """
+        self._home.check()
         if error := _without_compiler():
             major = cupy.cuda.runtime.runtimeGetVersion() // 1000
             package = f"cupy-cuda{major}x[ctk], or NVRTC of CUDA {major}"

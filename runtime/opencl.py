@@ -245,6 +245,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return event
 
     def arithmetic(self) -> OpenCLArithmetic:
+        self._home.check()
         works = self.compiler.works
         if works not in self._arithmetic:
             kind = KernelArithmetic if works else MappedArithmetic

@@ -53,6 +53,7 @@ calls = [
     lambda: device.memset_zero(None, 0),
     lambda: device.record(stream),
     lambda: device.order_after(event),
+    device.arithmetic,
 ]
 child = os.fork()
 if not child:
