@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from caffe_schema import floats, shape
-from interruption import interrupt_everywhere, interrupt_with_signals
+from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.model import files as model_files
@@ -393,7 +393,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 
 
 @UNCLOSED
-@pytest.mark.parametrize(("kind", "error"), [("npy", KeyboardInterrupt), ("binaryproto", MemoryError)])
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
     tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,8 +416,8 @@ def test_an_interrupted_save_leaves_one_whole_file(
 
 
 @UNCLOSED
-@pytest.mark.parametrize("kind", ["npy", "caffemodel"])
-def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("caffemodel", KeyboardInterrupt)])
+def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: type[BaseException]) -> None:
     write, load = LOADS[kind]
     path = tmp_path / "a"
     write(path)
@@ -426,7 +426,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
     def check(_: Path, __: BaseException | None) -> None:
         assert opened == open_files()
 
-    interrupt_everywhere(lambda: path, load, check).require(at_least=100)
+    interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
 
 
 @UNCLOSED
