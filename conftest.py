@@ -12,6 +12,7 @@ pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], pat
 collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
 pytest_plugins = [
+    "allowed_skips",
     "explorer_fixtures",
     "fault_table",
     "fuzz_table",

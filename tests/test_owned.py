@@ -11,8 +11,7 @@ import pytest
 from benches import SIZE, filled
 
 from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
-from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime import forking
+from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory, forking
 from syncedmem.runtime.forking import Home
 from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
 from syncedmem.runtime.simulated_block import Quarantine
