@@ -30,7 +30,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help verify test new-seeds faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -61,12 +61,15 @@ $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
 # ------------------------------------------------------------------------------------------------- jobs
 
 verify: $(STAMPS)/package  ## check the model, then every device of this machine, against the spec
-	$(BIN)/syncedmem verify
+	$(BIN)/syncedmem verify $(SEED:%=--seed %)
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the tests
-	$(BIN)/pytest $(PARALLEL)
+test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow from n
+	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
+
+new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
+	$(BIN)/python tests/new_seeds.py $(SEED:%=--seed %)
 
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py

@@ -19,6 +19,7 @@ pytest_plugins = [
     "interop_fixtures",
     "interrupt_table",
     "memory_fixtures",
+    "new_seeds",
 ]
 
 # How long an example takes says something about the machine, and nothing about us.
