@@ -342,6 +342,37 @@ def test_devices_lists_all_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+)
+def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is nothing: then the list is there all the same, and what reads it finds no error in it."""
+    monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    listed = run("devices", "--json")
+
+    assert f'device="auto" is {found}' in run("devices").output
+    assert [wish] * (wish != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (wish == "gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SYNCEDMEM_DEVICE", "gpu", "SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, "),
+        ("SYNCEDMEM_OPENCL_COMPILER", "brocken", "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'brocken'"),
+    ],
+)
+def test_verify_says_that_a_variable_has_no_meaning(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything is checked, whatever is checked."""
+    monkeypatch.setenv(name, value)
+    arguments = ("verify", "--device", "cpu", "--steps", "0", "--out", str(tmp_path / "report"))
+
+    assert said_by(arguments, io.StringIO(), monkeypatch).startswith(f"syncedmem: {said}")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
     ("name", "start"),
     [("mermaid", "---"), ("svg", "<svg"), ("markdown", "| call"), ("matrix", "| conf"), ("page", "# The head")],
 )

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from . import __version__, diagram, explore, fuzzing, vectors
-from .model import SyncedMemoryError
+from .model import NoDeviceError, SyncedMemoryError
 from .output import name_standard_output, write
 
 if TYPE_CHECKING:
@@ -145,14 +145,25 @@ def devices(
 ) -> None:
     """List the devices of this machine: what each one is, or what is missing for it.
 
-    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. An OpenCL
-    device whose compiler fails has memory only: arithmetic on it is done by the host.
+    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. Without
+    device= it is "auto": the line below the table says what that is here. The variable SYNCEDMEM_DEVICE may name one of
+    these devices for it, cpu included.
+
+    "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
+    OpenCL the host computes.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
+    from .runtime.devices import automatic_name  # noqa: PLC0415 -- as above
 
-    found = probe()
+    found, automatic, trouble = probe(), "", ""
+    try:
+        automatic = automatic_name()
+    except NoDeviceError as error:
+        trouble = str(error)
     if as_json:
-        typer.echo(json.dumps([vars(report) for report in found], indent=2))
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == automatic} for report in found], indent=2))
+        if trouble:
+            typer.echo(f"syncedmem: {trouble}", err=True)
         return
     table = _table("device", "available", "what it is, or what is missing")
     for report in found:
@@ -163,6 +174,8 @@ def devices(
     console = Console()
     _widen(console)
     console.print(table)
+    meaning = f"[bold red]nothing[/]: {escape(trouble)}" if trouble else automatic
+    console.print(f'device="auto" is {meaning}', highlight=False, soft_wrap=True)
 
 
 def _widen(console: Console) -> None:
@@ -171,8 +184,11 @@ def _widen(console: Console) -> None:
 
 
 def _table(*columns: str) -> Table:
-    """A table as narrow as its contents allow."""
-    return Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    """A table as narrow as its contents allow; a word that is too long for it is broken, and not cut off."""
+    table = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
 
 
 def _progress(console: Console) -> Progress:

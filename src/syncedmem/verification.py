@@ -22,7 +22,8 @@ from .model import (
 )
 from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices import DEVICE_NAMES, report_of, sibling
+from .runtime.compilers import check_switch
+from .runtime.devices import DEVICE_NAMES, check_wish, report_of, sibling
 from .runtime.host import cpu_allocator
 from .spec import (
     Bench,
@@ -146,8 +147,12 @@ def verify(
     Raises
     ------
     InvalidArgumentError
-        If a name is unknown, or a number is none.
+        If a name is unknown, or a number is none, or a variable of the environment has no meaning.
+    NoDeviceError
+        If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
+    check_wish()
+    check_switch()
     for name in devices:
         if name not in BENCHES:
             raise InvalidArgumentError("device", name, f"one of {', '.join(BENCHES)}")
