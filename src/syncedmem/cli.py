@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ app = typer.Typer(
 DEFAULT_OUT = Path("build/verify")
 DEFAULT_STEPS = 6000
 _NARROWEST = 80
+_STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
+"""The environment variable by which Hypothesis is told where it may keep files."""
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
 _COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
 
@@ -308,10 +311,27 @@ def main() -> None:
     """Run the command line; errors of this package become one line and exit status 2."""
     name_standard_output()
     try:
-        app()
+        with _nothing_kept():
+            app()
     except (SyncedMemoryError, OSError) as error:
         typer.echo(f"syncedmem: {_line(error)}", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def _nothing_kept() -> Generator[None]:
+    """Have Hypothesis keep nothing in the current folder, unless the user says where it may.
+
+    What it keeps only saves it a second, and where it cannot make a folder it does without.
+    """
+    if os.environ.get(_STORAGE):
+        yield
+        return
+    os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
+    try:
+        yield
+    finally:
+        del os.environ[_STORAGE]
 
 
 def _line(error: Exception) -> str:
