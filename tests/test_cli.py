@@ -35,6 +35,7 @@ from syncedmem.model.palette import Theme
 from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
+from syncedmem.runtime.files import proto
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
 from syncedmem.verdicts import DeviceVerdict
 
@@ -262,6 +263,21 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
     assert "is wrong" in result.output
     assert ["caffe C:o- gpu_data: something else"] == report["model"]["problems"]
     assert "something else" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("known")
+def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to install it: printed, on the page and in the data; and nothing is said where nothing is missing."""
+    said = "B50 to B55 are not checked: a BlobProto message needs the package protobuf: pip install protobuf"
+    whole = verified(tmp_path / "whole", "--device", "cpu")
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    proto._made.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the import is tried again
+    result, report = verified(tmp_path, "--device", "cpu")
+
+    assert said in result.output
+    assert said == report["unchecked"]
+    assert said in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert ("", False) == (whole[1]["unchecked"], "are not checked" in whole[0].output)
 
 
 @pytest.mark.usefixtures("known")

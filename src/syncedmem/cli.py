@@ -238,6 +238,8 @@ def _print_verification(console: Console, result: Verification) -> None:
     if result.ran:
         console.print(_requirement_table(result))
         console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        if result.unchecked:
+            console.print(result.unchecked, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)
