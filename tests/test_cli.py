@@ -374,7 +374,7 @@ def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.Mo
     ("name", "value", "said"),
     [
         ("SYNCEDMEM_DEVICE", "gpu", "SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, "),
-        ("SYNCEDMEM_OPENCL_COMPILER", "brocken", "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'brocken'"),
+        ("SYNCEDMEM_OPENCL_COMPILER", "broken", "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"),
     ],
 )
 def test_verify_says_that_a_variable_has_no_meaning(

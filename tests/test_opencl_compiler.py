@@ -56,12 +56,12 @@ def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(arithmetic_of(device), MappedArithmetic)
 
 
-WRONG = "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'brocken'"
+WRONG = "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"
 
 
 def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anything else is refused where it is read; memory does not need it, and empty is as good as unset."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "brocken")
+    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
     device = opencl_module.OpenCLDeviceAllocator()
     with SyncedMemory(4, device=device) as memory:
         memory.mutable_cpu_data()[:] = 7
@@ -75,7 +75,7 @@ def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_devices_says_that_the_switch_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """And lists what is here all the same."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "brocken")
+    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
     shown = CliRunner().invoke(app, "devices", env={"COLUMNS": "300"})
     found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
 
