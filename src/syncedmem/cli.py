@@ -326,14 +326,14 @@ def _nothing_kept() -> Generator[None]:
 
     What it keeps only saves it a second, and where it cannot make a folder it does without.
     """
-    if os.environ.get(_STORAGE):
-        yield
-        return
-    os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
+    told = os.environ.get(_STORAGE)
+    if not told:
+        os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
     try:
         yield
     finally:
-        del os.environ[_STORAGE]
+        if not told:
+            del os.environ[_STORAGE]
 
 
 def _line(error: Exception) -> str:
