@@ -635,7 +635,8 @@ def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_pat
     found = {path.name for path in tmp_path.iterdir()}
 
     assert {"build", "kept"} >= found
-    assert "site-packages" in cli.__file__ or "kept" in found  # it keeps something of modules that are being written
+    # It keeps something of modules that are being written; in fuzz only if the machine is fast enough to come to that.
+    assert command == "fuzz" or "site-packages" in cli.__file__ or "kept" in found
 
 
 @pytest.mark.parametrize("told", ["", "elsewhere"])
