@@ -97,7 +97,8 @@ $(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
 	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
+# With what runs over it: pytest and CuPy in .venv.
+hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
 	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
 	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory -C tests/hostcuda \
@@ -107,7 +108,7 @@ hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on 
 # Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
 # what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.
 HOSTCUDA_LAGS := 2000 0
-test-hostcuda: $(STAMPS)/test hostcuda  ## run everything that needs CUDA over the stand-in
+test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
 	@rm -f $(HOSTCUDA)/coverage
 	@$(MAKE) --no-print-directory --jobs --output-sync=target \
 	    $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)

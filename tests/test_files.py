@@ -122,6 +122,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (b"new", True) == ((tmp_path / "b").read_bytes(), (tmp_path / "dangling").is_symlink())
 
 
+def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
+    """As docs/files.md says: the path has a new file."""
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "other").hardlink_to(tmp_path / "a")
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert (b"after", b"before") == ((tmp_path / "a").read_bytes(), (tmp_path / "other").read_bytes())
+
+
 def test_a_loop_of_links_is_an_error_and_stays_one(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")

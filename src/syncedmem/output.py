@@ -14,7 +14,7 @@ from .model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["name_standard_output", "named", "place", "write"]
+__all__ = ["file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -32,10 +32,27 @@ def place(option: str, text: str, kind: str) -> Path:
     return Path(text)
 
 
-def write(path: Path | None, content: str | bytes) -> None:
+def file_place(text: str) -> Path | None:
+    """The file that ``--out`` names; None for ``-``, which is standard output.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `place`.
+    """
+    return None if text == "-" else place("--out", text, "file")
+
+
+def write(path: Path | None, content: str | bytes, *, makes_folder: bool = True) -> None:
     """Write a file as a whole, in a folder that is made where there is none; without a path, to standard output.
 
-    What is there and is no file, such as a pipe or a device, is written to as it is.
+    Parameters
+    ----------
+    path : Path or None
+        What is there and is no file, such as a pipe or a device, is written to as it is.
+    content : str or bytes
+    makes_folder : bool
+        False for a file that the user names: that goes into a folder that is there, as with `Blob.save`.
 
     Raises
     ------
@@ -47,7 +64,8 @@ def write(path: Path | None, content: str | bytes) -> None:
         if path is None:
             _write_out(data)
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if makes_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not path.is_file() and not path.is_dir():
                 path.write_bytes(data)
             else:
