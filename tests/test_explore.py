@@ -76,7 +76,7 @@ def test_the_server_listens_to_this_machine_alone(server: ThreadingHTTPServer) -
 
 
 def test_a_written_page_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "machine.html"
+    path = tmp_path / "new" / "machine.html"
     result = CliRunner().invoke(app, ["explore", "--out", str(path)])
     text = path.read_text(encoding="utf-8")
 

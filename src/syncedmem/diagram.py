@@ -87,7 +87,8 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "--out",
             "-o",
             metavar="FILE",
-            help="Write to this file instead of standard output. Its folder has to be there; - is standard output.",
+            help="Write to this file instead of standard output. Folders that are missing are made; - is standard "
+            "output.",
         ),
     ] = None,
     check: Annotated[
@@ -113,7 +114,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         theme=_named(Theme, theme),
     )
     if path is None or not check:
-        write(path, found, makes_folder=False)
+        write(path, found)
     elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
         typer.echo(f"{path} is not up to date: write it again without --check", err=True)
         raise typer.Exit(1)

@@ -46,8 +46,8 @@ def explore(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the page to this file, which needs no network, and stop. Its folder has to be there; - is "
-            "standard output.",
+            help="Write the page to this file, which needs no network, and stop. Folders that are missing are made; - "
+            "is standard output.",
         ),
     ] = None,
     port: Annotated[
@@ -74,7 +74,7 @@ def explore(
     path = None if out is None else file_place(out)
     text = explorer_page(None if trace is None else read_trace(trace))
     if out is not None:
-        write(path, text, makes_folder=False)
+        write(path, text)
         return
     with page_server(text, port or 0) as server:
         address = f"http://{HOST}:{server.server_port}/"

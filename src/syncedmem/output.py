@@ -43,7 +43,7 @@ def file_place(text: str) -> Path | None:
     return None if text == "-" else place("--out", text, "file")
 
 
-def write(path: Path | None, content: str | bytes, *, makes_folder: bool = True) -> None:
+def write(path: Path | None, content: str | bytes) -> None:
     """Write a file as a whole, in a folder that is made where there is none; without a path, to standard output.
 
     Parameters
@@ -51,8 +51,6 @@ def write(path: Path | None, content: str | bytes, *, makes_folder: bool = True)
     path : Path or None
         What is there and is no file, such as a pipe or a device, is written to as it is.
     content : str or bytes
-    makes_folder : bool
-        False for a file that the user names: that goes into a folder that is there, as with `Blob.save`.
 
     Raises
     ------
@@ -64,8 +62,7 @@ def write(path: Path | None, content: str | bytes, *, makes_folder: bool = True)
         if path is None:
             _write_out(data)
         else:
-            if makes_folder:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not path.is_file() and not path.is_dir():
                 path.write_bytes(data)
             else:
