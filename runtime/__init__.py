@@ -15,6 +15,8 @@ kept in.  ``arithmetic`` computes with the memory of any device.  ``adaptors`` d
 CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``files.proto`` only, all when asked for.
 """
 
+from syncedmem.model.interface import DeviceType, Event, MemcpyKind
+
 from .adaptor import Adaptor
 from .adaptors import (
     Allocation,
@@ -27,7 +29,7 @@ from .adaptors import (
     ThreadSafeAllocator,
     TrackingAllocator,
 )
-from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
+from .allocator import DeviceAllocator
 from .arithmetic import Arithmetic, arithmetic_of
 from .blobs.blob import Blob
 from .buffer import Buffer

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator
+from syncedmem.model.interface import DeviceType, MemcpyKind
+
+from .allocator import DeviceAllocator, check_allocator
 from .arithmetic import arithmetic_of
 from .failures import where_of
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .allocator import Event
+    from syncedmem.model.interface import Allocator, Event, Pointer
+
     from .arithmetic import Arithmetic
-    from .pointers import Pointer
 
 __all__ = ["COUNTS", "Adaptor"]
 
@@ -112,7 +114,7 @@ class Adaptor(DeviceAllocator):
     def order_after(self, event: Event) -> None:
         self._upstream.order_after(event)
 
-    def pinned_host(self) -> DeviceAllocator:
+    def pinned_host(self) -> Allocator:
         return self._upstream.pinned_host()
 
     def read_only(self, ptr: Pointer) -> Pointer:

@@ -18,8 +18,8 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.model.errors import words
+from syncedmem.model.interface import MemcpyKind
 
-from .allocator import DeviceAllocator, MemcpyKind
 from .failures import reporting, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
@@ -28,7 +28,9 @@ from .owned import OwnedBlock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .allocator import Pointer
+    from syncedmem.model.interface import Pointer
+
+    from .allocator import DeviceAllocator
     from .flight import Push
 
 __all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Sides"]
@@ -56,7 +58,7 @@ class Sides:
         self.pageable = pageable
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
         try:
-            self.pinned = pageable if device is None else device.pinned_host()
+            self.pinned: Any = pageable if device is None else device.pinned_host()
         except Exception:
             with reporting("pinned_host", device):
                 raise
@@ -125,7 +127,8 @@ class Change:
 
     def host(self, state: int) -> DeviceAllocator:
         """The allocator of host memory that goes with the pinned flag of a packed state."""
-        return self.sides.pinned if state & _PINNED else self.sides.pageable
+        allocator: DeviceAllocator = self.sides.pinned if state & _PINNED else self.sides.pageable
+        return allocator
 
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate, to be given back if the call fails."""

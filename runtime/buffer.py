@@ -23,18 +23,21 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
+from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator, check_byte_size
+from .allocator import DeviceAllocator, check_allocator
 from .failures import reporting, told, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
 from .owned import Finaliser, Holding, OwnedBlock
+from .pointers import check_byte_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from .allocator import Pointer
+    from syncedmem.model.interface import Pointer
+
     from .flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
@@ -253,8 +256,7 @@ class Buffer:
         outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
-        host_side = (DeviceType.CPU, DeviceType.UNKNOWN)
-        down, up = source.device_type not in host_side, self.device_type not in host_side
+        down, up = (it.allocator is not None and not is_host(it.allocator) for it in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
         if size == 0:
             with reporting("copy_from", there):
@@ -274,7 +276,7 @@ class Buffer:
             with reporting("copy_from", there):
                 there.memcpy(host, self._ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
             return
-        kind = MemcpyKind(2 * down + up)  # its numbers are two bits: where from, and where to
+        kind = MemcpyKind.between(from_device=down, to_device=up)
         with reporting("copy_from", there):
             if not queued:
                 there.memcpy(source.ptr, self._ptr, size, kind, None, need_sync)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
+from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .allocator import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
 from .arithmetic.cuda import CUDAArithmetic
 from .compilers import Compiler
 from .forking import Home
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
 
-    from .allocator import Event
+    from syncedmem.model.interface import Event
+
     from .pointers import End
 
 __all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
@@ -127,8 +129,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        source = self._address(src, kind.source)
-        target = self._address(dest, kind.target)
+        source = self._address(src, SOURCES[kind])
+        target = self._address(dest, TARGETS[kind])
         size = check_copy(byte_size, src, dest)
         # MemcpyKind has the numbers of cudaMemcpyKind.
         copy = partial(cupy.cuda.runtime.memcpyAsync, target, source, size, int(kind))

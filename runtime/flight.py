@@ -6,14 +6,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import SyncedMemoryError
+from syncedmem.model.interface import MemcpyKind
 
-from .allocator import DeviceAllocator, MemcpyKind
 from .failures import reporting, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .allocator import Event, Pointer
+    from syncedmem.model.interface import Event, Pointer
+
+    from .allocator import DeviceAllocator
 
 __all__ = ["Drain", "Push", "queue_copy"]
 

@@ -30,8 +30,9 @@ from .failures import attempt, warn_of_leak, where_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from syncedmem.model.interface import Pointer
+
     from .allocator import DeviceAllocator
-    from .pointers import Pointer
 
 __all__ = ["SecondChance", "lock_steps", "take_back"]
 

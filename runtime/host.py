@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError
+from syncedmem.model.interface import DeviceType, MemcpyKind
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_kind
+from .allocator import SOURCES, TARGETS, DeviceAllocator, check_kind
 from .arithmetic.host import host_arithmetic
 from .pointers import End, HostArray, LiveBlocks, adopt_host, check_byte_size, check_copy, check_host, no_room
 
 if TYPE_CHECKING:
-    from .allocator import Event
+    from syncedmem.model.interface import Event, Pointer
+
     from .arithmetic import Arithmetic
-    from .pointers import Pointer
 
 __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 
@@ -82,7 +83,7 @@ class CPUDeviceAllocator(DeviceAllocator):
         kind = check_kind(kind)
         if kind is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
-        source, target = check_host(self.name, src, kind.source), check_host(self.name, dest, kind.target)
+        source, target = check_host(self.name, src, SOURCES[kind]), check_host(self.name, dest, TARGETS[kind])
         size = check_copy(byte_size, source, target)
         if source is not None and target is not None:
             np.copyto(target[:size], source[:size])

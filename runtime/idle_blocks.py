@@ -16,8 +16,9 @@ from .failures import attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .allocator import DeviceAllocator, Event
-    from .pointers import Pointer
+    from syncedmem.model.interface import Event, Pointer
+
+    from .allocator import DeviceAllocator
 
 __all__ = ["IdleBlocks", "PooledBlock"]
 

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from syncedmem.model import Call, ClosedMemoryError, Fact, NotCopyableError, SyncedHead
 from syncedmem.model.dispatch import facts_of, head_of
 
-from .allocator import check_byte_size
 from .bindings import Sides
 from .devices import resolve_device, resolve_host
 from .performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU, Performer
+from .pointers import check_byte_size
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .allocator import DeviceAllocator, HostArray
+    from .allocator import DeviceAllocator
+    from .pointers import HostArray
 
 __all__ = ["SyncedMemory"]
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .allocator import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
 from .arithmetic.opencl import MappedArithmetic
 from .arithmetic.opencl_kernels import KernelArithmetic
 from .compilers import compiler_of
@@ -26,7 +27,8 @@ from .pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_hos
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .allocator import Event
+    from syncedmem.model.interface import Event
+
     from .arithmetic.opencl import OpenCLArithmetic
     from .compilers import Compiler
     from .pointers import End
@@ -131,8 +133,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        self._check_end(src, kind.source)
-        self._check_end(dest, kind.target)
+        self._check_end(src, SOURCES[kind])
+        self._check_end(dest, TARGETS[kind])
         size, queue = check_copy(byte_size, src, dest), self._queue(stream)
         if size:
             self._copy(src, dest, size, kind, stream)

@@ -31,7 +31,9 @@ from .failures import told, warn_of_leak, where_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocator import DeviceAllocator, Pointer
+    from syncedmem.model.interface import Pointer
+
+    from .allocator import DeviceAllocator
     from .flight import Push
 
 __all__ = ["Finaliser", "Holding", "OwnedBlock"]

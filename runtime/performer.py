@@ -42,9 +42,12 @@ from .owned import Finaliser, Holding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .allocator import DeviceAllocator, HostArray, Pointer
+    from syncedmem.model.interface import Pointer
+
+    from .allocator import DeviceAllocator
     from .flight import Push
     from .owned import OwnedBlock
+    from .pointers import HostArray
 
     Effect = tuple[
         Holding,

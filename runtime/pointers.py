@@ -6,7 +6,7 @@ import ctypes
 import operator
 import re
 import sys
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from syncedmem.model import (
 )
 from syncedmem.model.errors import shown, words
 
+if TYPE_CHECKING:
+    from syncedmem.model.interface import Pointer
+
 __all__ = [
     "FILLED",
     "End",
     "HostArray",
     "LiveBlocks",
-    "Pointer",
     "address_of",
     "adopt_host",
     "as_flag",
@@ -39,9 +41,6 @@ __all__ = [
 
 HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
 """A one-dimensional ``uint8`` NumPy array."""
-
-Pointer = Any
-"""A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
 
 
 def as_integer(value: object, argument: str, expected: str) -> int:

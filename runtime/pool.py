@@ -24,9 +24,10 @@ from syncedmem.model import (
     ReentrantCallError,
     ReleaseError,
 )
+from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .allocator import DeviceType, MemcpyKind, check_kind
+from .allocator import check_kind
 from .failures import attempt
 from .handover import SecondChance, lock_steps
 from .idle_blocks import IdleBlocks, PooledBlock
@@ -35,8 +36,9 @@ from .pointers import LiveBlocks, check_byte_size
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .allocator import DeviceAllocator, Event
-    from .pointers import Pointer
+    from syncedmem.model.interface import Event, Pointer
+
+    from .allocator import DeviceAllocator
 
 __all__ = ["PoolAllocator"]
 
@@ -266,7 +268,7 @@ class PoolAllocator(Adaptor):
         self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        if stream is not None and self.device_type is not DeviceType.CPU:  # where nothing is queued
+        if stream is not None and not is_host(self):  # where nothing is queued
             self._note(stream, (ptr,))
         self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
 

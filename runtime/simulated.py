@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import AllocationError, InvalidArgumentError
+from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_event, check_kind
+from .allocator import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
 from .arithmetic.simulated import SimulatedArithmetic
 from .host import CPUDeviceAllocator
 from .pointers import FILLED, HostArray, LiveBlocks, as_integer, check_byte_size, check_copy, check_host, no_room
@@ -20,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .allocator import Event
+    from syncedmem.model.interface import Event
+
     from .pointers import End
 
 __all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedPinnedAllocator"]
-
-_OPERATIONS = ("allocate", "release", "memcpy", "memset_zero")
 
 
 class SimulatedDeviceAllocator(DeviceAllocator):
@@ -131,8 +131,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         need_sync: bool = False,
     ) -> None:
         kind = check_kind(kind)
-        source = self._end(src, kind.source)
-        target = self._end(dest, kind.target)
+        source = self._end(src, SOURCES[kind])
+        target = self._end(dest, TARGETS[kind])
         size = check_copy(byte_size, source, target)
         self._perform("memcpy", size, lambda: np.copyto(_bytes(target, size), _bytes(source, size)), stream, need_sync)
 
@@ -308,8 +308,8 @@ class _Fuse:
         self._operation: str | None = None
 
     def arm(self, k: int, operation: str | None) -> None:
-        if operation is not None and operation not in _OPERATIONS:
-            raise InvalidArgumentError("operation", operation, f"one of {', '.join(_OPERATIONS)}, or None")
+        if operation is not None and operation not in OPERATIONS:
+            raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}, or None")
         expected = "the number of a call, from 1, or 0 for none"
         left = as_integer(k, "k", expected)
         if left < 0:
@@ -317,7 +317,7 @@ class _Fuse:
         self._left, self._operation = left, operation
 
     def blows(self, operation: str) -> bool:
-        if not self._left or operation not in _OPERATIONS or self._operation not in (None, operation):
+        if not self._left or operation not in OPERATIONS or self._operation not in (None, operation):
             return False
         self._left -= 1
         return self._left == 0

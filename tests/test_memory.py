@@ -13,8 +13,8 @@ from benches import SIZE, filled
 
 import syncedmem.runtime.performer as performer_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
+from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.allocator import MemcpyKind
 
 # --- sizes
 

@@ -15,8 +15,9 @@ from ..pointers import LiveBlocks
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import Pointer
 
 __all__ = ["Statistics", "StatisticsAllocator"]
 

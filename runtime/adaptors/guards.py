@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
+from syncedmem.model.interface import MemcpyKind, is_host
 
 from ..adaptor import Adaptor
-from ..allocator import DeviceType, MemcpyKind
 from ..failures import attempt
 from ..handover import SecondChance, take_back
 from ..pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import HostArray, Pointer
+    from ..pointers import HostArray
 
 __all__ = ["GuardingAllocator"]
 
@@ -33,7 +35,6 @@ _MIB = 1 << 20
 _ALIGNMENT = 64
 _WIDEST = 256
 _AFTER = "somebody wrote after its release into"
-_HOST = (DeviceType.CPU, DeviceType.UNKNOWN)
 
 
 class _Block(NamedTuple):
@@ -75,9 +76,9 @@ class GuardingAllocator(Adaptor):
         self._kept_bytes = 0
         self._second_chance = SecondChance(partial(_empty, upstream, self._kept))
         self._live = LiveBlocks(self.name)
-        there = self.device_type not in _HOST
-        self._up = MemcpyKind.CPU2CUDA if there else MemcpyKind.CPU2CPU
-        self._down = MemcpyKind.CUDA2CPU if there else MemcpyKind.CPU2CPU
+        there = not is_host(self)
+        self._up = MemcpyKind.between(from_device=False, to_device=there)
+        self._down = MemcpyKind.between(from_device=there, to_device=False)
 
     def allocate(self, byte_size: int) -> Pointer | None:
         size = check_byte_size(byte_size)

@@ -6,20 +6,20 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
+from syncedmem.model.interface import OPERATIONS
 
 from ..adaptor import Adaptor
-from ..allocator import MemcpyKind
 from ..pointers import as_integer, check_byte_size, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import Pointer
 
 __all__ = ["FailingAllocator"]
 
-_OPERATIONS = ("allocate", "release", "memcpy", "memset_zero")
 _WORDS = "this call was told to fail"
 
 
@@ -69,8 +69,8 @@ class FailingAllocator(Adaptor):
         seed: int | None = None,
     ) -> None:
         super().__init__(upstream)
-        if operation not in _OPERATIONS:
-            raise InvalidArgumentError("operation", operation, f"one of {', '.join(_OPERATIONS)}")
+        if operation not in OPERATIONS:
+            raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}")
         self._operation = operation
         self._at = None if at is None else as_integer(at, "at", "the number of a call, or None")
         self._from_size = None if from_size is None else check_byte_size(from_size, "from_size")
@@ -92,21 +92,13 @@ class FailingAllocator(Adaptor):
         self._check("release", size_of(ptr))
         (_,) = map(self._upstream.release, (ptr,))
 
-    def memcpy(  # noqa: PLR0913 -- the interface's signature
-        self,
-        src: Pointer,
-        dest: Pointer,
-        byte_size: int,
-        kind: MemcpyKind = MemcpyKind.CPU2CPU,
-        stream: Any = None,
-        need_sync: bool = False,
-    ) -> None:
+    def memcpy(self, src: Pointer, dest: Pointer, byte_size: int, *rest: Any, **named: Any) -> None:
         self._check("memcpy", check_byte_size(byte_size))
-        self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
+        super().memcpy(src, dest, byte_size, *rest, **named)
 
-    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+    def memset_zero(self, ptr: Pointer, byte_size: int, *rest: Any, **named: Any) -> None:
         self._check("memset_zero", check_byte_size(byte_size))
-        self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
+        super().memset_zero(ptr, byte_size, *rest, **named)
 
     def _check(self, operation: str, size: int) -> None:
         if self._fails(operation, size):

@@ -12,8 +12,9 @@ from ..handover import take_back
 from ..pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import Pointer
 
 __all__ = ["LimitingAllocator"]
 

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..adaptor import Adaptor
-from ..allocator import MemcpyKind
 from ..handover import lock_steps
 
 if TYPE_CHECKING:
-    from ..allocator import DeviceAllocator, Event
-    from ..pointers import Pointer
+    from collections.abc import Callable
+
+    from syncedmem.model.interface import Pointer
+
+    from ..allocator import DeviceAllocator
 
 __all__ = ["ThreadSafeAllocator"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _taking_turns(call: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A call of an adaptor that is passed on by one thread at a time."""
+
+    @wraps(call)
+    def in_turn(self: Any, /, *arguments: P.args, **named: P.kwargs) -> R:
+        with self._lock:
+            return call(self, *arguments, **named)
+
+    return in_turn
 
 
 class ThreadSafeAllocator(Adaptor):
@@ -47,34 +64,9 @@ class ThreadSafeAllocator(Adaptor):
         finally:
             (_,) = leaving
 
-    def memcpy(  # noqa: PLR0913 -- the interface's signature
-        self,
-        src: Pointer,
-        dest: Pointer,
-        byte_size: int,
-        kind: MemcpyKind = MemcpyKind.CPU2CPU,
-        stream: Any = None,
-        need_sync: bool = False,
-    ) -> None:
-        with self._lock:
-            self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
-
-    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        with self._lock:
-            self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
-
-    def empty(self, byte_size: int) -> Pointer:
-        with self._lock:
-            return self._upstream.empty(byte_size)
-
-    def stream(self) -> Any:
-        with self._lock:
-            return self._upstream.stream()
-
-    def record(self, stream: Any) -> Event:
-        with self._lock:
-            return self._upstream.record(stream)
-
-    def order_after(self, event: Event) -> None:
-        with self._lock:
-            self._upstream.order_after(event)
+    memcpy = _taking_turns(Adaptor.memcpy)
+    memset_zero = _taking_turns(Adaptor.memset_zero)
+    empty = _taking_turns(Adaptor.empty)
+    stream = _taking_turns(Adaptor.stream)
+    record = _taking_turns(Adaptor.record)
+    order_after = _taking_turns(Adaptor.order_after)

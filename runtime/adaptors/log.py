@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TextIO
 
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import Pointer
 
 __all__ = ["LoggingAllocator"]
 

@@ -14,8 +14,9 @@ from ..pointers import LiveBlocks, address_of
 if TYPE_CHECKING:
     from types import FrameType
 
+    from syncedmem.model.interface import Pointer
+
     from ..allocator import DeviceAllocator
-    from ..pointers import Pointer
 
 __all__ = ["Allocation", "TrackingAllocator"]
 

@@ -27,7 +27,7 @@ from .operations import Arithmetic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..pointers import Pointer
+    from syncedmem.model.interface import Pointer
 
     Row = np.ndarray[tuple[int], np.dtype[Any]]
 

@@ -41,14 +41,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
+from syncedmem.model.interface import is_host
 
 if TYPE_CHECKING:
-    from ..pointers import Pointer
+    from syncedmem.model.interface import Pointer
 
 __all__ = ["Arithmetic", "arithmetic_of", "check_factor"]
-
-_ON_THE_HOST = (0, 1)
-"""`DeviceType.UNKNOWN` and `DeviceType.CPU`; ``allocator``, which has the names, knows this module."""
 
 
 class Arithmetic(ABC):
@@ -157,8 +155,8 @@ class Arithmetic(ABC):
 def arithmetic_of(allocator: object) -> Arithmetic:
     """The arithmetic on an allocator's memory.
 
-    An allocator of ours has `DeviceAllocator.arithmetic`; somebody else's may have it.  Without it, what calls itself
-    an allocator of the host, or of nothing in particular, is taken for one of host memory, as a memory takes it.
+    An allocator of ours has `DeviceAllocator.arithmetic`; somebody else's may have it.  Without it, an allocator of
+    host memory has the host's.
 
     Raises
     ------
@@ -169,7 +167,7 @@ def arithmetic_of(allocator: object) -> Arithmetic:
         raise InvalidArgumentError("allocator", allocator, "an allocator")
     if make := getattr(allocator, "arithmetic", None):
         return cast("Arithmetic", make())
-    if getattr(allocator, "device_type", 0) not in _ON_THE_HOST:
+    if not is_host(allocator):
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
     from .host import host_arithmetic  # noqa: PLC0415 -- it implements what stands here
 

@@ -23,8 +23,8 @@ from syncedmem.model import (
     current_mode,
 )
 from syncedmem.model.dispatch import head_of
+from syncedmem.model.interface import MemcpyKind
 
-from ..allocator import MemcpyKind
 from ..arithmetic.operations import Arithmetic, arithmetic_of, check_factor
 from ..failures import reporting, where_of
 from ..pointers import address_of

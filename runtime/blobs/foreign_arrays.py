@@ -13,8 +13,8 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidPointerError, SyncedMemoryError
 from syncedmem.model.errors import said
+from syncedmem.model.interface import DeviceType, MemcpyKind
 
-from ..allocator import DeviceType, MemcpyKind
 from ..memory import SyncedMemory
 from ..simulated_array import SimulatedArray
 from .conversion import PROTOCOLS, are_numbers, checked, fill, host_array

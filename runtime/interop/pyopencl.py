@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, InvalidArgumentError
+from syncedmem.model.interface import DeviceType
 
-from ..allocator import DeviceType
 from ..failures import where_of
 from ..opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError where there is no PyOpenCL
 from ..pointers import no_room
