@@ -1,8 +1,7 @@
 """What moves bytes: memory, allocators, devices.
 
-``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
-actions do to real memory, ``owned`` the blocks behind it, ``flight`` the copies that were queued, and ``failures``
-what becomes of errors.
+``memory`` holds `SyncedMemory`, ``transaction`` one call of it, ``bindings`` what the declared actions do to real
+memory, ``owned`` the blocks behind it, ``flight`` the copies that were queued, and ``failures`` what becomes of errors.
 ``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
 ``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in

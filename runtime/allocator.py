@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Never, cast
 
 from syncedmem.model import InvalidArgumentError, NotCopyableError
@@ -45,7 +46,7 @@ class DeviceAllocator(Allocator, ABC):
     device_type: DeviceType = DeviceType.UNKNOWN
     ordinal: int = 0
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"{self.device_type.name.lower()}:{self.ordinal}"
 

@@ -1,246 +1,90 @@
-"""What the declared actions do to real memory: a name in the model, a function here.
-
-A call works on a `Change`, not on the memory: new pointers are collected there and taken over only when every
-action has succeeded, so a failed call has nothing to restore, only fresh allocations to give back.
-"""
+"""What the declared actions do to real memory: a name in the model, a function here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from syncedmem.model import (
-    Action,
-    AllocationError,
-    DeclarationError,
-    Fact,
-    InvalidPointerError,
-    ReleaseError,
-    SyncedMemoryError,
-)
-from syncedmem.model.errors import words
+from syncedmem.model import Action, DeclarationError
 from syncedmem.model.interface import MemcpyKind
 
-from .failures import reporting, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
-from .owned import OwnedBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from syncedmem.model.interface import Pointer
-
-    from .allocator import DeviceAllocator
     from .flight import Push
+    from .transaction import Transaction
 
-__all__ = ["BINDINGS", "EMPTY_BINDINGS", "Change", "Sides"]
+__all__ = ["BINDINGS", "EMPTY_BINDINGS"]
 
-
-# Looked up once: a plain integer, because an IntFlag takes ten times as long to test, and members of an enum,
-# because getting at them takes as long as a call.
-_PINNED = int(Fact.CPU_MALLOC_USE_CUDA)
+# Looked up once, because getting at a member of an enum takes as long as a transaction.
 _UP, _DOWN = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
 
 
-class Sides:
-    """Where a memory's two sides come from.
-
-    Attributes
-    ----------
-    pageable, pinned : DeviceAllocator
-        Host memory in CPU mode and in GPU mode.
-    device : DeviceAllocator or None
-    """
-
-    __slots__ = ("device", "pageable", "pinned")
-
-    def __init__(self, pageable: DeviceAllocator, device: DeviceAllocator | None) -> None:
-        self.pageable = pageable
-        self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
-        try:
-            self.pinned: Any = pageable if device is None else device.pinned_host()
-        except Exception:
-            with reporting("pinned_host", device):
-                raise
+def _allocate_cpu(transaction: Transaction) -> None:
+    transaction.own_cpu = transaction.allocate(transaction.host(transaction.after))
+    transaction.cpu = transaction.own_cpu.slot[0]
 
 
-class Change:
-    """What one call is doing.
-
-    Attributes
-    ----------
-    sides : Sides
-    size : int
-        In bytes.
-    cpu, gpu : pointer or None
-        The pointers as they are so far.
-    own_cpu, own_gpu : OwnedBlock or None
-        What lies behind the pointers as they are so far, if it is ours.
-    before, after : int
-        The packed state before the call and, as declared, after it.
-    argument : object
-        The adopted pointer or the stream.
-    push : Push or None
-        Set when a copy was queued, or may have been.
-    new : tuple of OwnedBlock
-        What was allocated by this call, until it has taken effect.
-    """
-
-    __slots__ = (
-        "_freeing",
-        "after",
-        "argument",
-        "before",
-        "cpu",
-        "gpu",
-        "new",
-        "own_cpu",
-        "own_gpu",
-        "push",
-        "sides",
-        "size",
-    )
-
-    def __init__(  # noqa: PLR0913 -- one value of each kind that an action may need
-        self,
-        sides: Sides,
-        size: int,
-        pointers: tuple[Pointer, Pointer],
-        owned: Sequence[OwnedBlock | None],
-        before: int,
-        after: int,
-        argument: Any,
-    ) -> None:
-        self.sides = sides
-        self.size = size
-        self.cpu, self.gpu = pointers
-        # Any: an action that frees a side is performed only if the side is ours.
-        self.own_cpu: Any
-        self.own_gpu: Any
-        self.own_cpu, self.own_gpu = owned
-        self.before = before
-        self.after = after
-        self.argument = argument
-        self.push: Push | None = None
-        self.new: tuple[OwnedBlock, ...] = ()
-        self._freeing: OwnedBlock | None = None
-
-    def host(self, state: int) -> DeviceAllocator:
-        """The allocator of host memory that goes with the pinned flag of a packed state."""
-        allocator: DeviceAllocator = self.sides.pinned if state & _PINNED else self.sides.pageable
-        return allocator
-
-    def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
-        """Allocate, to be given back if the call fails."""
-        block = OwnedBlock(allocator)
-        self.new = (*self.new, block)  # known before it is there
-        try:
-            ptr = block.allocate(self.size)
-        except SyncedMemoryError:
-            raise
-        except MemoryError as error:
-            raise AllocationError(where_of(allocator), self.size, words(error)) from error
-        if ptr is None:
-            raise AllocationError(where_of(allocator), self.size, "the allocator returned None")
-        return block
-
-    def free(self, block: OwnedBlock) -> None:
-        """Release a block that was ours before the call.
-
-        Raises
-        ------
-        ReleaseError
-            If the allocator refuses it.
-        """
-        self._freeing = block
-        try:
-            block.release()
-        except ReleaseError as error:
-            if not isinstance(error.__cause__, InvalidPointerError):
-                raise
-            block.slot = ()  # ours and not there: somebody else has released it
-
-    @property
-    def freed(self) -> bool:
-        """Whether memory that was ours before the call is gone, so that there is no way back."""
-        return self._freeing is not None and self._freeing.is_gone()
-
-    def undo(self, error: BaseException) -> None:
-        """Give back what this call allocated, because it ends with `error`; what cannot be given back is reported.
-
-        A queued copy is waited for first, because it uses that memory.  If that fails the memory is left to the copy,
-        and `push` says that it is still on its way.  After an interrupt it can be called again.
-        """
-        stuck = "" if self.push is None else self.push.land()
-        if not stuck:
-            self.push = None
-        for block in self.new:
-            block.give_back(self.size, error, stuck)
+def _zero_cpu(transaction: Transaction) -> None:
+    transaction.host(transaction.after).memset_zero(transaction.cpu, transaction.size)
 
 
-def _allocate_cpu(change: Change) -> None:
-    change.own_cpu = change.allocate(change.host(change.after))
-    change.cpu = change.own_cpu.ptr
+def _copy_to_cpu(transaction: Transaction) -> None:
+    transaction.sides.device.memcpy(transaction.gpu, transaction.cpu, transaction.size, _DOWN)
 
 
-def _zero_cpu(change: Change) -> None:
-    change.host(change.after).memset_zero(change.cpu, change.size)
+def _adopt_cpu(transaction: Transaction) -> None:
+    transaction.cpu, transaction.own_cpu = transaction.argument, None
 
 
-def _copy_to_cpu(change: Change) -> None:
-    change.sides.device.memcpy(change.gpu, change.cpu, change.size, _DOWN)
+def _free_cpu(transaction: Transaction) -> None:
+    transaction.free(transaction.own_cpu)
 
 
-def _adopt_cpu(change: Change) -> None:
-    change.cpu, change.own_cpu = change.argument, None
+def _allocate_gpu(transaction: Transaction) -> None:
+    transaction.own_gpu = transaction.allocate(transaction.sides.device)
+    transaction.gpu = transaction.own_gpu.slot[0]
 
 
-def _free_cpu(change: Change) -> None:
-    change.free(change.own_cpu)
+def _zero_gpu(transaction: Transaction) -> None:
+    transaction.sides.device.memset_zero(transaction.gpu, transaction.size)
 
 
-def _allocate_gpu(change: Change) -> None:
-    change.own_gpu = change.allocate(change.sides.device)
-    change.gpu = change.own_gpu.ptr
+def _copy_to_gpu(transaction: Transaction) -> None:
+    transaction.sides.device.memcpy(transaction.cpu, transaction.gpu, transaction.size, _UP)
 
 
-def _zero_gpu(change: Change) -> None:
-    change.sides.device.memset_zero(change.gpu, change.size)
-
-
-def _copy_to_gpu(change: Change) -> None:
-    change.sides.device.memcpy(change.cpu, change.gpu, change.size, _UP)
-
-
-def _copy_to_gpu_async(change: Change) -> None:
+def _copy_to_gpu_async(transaction: Transaction) -> None:
     def keep(push: Push | None) -> None:
-        change.push = push
+        transaction.push = push
 
-    ends = change.cpu, change.gpu
-    queue_copy(change.sides.device, ends, change.size, _UP, change.argument, keep)
-
-
-def _adopt_gpu(change: Change) -> None:
-    change.gpu, change.own_gpu = change.argument, None
+    ends = transaction.cpu, transaction.gpu
+    queue_copy(transaction.sides.device, ends, transaction.size, _UP, transaction.argument, keep)
 
 
-def _free_gpu(change: Change) -> None:
-    change.free(change.own_gpu)
+def _adopt_gpu(transaction: Transaction) -> None:
+    transaction.gpu, transaction.own_gpu = transaction.argument, None
 
 
-def _nothing(change: Change) -> None:
+def _free_gpu(transaction: Transaction) -> None:
+    transaction.free(transaction.own_gpu)
+
+
+def _nothing(transaction: Transaction) -> None:
     """What an action does to zero bytes."""
 
 
-def _empty_cpu(change: Change) -> None:
-    change.cpu = cpu_allocator().empty(0)
+def _empty_cpu(transaction: Transaction) -> None:
+    transaction.cpu = cpu_allocator().empty(0)
 
 
-def _empty_gpu(change: Change) -> None:
-    change.gpu = change.sides.device.empty(0)
+def _empty_gpu(transaction: Transaction) -> None:
+    transaction.gpu = transaction.sides.device.empty(0)
 
 
-def _complete(table: Mapping[Action, Callable[[Change], None]]) -> Mapping[Action, Callable[[Change], None]]:
+def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[Action, Callable[[Transaction], None]]:
     """A binding table that has a function for every declared action.
 
     Raises

@@ -19,17 +19,16 @@ from syncedmem.model import (
     InvalidSizeError,
     NotCopyableError,
     ReentrantCallError,
-    ReleaseError,
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
 from .allocator import DeviceAllocator, check_allocator
-from .failures import reporting, told, where_of
+from .failures import reporting, where_of
 from .flight import queue_copy
 from .host import cpu_allocator
-from .owned import Finaliser, Holding, OwnedBlock
+from .owned import Finaliser, Holding, OwnedBlock, finish
 from .pointers import check_byte_size
 
 if TYPE_CHECKING:
@@ -316,16 +315,7 @@ class Buffer:
 
     def _close(self) -> None:
         self._land()
-        try:
-            self._let_go()
-        except ReleaseError:
-            raise
-        except BaseException as interrupt:
-            try:
-                self._let_go()  # what is being freed is freed first
-            except ReleaseError as error:
-                interrupt.add_note(told(error))
-            raise
+        finish(self._let_go)
 
     def _land(self) -> None:
         """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
@@ -335,7 +325,7 @@ class Buffer:
         self._held.flights = []
 
     def _let_go(self) -> None:
-        """Do what closing does; after an interrupt it can be called again, and goes on."""
+        """Do what closing does; can be repeated."""
         self._free()
         self._held.blocks = ()
         self._ptr = None

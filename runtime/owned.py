@@ -1,19 +1,17 @@
 """`OwnedBlock`: a block that has to be released, known from the moment it is allocated until it is back.
 
-An interrupt (Ctrl-C, ``MemoryError``, ``RecursionError``, ``SystemExit``) can come after every call.  Four rules keep a
-block from being lost or owned twice, whenever it comes:
+When an interrupt can come is said in ``handover``, and that C code stores what ``allocate`` returns: here by
+``slot.extend(map(allocate, (size,)))``.  An allocator's books change in one step; who owns a block has more to do, so
+three rules are added.  With them no block is lost or owned twice, whenever an interrupt comes:
 
-* **C code stores what ``allocate`` returns.**  After the call in ``ptr = allocate(size)`` an interrupt can come before
-  the store.  ``slot.extend(map(allocate, (size,)))`` has no such gap: ``map`` makes the call, ``list.extend`` stores
-  the result, and CPython looks for signals only after both.
 * **A release can be repeated.**  After an interrupt nobody can tell whether the allocator has taken the block.  So the
   release is repeated: now the allocator takes it, or says `InvalidPointerError`, which means that it had.  What an
   allocator raises otherwise, ``MemoryError`` too, is a refusal.
 * **What must not stay half done is repeated in the frame that called it**: ``try: step()``, and for a
-  ``BaseException`` ``step()`` once more and ``raise``.  No context manager written in Python can do that, because an
-  interrupt can come when its ``__exit__`` starts.
-* **A finaliser has a second chance.**  An interrupt can come when ``__del__`` starts, before its first line.  So there
-  are two: that of `Finaliser`, and that of the `Holding` in it, which frees what the first has left.
+  ``BaseException`` ``step()`` once more and ``raise``, as `finish` does.  No context manager written in Python can do
+  that, because an interrupt can come when its ``__exit__`` starts.
+* **A finaliser has a second chance.**  There are two: that of `Finaliser`, and that of the `Holding` in it, which frees
+  what the first has left.  Unlike the `SecondChance` of an allocator they raise the interrupt again once all is freed.
 """
 
 from __future__ import annotations
@@ -24,19 +22,19 @@ from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import InvalidPointerError, ReleaseError
+from syncedmem.model import InvalidPointerError, ReleaseError, SyncedMemoryError
 
 from .failures import told, warn_of_leak, where_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from syncedmem.model.interface import Pointer
 
     from .allocator import DeviceAllocator
     from .flight import Push
 
-__all__ = ["Finaliser", "Holding", "OwnedBlock"]
+__all__ = ["Finaliser", "Holding", "OwnedBlock", "finish"]
 
 
 _raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -102,7 +100,7 @@ class OwnedBlock:
     def allocate(self, byte_size: int) -> Pointer | None:
         """Allocate the block; whatever is raised, what was allocated is in the slot."""
         self.slot.extend(map(self.allocator.allocate, (byte_size,)))
-        return self.ptr
+        return self.slot[0]
 
     @property
     def ptr(self) -> Pointer | None:
@@ -173,6 +171,20 @@ class OwnedBlock:
         if problem:
             warn_of_leak(f"{byte_size} bytes leaked on {where_of(self.allocator)}: {problem}", error)
             self.slot = ()
+
+
+def finish(step: Callable[[], object]) -> None:
+    """Do what must not stay half done: after an interrupt it is repeated and goes on, then the interrupt is raised."""
+    try:
+        step()
+    except SyncedMemoryError:
+        raise
+    except BaseException as interrupt:
+        try:
+            step()  # what is being freed is freed first
+        except SyncedMemoryError as error:
+            interrupt.add_note(told(error))
+        raise
 
 
 class Holding:

@@ -109,7 +109,7 @@ def check_ordinal(ordinal: object, kind: str, count: int) -> int:
 
 def check_copy(byte_size: object, *pointers: Pointer) -> int:
     """The size of a copy or fill, checked against every array it touches; null has no bytes."""
-    return check_byte_size(byte_size, limit=min(0 if ptr is None else len(ptr) for ptr in pointers))
+    return check_byte_size(byte_size, limit=min([0 if ptr is None else len(ptr) for ptr in pointers]))
 
 
 class End(NamedTuple):

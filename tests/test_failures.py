@@ -46,7 +46,7 @@ def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocat
 
 
 def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:
-    """The performer relies on it: what is freed cannot be undone."""
+    """The memory relies on it: what is freed cannot be undone."""
     frees, harmless = {Action.FREE_CPU, Action.FREE_GPU}, {Action.ADOPT_CPU, Action.ADOPT_GPU}
     followers = {
         row.actions[i + 1 :]

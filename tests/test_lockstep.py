@@ -57,7 +57,7 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
         return noted
 
     table = {action: noting(action, perform) for action, perform in BINDINGS.items()}
-    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
+    monkeypatch.setattr("syncedmem.runtime.memory.BINDINGS", table)
     return iter([done])
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_order_of_actions_is_noticed(
 ) -> None:
     """The comparison can fail: a runtime that allocates twice is caught."""
     done = next(performed)
-    table = dict(vars(import_module("syncedmem.runtime.performer"))["BINDINGS"])
+    table = dict(vars(import_module("syncedmem.runtime.memory"))["BINDINGS"])
     zero = table[Action.ZERO_GPU]
 
     def wrong(change: Any) -> None:
@@ -152,7 +152,7 @@ def test_a_wrong_order_of_actions_is_noticed(
         done.append(Action.ALLOCATE_GPU)
 
     table[Action.ZERO_GPU] = wrong
-    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
+    monkeypatch.setattr("syncedmem.runtime.memory.BINDINGS", table)
 
     with pytest.raises(AssertionError):
         compare((Input(Call.GPU_DATA),), done)

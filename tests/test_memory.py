@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from benches import SIZE, filled
 
-import syncedmem.runtime.performer as performer_module
+import syncedmem.runtime.memory as memory_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
 from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
@@ -172,7 +172,7 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise AssertionError("the slow path was taken")
 
-    monkeypatch.setattr(performer_module.Performer, "_access", fail)
+    monkeypatch.setattr(memory_module.SyncedMemory, "_access", fail)
 
     assert memory.cpu_data().tolist() == [7] * SIZE
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE
