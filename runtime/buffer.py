@@ -24,12 +24,12 @@ from syncedmem.model import (
 from syncedmem.model.errors import said, words
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from .allocator import DeviceAllocator, check_allocator
-from .failures import reporting, where_of
-from .flight import queue_copy
-from .host import cpu_allocator
-from .owned import Finaliser, Holding, OwnedBlock, finish
-from .pointers import check_byte_size
+from .allocators.base import DeviceAllocator, check_allocator
+from .allocators.failures import reporting, where_of
+from .allocators.pointers import check_byte_size
+from .devices.host import cpu_allocator
+from .memory.flight import queue_copy
+from .memory.owned import Finaliser, Holding, OwnedBlock, finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import Pointer
 
-    from .flight import Push
+    from .memory.flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
 

@@ -23,9 +23,9 @@ from syncedmem.runtime import (
     StatisticsAllocator,
     TrackingAllocator,
 )
-from syncedmem.runtime.adaptor import COUNTS
-from syncedmem.runtime.arithmetic import arithmetic_of
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.adaptor import COUNTS
+from syncedmem.runtime.allocators.arithmetic import arithmetic_of
+from syncedmem.runtime.allocators.pointers import address_of
 from syncedmem.spec.fuzz import fuzz
 
 

@@ -25,8 +25,8 @@ from syncedmem.runtime import (
     SimulatedDeviceAllocator,
     arithmetic_of,
 )
-from syncedmem.runtime.arithmetic.host import HostArithmetic
-from syncedmem.runtime.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
-from syncedmem.runtime.pointers import no_room
+from syncedmem.runtime.allocators.pointers import no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -168,7 +168,7 @@ def test_a_deallocation_that_fails_is_printed(printed: list[BaseException | None
 def test_device_memory_needs_a_device(heap: Heap, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without CuPy a foreign address on a GPU is no use to anybody."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    for module in ("cuda", "interop.foreign_cuda"):
+    for module in ("devices.cuda", "interop.foreign_cuda"):
         monkeypatch.delitem(sys.modules, f"syncedmem.runtime.{module}", raising=False)
     with pytest.raises(NoDeviceError, match="CUDA needs CuPy, which is not installed"):
         allocator_over(Source("a heap", heap.take), 0)

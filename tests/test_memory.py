@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from benches import SIZE, filled
 
-import syncedmem.runtime.memory as memory_module
+import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
 from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
@@ -154,7 +154,7 @@ def test_calls_of_two_threads_are_serialised() -> None:
 def test_binding_tables_are_complete_or_refused() -> None:
     """An action without a function is found when the table is built."""
     from syncedmem.model import Action, DeclarationError
-    from syncedmem.runtime.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
+    from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
     incomplete: dict[Action, Any] = {
         action: perform for action, perform in BINDINGS.items() if action != Action.COPY_TO_GPU

@@ -12,9 +12,9 @@ from benches import SIZE, filled
 
 from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.forking import Home
-from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
-from syncedmem.runtime.simulated_block import Quarantine
+from syncedmem.runtime.devices.forking import Home
+from syncedmem.runtime.devices.simulated.block import Quarantine
+from syncedmem.runtime.memory.owned import Finaliser, Holding, OwnedBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

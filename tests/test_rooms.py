@@ -72,8 +72,8 @@ def everything() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("target", "owners"),
     [
-        ("cupy", {"runtime/cuda.py"}),
-        ("pyopencl", {"runtime/opencl.py"}),
+        ("cupy", {"runtime/devices/cuda.py"}),
+        ("pyopencl", {"runtime/devices/opencl.py"}),
         ("google", {"runtime/files/proto.py"}),
         ("rmm", {"runtime/interop/rmm.py"}),
         ("numba", {"runtime/interop/numba.py"}),
@@ -147,12 +147,12 @@ def test_what_is_no_import_is_not_seen(source: str) -> None:
     "source",
     [
         "import syncedmem.runtime",
-        "import syncedmem.runtime.memory as memory",
+        "import syncedmem.runtime.memory.synced_memory as memory",
         "from syncedmem import runtime",
         "from syncedmem.runtime import SyncedMemory",
         "from .. import runtime",
         "from ..runtime.memory import SyncedMemory",
-        "import_module('syncedmem.runtime.memory')",
+        "import_module('syncedmem.runtime.memory.synced_memory')",
         "import_module('..runtime', __package__)",
     ],
 )

@@ -17,15 +17,15 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError, InvalidShapeError
 
-from ..memory import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
-from ..pointers import address_of
+from ..allocators.pointers import address_of
+from ..memory.synced_memory import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from syncedmem.model import Call
 
-    from ..memory import SyncedMemory
+    from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
 
 __all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]

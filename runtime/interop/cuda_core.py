@@ -12,7 +12,7 @@ from .packages import missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["LentResource", "as_resource", "from_resource"]
 

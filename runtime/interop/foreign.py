@@ -13,14 +13,14 @@ import numpy as np
 
 from syncedmem.model import AllocationError, InvalidArgumentError, ReleaseError, SyncedMemoryError
 
-from ..failures import reporting
-from ..host import CPUDeviceAllocator
-from ..pointers import HostArray, check_byte_size, no_room
+from ..allocators.failures import reporting
+from ..allocators.pointers import HostArray, check_byte_size, no_room
+from ..devices.host import CPUDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["ForeignHostAllocator", "Grant", "Source", "allocator_over", "check_calls"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cuda import CUDADeviceAllocator, cupy
+from ..devices.cuda import CUDADeviceAllocator, cupy
 
 if TYPE_CHECKING:
     from .foreign import Source

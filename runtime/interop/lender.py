@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..failures import where_of
-from ..handover import take_back
-from ..pointers import check_byte_size
+from ..allocators.failures import where_of
+from ..allocators.handover import take_back
+from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["Lender", "Loan"]
 

@@ -12,7 +12,7 @@ from .native import CFunctions, foreign_function, name_of, or_null, shared_libra
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .native import Library
 
 __all__ = ["as_resource", "from_resource"]

@@ -14,7 +14,7 @@ from .packages import missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .lender import Loan
 
 __all__ = ["LentManager", "as_resource", "from_resource"]

@@ -21,7 +21,7 @@ from .native import keep_for_ever, or_null
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["as_resource", "current", "from_resource", "using"]
 

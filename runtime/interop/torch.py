@@ -18,7 +18,7 @@ from .native import CFunctions, foreign_function, name_of, or_null, shared_libra
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .native import Library
 
 __all__ = ["as_resource", "from_resource"]
@@ -99,6 +99,6 @@ def as_resource(allocator: object) -> CFunctions:
 
 def _wait_for(stream: int) -> None:
     """Wait for a stream, by its address; it is asked for device memory, so CuPy is there."""
-    from ..cuda import cupy  # noqa: PLC0415 -- for device memory only
+    from ..devices.cuda import cupy  # noqa: PLC0415 -- for device memory only
 
     cupy.cuda.runtime.streamSynchronize(stream)

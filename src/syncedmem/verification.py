@@ -22,8 +22,8 @@ from .model import (
 )
 from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices import DEVICE_NAMES, report_of, sibling
-from .runtime.host import cpu_allocator
+from .runtime.devices.host import cpu_allocator
+from .runtime.devices.registry import DEVICE_NAMES, report_of, sibling
 from .spec import (
     Bench,
     Conformance,

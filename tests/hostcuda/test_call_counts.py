@@ -10,7 +10,7 @@ from hostcuda_control import hostcuda
 
 from syncedmem.model import Mode, SyncedHead, using_mode
 from syncedmem.runtime import SyncedMemory, arithmetic_of
-from syncedmem.runtime.cuda import CUDADeviceAllocator
+from syncedmem.runtime.devices.cuda import CUDADeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
