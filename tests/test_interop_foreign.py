@@ -22,7 +22,8 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, SyncedMemory
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source, allocator_over
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator, allocator_over
+from syncedmem.runtime.interop.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,8 @@ def test_nothing_goes_back_when_the_process_ends() -> None:
     program = """
 import ctypes
 from syncedmem.runtime import CPUDeviceAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+from syncedmem.runtime.interop.source import Source
 from syncedmem.runtime.interop.lender import Lender
 class Noisy(CPUDeviceAllocator):
     def release(self, ptr):

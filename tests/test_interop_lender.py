@@ -14,8 +14,9 @@ from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
 from syncedmem.runtime.allocators import GuardingAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator
 from syncedmem.runtime.allocators.pool import PoolAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.source import Source
 
 cpu = unlimited
 

@@ -41,12 +41,14 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
-from syncedmem.model.interface import is_host
+from syncedmem.model.interface import DeviceType, is_host
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.model.interface import Pointer
 
-__all__ = ["Arithmetic", "arithmetic_of", "check_factor"]
+__all__ = ["OF_DEVICES", "Arithmetic", "arithmetic_of", "check_factor"]
 
 
 class Arithmetic(ABC):
@@ -152,6 +154,10 @@ class Arithmetic(ABC):
         """Copy bytes."""
 
 
+OF_DEVICES: dict[DeviceType, Callable[[], Arithmetic]] = {}
+"""The arithmetic of memory whose allocator brings none, by where it is: filled in by the device itself."""
+
+
 def arithmetic_of(allocator: object) -> Arithmetic:
     """The arithmetic on an allocator's memory.
 
@@ -169,9 +175,7 @@ def arithmetic_of(allocator: object) -> Arithmetic:
         return cast("Arithmetic", make())
     if not is_host(allocator):
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
-    from ..devices.host_arithmetic import host_arithmetic  # noqa: PLC0415 -- it implements what stands here
-
-    return host_arithmetic()
+    return OF_DEVICES[DeviceType.CPU]()
 
 
 def check_factor(alpha: Any, argument: str = "alpha") -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError
 from syncedmem.model.interface import DeviceType, MemcpyKind
 
+from ..allocators.arithmetic import OF_DEVICES
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
 from ..allocators.pointers import (
     End,
@@ -166,3 +167,6 @@ _SHARED = CPUDeviceAllocator()
 def cpu_allocator() -> CPUDeviceAllocator:
     """The one host allocator that everything shares unless told otherwise."""
     return _SHARED
+
+
+OF_DEVICES[DeviceType.CPU] = host_arithmetic

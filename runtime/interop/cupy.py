@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import InvalidArgumentError, WrongDeviceError
 
 from ..devices.cuda import cupy, is_full  # raises NoDeviceError where there is no CuPy
-from .foreign import Source, allocator_over
+from .foreign import allocator_over
 from .lender import Lender
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..devices.cuda import CUDADeviceAllocator, cupy
 
 if TYPE_CHECKING:
-    from .foreign import Source
+    from .source import Source
 
 __all__ = ["ForeignCUDAAllocator"]
 

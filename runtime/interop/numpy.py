@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError
 
-from .foreign import ForeignHostAllocator, Source
+from .foreign import ForeignHostAllocator
 from .lender import Lender
 from .native import keep_for_ever, or_null
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
