@@ -8,13 +8,12 @@ threads, so a vector is reduced as a table of many rows, and then their sums.  H
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from syncedmem.model import InvalidPointerError
 
 from ..allocators.arithmetic import Arithmetic
+from .kernels import ElementType, Kernels
 
 __all__ = ["CUDAArithmetic"]
 
@@ -30,20 +29,11 @@ __device__ inline unsigned short narrow(float value) {
 """
 
 
-class _Type(NamedTuple):
-    """How kernels see a type: as what it is stored, in what it is computed, and how to get there and back."""
-
-    storage: str
-    compute: str
-    load: str = "{}"
-    store: str = "{}"
-
-
 _TYPES = {
-    "float16": _Type("float16", "float32", "(float){}", "float16({})"),
-    "bfloat16": _Type("uint16", "float32", "wide({})", "narrow({})"),
-    "float32": _Type("float32", "float32"),
-    "float64": _Type("float64", "float64"),
+    "float16": ElementType("float16", "float32", "(float){}", "float16({})"),
+    "bfloat16": ElementType("uint16", "float32", "wide({})", "narrow({})"),
+    "float32": ElementType("float32", "float32", "{}", "{}"),
+    "float64": ElementType("float64", "float64", "{}", "{}"),
 }
 
 
@@ -62,7 +52,7 @@ class CUDAArithmetic(Arithmetic):
         self.where = where
         self._ordinal = ordinal
         self._cupy = cupy
-        self._kernels: dict[tuple[str, str], Any] = {}
+        self._kernels = Kernels(_TYPES, "double", self._elementwise, self._reduction)
 
     def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- none of these is read-only
         if not isinstance(array, self._cupy.ndarray) or array.device.id != self._ordinal:
@@ -84,11 +74,10 @@ class CUDAArithmetic(Arithmetic):
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
         dtype = arrays[0].dtype.name
-        with np.errstate(all="ignore"):
-            factor = np.dtype(_TYPES[dtype].compute).type(alpha)
+        factor = self._kernels.factor(alpha, dtype)
         with self._cupy.cuda.Device(self._ordinal):
             # First, because what fails once the kernel is queued finds it done.
-            kernel, stream = self._kernel(name, dtype), self._cupy.cuda.get_current_stream()
+            kernel, stream = self._kernels.get(name, dtype), self._cupy.cuda.get_current_stream()
             kernel(factor, *(array.view(_TYPES[dtype].storage) for array in arrays))
             stream.synchronize()
 
@@ -96,33 +85,25 @@ class CUDAArithmetic(Arithmetic):
         """A sum in two stages: of the rows of a table, and of their sums and what is left over."""
         dtype, full = arrays[0].dtype.name, arrays[0].size // _ROWS * _ROWS
         with self._cupy.cuda.Device(self._ordinal):
-            kernel, stored = self._kernel(name, dtype), [array.view(_TYPES[dtype].storage) for array in arrays]
+            kernel, stored = self._kernels.get(name, dtype), [array.view(_TYPES[dtype].storage) for array in arrays]
             total = kernel(*(array[full:] for array in stored))
             if full:
                 total += kernel(*(array[:full].reshape(_ROWS, -1) for array in stored), axis=1).sum()
             return float(total.get())
 
-    def _kernel(self, name: str, dtype: str) -> Any:
-        """A kernel for a type, made when it is first needed.  Two threads may make it twice, which is no harm."""
-        if (name, dtype) not in self._kernels:
-            make = self._elementwise if name in ("axpy", "scal") else self._reduction
-            kind = _TYPES[dtype]
-            title = f"syncedmem_{name}_{dtype}"
-            self._kernels[name, dtype] = make(name, kind, kind.load.format("x"), kind.load.format("y"), title)
-        return self._kernels[name, dtype]
-
-    def _elementwise(self, name: str, kind: _Type, x: str, y: str, title: str) -> Any:
+    def _elementwise(self, name: str, dtype: str, arrays: tuple[str, ...], value: str) -> Any:
         # What a kernel writes is one of its outputs, and an output that is handed in can also be read.
-        takes, gives, value = f"{kind.compute} alpha", f"{kind.storage} x", f"alpha * {x}"
-        if name == "axpy":
-            takes, gives, value = f"{takes}, {kind.storage} x", f"{kind.storage} y", f"{y} + {value}"
-        step = f"{gives[-1]} = {kind.store.format(value)}"
-        return self._cupy.ElementwiseKernel(takes, gives, step, title, preamble=_NARROW)
+        kind = _TYPES[dtype]
+        *read, written = (f"{kind.storage} {array}" for array in arrays)
+        takes, step = ", ".join([f"{kind.compute} alpha", *read]), f"{arrays[-1]} = {kind.store.format(value)}"
+        return self._cupy.ElementwiseKernel(takes, written, step, _title(name, dtype), preamble=_NARROW)
 
-    def _reduction(self, name: str, kind: _Type, x: str, y: str, title: str) -> Any:
-        takes, term = f"{kind.storage} x", f"fabs((double)({x}))"
-        if name == "dot":
-            takes, term = f"{takes}, {kind.storage} y", f"(double)({x}) * (double)({y})"
-        return self._cupy.ReductionKernel(
-            takes, "float64 total", term, "a + b", "total = a", "0.0", title, reduce_type="double", preamble=_NARROW
-        )
+    def _reduction(self, name: str, dtype: str, arrays: tuple[str, ...], term: str) -> Any:
+        takes = ", ".join(f"{_TYPES[dtype].storage} {array}" for array in arrays)
+        how = {"reduce_type": "double", "preamble": _NARROW}
+        title = _title(name, dtype)
+        return self._cupy.ReductionKernel(takes, "float64 total", term, "a + b", "total = a", "0.0", title, **how)
+
+
+def _title(name: str, dtype: str) -> str:
+    return f"syncedmem_{name}_{dtype}"

@@ -1,7 +1,7 @@
 """`KernelArithmetic`: PyOpenCL's element-wise kernels and reductions, for a device whose compiler works.
 
-How an element is loaded and stored is text, so that one operation serves all types: halves need no extension
-(``vload_half`` is part of OpenCL), and ``bfloat16``, the upper half of a ``float``, needs none either.  Sums are in
+Halves need no extension (``vload_half`` is part of OpenCL), and ``bfloat16``, the upper half of a ``float``, needs none
+either.  Sums are in
 ``double`` where the device has it, and in ``float`` where not.  PyOpenCL is handed in: only ``opencl`` imports it.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..allocators.arithmetic import Arithmetic
+from .kernels import ElementType, Kernels
 from .opencl_arithmetic import OpenCLArithmetic
 
 if TYPE_CHECKING:
@@ -22,22 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["KernelArithmetic"]
 
 
-class _Type(NamedTuple):
-    """How kernels see a type: as what it is stored, in what it is computed, and how to get there and back."""
-
-    storage: str
-    compute: str
-    load: str = "{}[i]"
-    store: str = "{}[i] = {}"
-
-
 _TYPES = {
-    "float16": _Type(
+    "float16": ElementType(
         "ushort", "float", "vload_half(i, (global const half *){})", "vstore_half_rte({1}, i, (global half *){0})"
     ),
-    "bfloat16": _Type("ushort", "float", "as_float((uint){}[i] << 16)", "{}[i] = narrow({})"),
-    "float32": _Type("float", "float"),
-    "float64": _Type("double", "double"),
+    "bfloat16": ElementType("ushort", "float", "as_float((uint){}[i] << 16)", "{}[i] = narrow({})"),
+    "float32": ElementType("float", "float", "{}[i]", "{}[i] = {}"),
+    "float64": ElementType("double", "double", "{}[i]", "{}[i] = {}"),
 }
 
 _NARROW = """
@@ -68,15 +60,15 @@ class KernelArithmetic(OpenCLArithmetic):
         able = bool(queue.device.double_fp_config) if fp64 is None else fp64
         self.types = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
-        self._kernels: dict[tuple[str, str], Any] = {}
+        self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)
         # A kernel keeps its arguments until it is queued, so two threads must not set them at once.
         self._lock = threading.Lock()
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
-        with np.errstate(all="ignore"):
-            factor = np.dtype(_TYPES[arrays[0].dtype.name].compute).type(alpha)
+        dtype = arrays[0].dtype.name
+        factor = self._kernels.factor(alpha, dtype)
         with self._lock:
-            event = self._kernel(name, arrays[0].dtype.name)(*map(_stored, arrays), factor, queue=self._queue)
+            event = self._kernel(name, dtype)(*map(_stored, arrays), factor, queue=self._queue)
             event.wait()
 
     def _total(self, name: str, *arrays: Any) -> float:
@@ -84,31 +76,20 @@ class KernelArithmetic(OpenCLArithmetic):
             return float(self._kernel(name, arrays[0].dtype.name)(*map(_stored, arrays), queue=self._queue).get())
 
     def _kernel(self, name: str, dtype: str) -> Any:
-        """A kernel for a type, made when it is first needed."""
-        if (name, dtype) not in self._kernels:
-            make = self._elementwise if name in ("axpy", "scal") else self._reduction
-            kind = _TYPES[dtype]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a remark is no failure
-                self._kernels[name, dtype] = make(name, kind, kind.load.format("x"), kind.load.format("y"))
-        return self._kernels[name, dtype]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a remark is no failure
+            return self._kernels.get(name, dtype)
 
-    def _elementwise(self, name: str, kind: _Type, x: str, y: str) -> Any:
-        pointers = ("x", "y") if name == "axpy" else ("x",)
-        takes = [*(f"__global {kind.storage} *{pointer}" for pointer in pointers), f"{kind.compute} alpha"]
-        value = f"{y} + alpha * {x}" if name == "axpy" else f"alpha * {x}"
+    def _elementwise(self, name: str, dtype: str, arrays: tuple[str, ...], value: str) -> Any:
+        kind = _TYPES[dtype]
+        takes = ", ".join([*(f"__global {kind.storage} *{array}" for array in arrays), f"{kind.compute} alpha"])
         make = self._cl.elementwise.ElementwiseKernel
-        return make(
-            self._queue.context, ", ".join(takes), kind.store.format(pointers[-1], value), name, preamble=_NARROW
-        )
+        return make(self._queue.context, takes, kind.store.format(arrays[-1], value), name, preamble=_NARROW)
 
-    def _reduction(self, name: str, kind: _Type, x: str, y: str) -> Any:
-        wide = self._wide
-        pointers = ("x", "y") if name == "dot" else ("x",)
-        takes = ", ".join(f"__global const {kind.storage} *{pointer}" for pointer in pointers)
-        term = f"({wide}){x} * ({wide}){y}" if name == "dot" else f"fabs(({wide}){x})"
+    def _reduction(self, name: str, dtype: str, arrays: tuple[str, ...], term: str) -> Any:
+        takes = ", ".join(f"__global const {_TYPES[dtype].storage} *{array}" for array in arrays)
         make = self._cl.reduction.ReductionKernel
-        return make(self._queue.context, np.dtype(wide), "0", "a + b", term, takes, name, preamble=_NARROW)
+        return make(self._queue.context, np.dtype(self._wide), "0", "a + b", term, takes, name, preamble=_NARROW)
 
 
 def _stored(array: Any) -> Any:
