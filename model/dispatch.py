@@ -74,9 +74,12 @@ class Dispatch:
     columns : mapping of Call to a pair of columns
         For each call a column for "no argument" and one for "with an argument", indexed by packed state.
         None stands where the edition has no such head.
+    start : int
+        The packed state of a new memory.
     """
 
     columns: Mapping[Call, tuple[Column, Column]]
+    start: int
 
     def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
         """One entry: None where the edition has no such call or head."""
@@ -92,7 +95,8 @@ def compile_dispatch(machine: HeadMachine) -> Dispatch:
         If in some head two rows are enabled at once, or none is, for the same valuation of the guards.
         (`transitions` would silently take the first, or do nothing and return False.)
     """
-    return Dispatch({call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls})
+    columns = {call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls}
+    return Dispatch(columns, state_of(machine.edition.initial))
 
 
 def _column(machine: HeadMachine, call: Call, data: bool) -> Column:

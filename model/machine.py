@@ -201,7 +201,7 @@ class HeadMachine:
         self._machine = Machine(
             model=None,
             states=list(self.edition.heads),
-            initial=SyncedHead.UNINITIALIZED,
+            initial=self.edition.initial,
             transitions=[_as_data(row, head) for row in declaration.rows for head in row.source],
             auto_transitions=False,
             send_event=False,
@@ -324,7 +324,7 @@ class BoundHead:
     def __init__(self, machine: HeadMachine, actions: object) -> None:
         self._machine = machine
         self._actions = actions
-        self.head = SyncedHead.UNINITIALIZED
+        self.head = machine.edition.initial
         self.facts = Fact(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:

@@ -22,7 +22,6 @@ import numpy as np
 
 from syncedmem.model import (
     EFFECTS,
-    Action,
     BufferMismatchError,
     Call,
     ClosedMemoryError,
@@ -36,8 +35,8 @@ from syncedmem.model import (
     WrongDeviceError,
     current_mode,
 )
-from syncedmem.model.dispatch import Cell, facts_of, head_of, state_of
-from syncedmem.model.editions import dispatch
+from syncedmem.model.dispatch import Cell, facts_of, head_of
+from syncedmem.model.editions import dispatch, edition_for
 from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
@@ -70,14 +69,11 @@ if TYPE_CHECKING:
         Push | None,
     ]
 
-__all__ = ["ACCESSORS", "FRESH", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "SyncedMemory"]
+__all__ = ["ACCESSORS", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "SyncedMemory"]
 
 Columns = dict[str, tuple[tuple[Cell, ...], tuple[Cell, ...]]]
 Maker = Any  # a function of no arguments that returns a new view, or None where there is no pointer
 Makers = tuple[Maker, Maker, Maker, Maker]
-
-FRESH = state_of(SyncedHead.UNINITIALIZED)
-"""The packed state of a memory that holds nothing."""
 
 READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU = range(4)
 _ACCESSOR_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA)
@@ -89,7 +85,8 @@ _NO_MAKERS: Makers = (None, None, None, None)
 _NOTHING = np.frombuffer(b"", np.uint8)
 _VIEWING = "making a view"
 
-_COPIES = ((Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,))
+_ADOPTIONS = frozenset(call.value for call in Call if call.takes_data)
+"""The names of the calls that hand memory in."""
 
 
 class _Table:
@@ -103,19 +100,26 @@ class _Table:
         For each accessor its cells by packed state.
     idle : tuple
         By packed state, for each accessor whether it has nothing to do.
+    copies : tuple
+        The actions of accessors that only copy.
+    start : int
+        The packed state of a new memory, and of one that holds nothing.
     """
 
     def __init__(self, edition: str) -> None:
         # Columns hold None only for heads that the edition does not have, and no memory gets there.
-        calls = dispatch(edition).columns.items()
-        self.columns: Columns = {call.value: cast("Any", columns) for call, columns in calls}
+        table = dispatch(edition)
+        self.start = table.start
+        self.columns: Columns = {call.value: cast("Any", columns) for call, columns in table.columns.items()}
         self.accessors = tuple(self.columns[call.value][False] for call in _ACCESSOR_CALLS)
         cells: Any = zip(*self.accessors, strict=True)
+        # What accessors do that do one thing, which changes no pointer and no flag: a copy.
+        doing: set[Any] = {cell and cell.actions for column in self.accessors for cell in cast("Any", column)}
+        self.copies = tuple(it for it in doing if it and len(it) == 1 and EFFECTS[it[0]].is_none)
         self.idle = tuple(tuple(cell is not None and cell.idle for cell in row) for row in cells)
 
 
-_CAFFE = _Table("caffe")
-_CPU_ONLY = _Table("cpu_only")
+_TABLES = {has_device: _Table(edition_for(has_device=has_device)) for has_device in (True, False)}
 
 
 class SyncedMemory:
@@ -191,7 +195,7 @@ class SyncedMemory:
         sides = Sides(resolve_host(host), resolve_device(device))
         self._size = check_byte_size(size, "size")
         self._sides = sides
-        self._table = _CPU_ONLY if sides.device is None else _CAFFE
+        self._table = _TABLES[sides.device is not None]
         self._actions = BINDINGS if self._size else EMPTY_BINDINGS
         self._check_device = check_device and sides.device is not None
         self._lock = threading.RLock()
@@ -200,7 +204,7 @@ class SyncedMemory:
         self._last: Any = None  # the transaction that made the two pointers what they are
         self._finaliser: Finaliser | None = None  # of what is ours; there is none before something is
         self._push: Push | None = None
-        self._state = FRESH
+        self._state = self._table.start
         self._closed = False
         self._busy = False
         self._makers = _NO_MAKERS
@@ -456,7 +460,7 @@ class SyncedMemory:
             self._refuse(cell.refusal, ACCESSORS[accessor], None)
         if self._push is not None:
             self._await_push(accessor, cell)
-        if cell.actions in _COPIES:
+        if cell.actions in self._table.copies:
             return self._resynchronise(cell, accessor)
         return self._perform(cell, None, accessor)
 
@@ -484,12 +488,12 @@ class SyncedMemory:
         cell = self._table.columns[call][argument is not None][self._state]
         if cell.refusal is not None:
             self._refuse(cell.refusal, name, argument)
-        if call == Call.ASYNC_GPU_PUSH.value:
+        makers = None
+        if call in _ADOPTIONS:
+            argument, makers = self._adopted(call, argument, name)
+        else:
             with reporting(call, self._sides.device):
                 self._sides.device.check_stream(argument)
-            makers = None
-        else:
-            argument, makers = self._adopted(call, argument, name)
         self._land()
         self._perform(cell, argument, None, makers)
 
@@ -579,7 +583,7 @@ class SyncedMemory:
         """Do what closing does; can be repeated."""
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
         for action in cell.actions:
-            transaction = self._transaction(FRESH, None)
+            transaction = self._transaction(self._table.start, None)
             left = self._state & ~int(EFFECTS[action].clears)
             self._actions[action](transaction)
             # One side is gone for good: whatever happens to the other, this memory is closed.
@@ -591,7 +595,7 @@ class SyncedMemory:
         self._closed = True
         self._makers = _NO_MAKERS
         self._cpu = self._gpu = self._last = self._push = None
-        self._state = FRESH
+        self._state = self._table.start
 
     # --- what is refused
 
