@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ..allocators.pointers import End
 
-__all__ = ["CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
+__all__ = ["ALLOCATOR", "CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
 
 try:
     # Any: CuPy ships no types.
@@ -396,3 +396,7 @@ def imported(array: Any) -> Any:
     if isinstance(array, cupy.ndarray):
         return array
     return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
+
+
+ALLOCATOR = CUDADeviceAllocator
+"""What the registry makes."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .compilers import Compiler
     from .opencl_arithmetic import OpenCLArithmetic
 
-__all__ = ["OpenCLDeviceAllocator"]
+__all__ = ["ALLOCATOR", "OpenCLDeviceAllocator"]
 
 try:
     # Any: PyOpenCL's own types differ from release to release.
@@ -305,3 +305,7 @@ def _whole(array: Any) -> tuple[Any, int]:
 def _is_over(event: Any) -> bool:
     """Whether it was done, or given up: errors are negative."""
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+
+ALLOCATOR = OpenCLDeviceAllocator
+"""What the registry makes."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
-from syncedmem.model.interface import DEVICE_CALLS, HOST_CALLS, is_host
+from syncedmem.model.interface import DEVICE_CALLS, HOST_CALLS, DeviceType, is_host
 
 from ..allocators.base import DeviceAllocator
 from ..allocators.pointers import as_integer
 from .host import cpu_allocator
-from .simulated.allocator import SimulatedDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,28 +69,15 @@ class DeviceReport:
         return f"memory only: its compiler fails ({self.compiler_error})" if self.compiler is False else ""
 
 
-def _simulated(ordinal: int) -> tuple[DeviceAllocator, str]:
-    return SimulatedDeviceAllocator(ordinal), "a second memory space inside this process"
-
-
-def _opencl(ordinal: int) -> tuple[DeviceAllocator, str]:
-    from .opencl import OpenCLDeviceAllocator  # noqa: PLC0415 -- PyOpenCL is optional and slow to import
-
-    allocator = OpenCLDeviceAllocator(ordinal)
+def _new(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
+    """An allocator of a kind, and what it is.  Its module is imported late: its library is optional, and slow."""
+    allocator = import_module(f".{name}", __package__).ALLOCATOR(ordinal)
     return allocator, allocator.description
 
 
-def _cuda(ordinal: int) -> tuple[DeviceAllocator, str]:
-    from .cuda import CUDADeviceAllocator  # noqa: PLC0415 -- CuPy is optional and slow to import
-
-    allocator = CUDADeviceAllocator(ordinal)
-    return allocator, allocator.description
-
-
+# Every kind of device has a module of its name here, with an `ALLOCATOR` that has a `description`.
 _MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
-    "simulated": _simulated,
-    "opencl": _opencl,
-    "cuda": _cuda,
+    name: partial(_new, name) for name in (kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
 }
 
 DEVICE_NAMES = tuple(_MAKERS)

@@ -9,4 +9,7 @@ from .array import SimulatedArray
 from .block import SimulatedDeviceError
 from .simulation import SimulatedStream, using_device
 
+ALLOCATOR = SimulatedDeviceAllocator
+"""What the registry makes."""
+
 __all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedDeviceError", "SimulatedStream", "using_device"]

@@ -60,6 +60,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     """
 
     device_type = DeviceType.SIMULATED
+    description = "a second memory space inside this process"
 
     def __init__(self, ordinal: int = 0, *, capacity: int | None = None, seed: int | None = None) -> None:
         self.ordinal = checked_ordinal(ordinal)
