@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from .drawing import Detail, Kind, drawing, kind_of
 from .errors import InvalidExportError
-from .head import Call
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
 from .painting import Brush, framed
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
     from .exports.trace import Step, Trace
+    from .head import Call
 
 __all__ = ["diamond_svg"]
 
@@ -116,7 +116,7 @@ def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
 
 
 def _step(step: Step, text: str) -> Item:
-    if step.refusal is not None or step.asked.call is Call.RELEASE:
+    if step.refusal is not None or (step.asked.call and step.asked.call.ends):
         return Item([("note", text)], FINAL if step.refusal is None else REFUSED, "ink")
     kind = kind_of([step])
     return Item([("note", text)], BULLETS[kind], COLOURS[kind])

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "DEFAULT_EDITION",
     "EDITIONS",
     "EFFECTS",
     "TRANSITIONS",
@@ -66,6 +67,11 @@ class SyncedHead(enum.Enum):
     HEAD_AT_GPU = 2
     SYNCED = 3
 
+    @property
+    def letter(self) -> str:
+        """The head in one letter, as configurations are written: the first of the last word of its name."""
+        return self.name.rpartition("_")[2][0]
+
 
 class Call(enum.Enum):
     """What can be asked of a memory; ``RELEASE`` is Caffe's destructor."""
@@ -83,6 +89,11 @@ class Call(enum.Enum):
     def takes_data(self) -> bool:
         """Whether NULL in place of data is an input of its own."""
         return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
+        return self is Call.RELEASE
 
 
 class Fact(enum.IntFlag):
@@ -156,6 +167,11 @@ class Effect:
     clears: Fact = Fact(0)
     by_mode: Fact = Fact(0)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the facts stay as they are."""
+        return not self.sets | self.clears | self.by_mode
+
 
 _OWN_CPU = Fact.CPU_POINTER | Fact.OWN_CPU_DATA
 _OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
@@ -187,7 +203,7 @@ class Edition:
     name : str
         The name rows refer to in ``Transition.editions``.
     heads : tuple of SyncedHead
-        The heads it can be in; each must be reachable.
+        The heads it can be in, that of a new memory first; each must be reachable.
     flags : Fact
         The flags that objects of this edition have; an effect on any other is dropped.
     implied : Fact
@@ -210,6 +226,16 @@ class Edition:
     def facts(self) -> Fact:
         """Everything that is tracked in this edition: the pointers, its flags, and what is implied."""
         return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
+
+    @property
+    def initial(self) -> SyncedHead:
+        """The head of a new memory."""
+        return self.heads[0]
+
+    @property
+    def has_device(self) -> bool:
+        """Whether a memory has a device side."""
+        return Guard.HAS_GPU_POINTER not in self.never
 
 
 _U, _C, _G, _S = SyncedHead
@@ -236,7 +262,10 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
     }
 )
 
-_ANY = ("caffe", "early", "cpu_only")
+DEFAULT_EDITION = next(iter(EDITIONS))
+"""The edition where none is named."""
+
+_ANY = tuple(EDITIONS)
 _GPU = ("caffe", "early")
 _CAFFE = ("caffe",)
 _CPU_ONLY = ("cpu_only",)

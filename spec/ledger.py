@@ -10,10 +10,14 @@ from __future__ import annotations
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from syncedmem.model.interface import MemcpyKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from syncedmem.model.interface import Allocator
 
     from .oracle import Side
     from .subject import Bench
@@ -22,7 +26,6 @@ __all__ = [
     "ON_DEVICE",
     "TO_DEVICE",
     "TO_HOST",
-    "Allocator",
     "Entry",
     "Fuse",
     "InjectedFailure",
@@ -33,38 +36,11 @@ __all__ = [
     "recorded",
 ]
 
-TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
-"""``MemcpyKind.CPU2CUDA``, ``CUDA2CPU`` and ``CUDA2CUDA`` of every allocator; what is left is within the host."""
+TO_DEVICE, TO_HOST, ON_DEVICE = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
+"""The directions of copies; what is left is within the host."""
 
 _STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
 """What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
-
-
-class Allocator(Protocol):
-    """What the kit and a memory under test need of an allocator; pointers are arrays of its own kind."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def ordinal(self) -> int: ...
-    def allocate(self, byte_size: int) -> Any: ...
-    def release(self, ptr: Any) -> None: ...
-    def memcpy(  # noqa: PLR0913 -- the seed's signature, 004:25-27
-        self, src: Any, dest: Any, byte_size: int, kind: Any = ..., stream: Any = ..., need_sync: bool = ...
-    ) -> None: ...
-    def memset_zero(self, ptr: Any, byte_size: int, stream: Any = ..., need_sync: bool = ...) -> None: ...
-    def empty(self, byte_size: int) -> Any: ...
-    def stream(self) -> Any: ...
-    def check_stream(self, stream: object) -> None: ...
-    def adopt(self, buffer: object, byte_size: int) -> Any: ...
-    def overlaps(self, first: Any, second: Any) -> bool: ...
-    def record(self, stream: Any) -> Any: ...
-    def order_after(self, event: Any) -> None: ...
-    def pinned_host(self) -> Any: ...
-    def read_only(self, ptr: Any) -> Any: ...
-    def viewer(self, ptr: Any) -> Any: ...
-    def using(self) -> Any: ...
-    def current_ordinal(self) -> int: ...
 
 
 class InjectedFailure(MemoryError):

@@ -10,11 +10,12 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from syncedmem.model import Mode, SyncedHead, current_mode
+from syncedmem.model.interface import MemcpyKind
 
 __all__ = ["Port", "Refused"]
 
 _U, _C, _G, _S = SyncedHead
-_TO_DEVICE, _TO_HOST = 1, 2
+_TO_DEVICE, _TO_HOST = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
 
 
 class Refused(RuntimeError):

@@ -11,7 +11,8 @@ from syncedmem.model import InvalidArgumentError
 from .requirements import PROFILES, REQUIREMENTS
 
 if TYPE_CHECKING:
-    from .ledger import Allocator
+    from syncedmem.model.interface import Allocator
+
     from .oracle import Side
     from .requirements import Profile
 

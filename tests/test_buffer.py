@@ -24,7 +24,7 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.runtime.host import cpu_allocator
+from syncedmem.runtime.devices.host import cpu_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, i
 
 from syncedmem.model import ReleaseError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

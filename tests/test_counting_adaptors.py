@@ -20,7 +20,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     TrackingAllocator,
 )
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.pointers import address_of
 
 # --- tracking
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 try:
-    import syncedmem.runtime.cuda as cuda_module
+    import syncedmem.runtime.devices.cuda as cuda_module
 
     cuda_module.CUDADeviceAllocator()
 except NoDeviceError as error:

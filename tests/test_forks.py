@@ -11,7 +11,7 @@ from benches import devices
 SIMULATED = """
 import os, signal, threading
 from syncedmem import SyncedMemory
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 inside, forking = threading.Event(), threading.Event()
 

@@ -14,7 +14,7 @@ from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, i
 
 from syncedmem.model import ReleaseError, SyncedHead, SyncedMemoryError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

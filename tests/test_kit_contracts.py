@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from benches import WRITE, device_bench, host_bench, port_bench
 
-from syncedmem.runtime.host import cpu_allocator
+from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import Port, Violation, check_conformance
 from syncedmem.spec.adoptions import unsuitable_host_buffers
 from syncedmem.spec.checks import Refusable, everywhere, refused, started

@@ -15,7 +15,7 @@ from benches import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, LimitingAllocator, LoggingAllocator
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.pointers import address_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,10 +20,11 @@ from typer.testing import CliRunner
 from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import InvalidArgumentError, NoDeviceError
-from syncedmem.runtime import SyncedMemory, arithmetic_of, compilers
-from syncedmem.runtime.arithmetic.host import HostArithmetic
-from syncedmem.runtime.arithmetic.opencl import MappedArithmetic
-from syncedmem.runtime.compilers import COMPILER_VARIABLE
+from syncedmem.runtime import SyncedMemory, arithmetic_of
+from syncedmem.runtime.devices import compilers
+from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
+from syncedmem.runtime.devices.opencl_arithmetic import MappedArithmetic
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
 from syncedmem.verification import make_bench, make_blob_bench
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 try:
-    import syncedmem.runtime.opencl as opencl_module
+    import syncedmem.runtime.devices.opencl as opencl_module
 
     opencl_module.OpenCLDeviceAllocator()
 except NoDeviceError as error:

@@ -15,7 +15,7 @@ from pools import GIB, MIB, lent_and_returned, paper_pool
 
 from syncedmem.model import AllocationError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SimulatedDeviceAllocator, using_device
-from syncedmem.runtime.simulation import current_device
+from syncedmem.runtime.devices.simulated.simulation import current_device
 
 
 def test_a_release_counts_while_there_is_no_small_block() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..editions import head_machine
 from ..head import Action, Call, Fact, Refusal, SyncedHead
+from ..machine import DATA, Row
 from .document import VERSION
-from .rows import DATA, Row, longest, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,8 @@ def c_header(edition: str = "caffe") -> str:
     DeclarationError
         If there is no such edition.
     """
-    rows = rows_of(edition)
+    rows = head_machine(edition).rows
+    longest = max(len(row.actions) for row in rows)
     lines = [
         f"/* The head machine of SyncedMemory, edition {edition}, format {VERSION}. Made by syncedmem diagram. */",
         "#ifndef SYNCEDMEM_MACHINE_H",
@@ -64,13 +66,13 @@ def c_header(edition: str = "caffe") -> str:
         "  smd_head head, dest; /* the same where the head stays as it is */",
         "  unsigned required, excluded; /* masks over the facts and SMD_HAS_DATA */",
         "  smd_refusal refusal;",
-        f"  unsigned actions_count; smd_action actions[{longest(rows)}]; /* in order */",
+        f"  unsigned actions_count; smd_action actions[{longest}]; /* in order */",
         "  unsigned kept[2], sets[2]; /* masks over the facts, by mode */",
         "} smd_row;",
         "",
         f"#define SMD_ROWS {len(rows)}",
         "static const smd_row smd_table[SMD_ROWS] = {",
-        *(f"  {_row(row, longest(rows))}," for row in rows),
+        *(f"  {_row(row, longest)}," for row in rows),
         "};",
         "",
     ]
@@ -93,7 +95,8 @@ def _row(row: Row, width: int) -> str:
     actions = ", ".join(f"SMD_{action.name}" for action in (*row.actions, *[filler] * (width - len(row.actions))))
     refusal = f"SMD_REFUSED_{row.refusal.name if row.refusal else 'NONE'}"
     return (
-        f'{{"{row.identifier}", "{row.cite}", SMD_{row.call.name}, SMD_{row.head.name}, SMD_{row.dest.name}, '
+        f'{{"{row.identifier}", "{row.declared.cite}", SMD_{row.declared.call.name}, '
+        f"SMD_{row.head.name}, SMD_{row.dest.name}, "
         f"{row.required}u, {row.excluded}u, {refusal}, {len(row.actions)}u, {{{actions}}}, "
         f"{{{row.kept[0]}u, {row.kept[1]}u}}, {{{row.sets[0]}u, {row.sets[1]}u}}}}"
     )

@@ -83,7 +83,7 @@ def updates(edition: str) -> tuple[Update, ...]:
     """
     machine, found = head_machine(edition), list[Update]()
     for call in machine.calls:
-        for head in machine.edition.heads if call is not Call.RELEASE else ():
+        for head in machine.edition.heads if not call.ends else ():
             rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
             for number, row in enumerate(rows, 1):
                 name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")

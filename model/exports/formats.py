@@ -10,7 +10,7 @@ from ..diamond import diamond_svg
 from ..drawing import Detail
 from ..editions import dispatch
 from ..errors import InvalidExportError
-from ..head import Call
+from ..head import DEFAULT_EDITION, Call
 from ..mermaid import mermaid
 from ..page import markdown_page
 from ..tables import markdown_matrix, markdown_table
@@ -195,7 +195,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     options: dict[str, Any] = {}
     if calls:
         options["calls"] = _had(found.calls, format_, "choice of calls", calls)
-        _check_calls(format_, edition or "caffe", calls, trace)
+        _check_calls(format_, edition or DEFAULT_EDITION, calls, trace)
     if trace is not None:
         options["trace"] = _had(found.trace, format_, "trace", trace)
     if theme is not None:
@@ -207,7 +207,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
         options["detail"] = detail
     if edition is None and format_ == "json":
         return found.write()
-    return found.write(edition or "caffe", **options)
+    return found.write(edition or DEFAULT_EDITION, **options)
 
 
 def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Trace | None) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..editions import head_machine
 from ..head import Action, Call, Fact, Refusal, SyncedHead
+from ..machine import DATA, Row
 from ..mode import Mode
 from .document import VERSION
-from .rows import DATA, Row, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,7 @@ def rust_module(edition: str = "caffe") -> str:
     DeclarationError
         If there is no such edition.
     """
-    rows = rows_of(edition)
+    rows = head_machine(edition).rows
     lines = [
         f"//! The head machine of SyncedMemory, edition {edition}, format {VERSION}. Made by syncedmem diagram.",
         "",
@@ -90,7 +91,7 @@ def _row(row: Row) -> str:
     refusal = f"Some(Refusal::{_camel(row.refusal.name)})" if row.refusal else "None"
     actions = ", ".join(f"Action::{_camel(action.name)}" for action in row.actions)
     return (
-        f'Row {{ id: "{row.identifier}", cite: "{row.cite}", call: Call::{_camel(row.call.name)}, '
+        f'Row {{ id: "{row.identifier}", cite: "{row.declared.cite}", call: Call::{_camel(row.declared.call.name)}, '
         f"head: Head::{_camel(row.head.name)}, dest: Head::{_camel(row.dest.name)}, required: {row.required}, "
         f"excluded: {row.excluded}, refusal: {refusal}, actions: &[{actions}], "
         f"kept: [{row.kept[0]}, {row.kept[1]}], sets: [{row.sets[0]}, {row.sets[1]}] }}"

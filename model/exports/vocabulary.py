@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
+from ..head import DEFAULT_EDITION, TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +103,7 @@ def role_of(call: Call) -> Role:
     """What a call is for, read off its rows in Caffe's edition of the table."""
     if call.takes_data:
         return Role.ADOPT
-    rows = [row for row in TRANSITIONS if row.call is call and "caffe" in row.editions]
+    rows = [row for row in TRANSITIONS if row.call is call and DEFAULT_EDITION in row.editions]
     if all(row.dest is None and row.refusal is None for row in rows):
         return Role.RELEASE
     from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)

@@ -18,8 +18,8 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError, SyncedHead
 
-from ..devices import resolve_device
-from ..pointers import as_flag
+from ..allocators.pointers import as_flag
+from ..devices.registry import resolve_device
 from . import arithmetic
 from .elements import Elements
 from .foreign_arrays import ForeignArray
@@ -30,8 +30,8 @@ from .stored import Stored
 from .viewed import Viewed
 
 if TYPE_CHECKING:
-    from ..allocator import DeviceAllocator
-    from ..memory import SyncedMemory
+    from ..allocators.base import DeviceAllocator
+    from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
 
 __all__ = ["Blob"]

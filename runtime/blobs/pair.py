@@ -16,9 +16,9 @@ import numpy as np
 
 from syncedmem.model import EFFECTS, Action, BufferMismatchError, Call, InvalidArgumentError, InvalidShapeError
 
-from ..devices import resolve_device, resolve_host
-from ..failures import where_of
-from ..memory import SyncedMemory
+from ..allocators.failures import where_of
+from ..devices.registry import resolve_device, resolve_host
+from ..memory.synced_memory import SyncedMemory
 from . import shape as shapes
 from .arithmetic import copy_on_fresh_side
 from .elements import OWNED, Elements, check_dtype
@@ -27,7 +27,7 @@ from .shaped import Shaped
 if TYPE_CHECKING:
     from syncedmem.model import Fact
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .shape import Shape
 
 __all__ = ["Pair", "ScalarT"]

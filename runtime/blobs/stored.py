@@ -12,11 +12,11 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
 from syncedmem.model.files import write_whole
 
+from ..allocators.pointers import as_flag
 from ..files.blob_wire import planned
 from ..files.kinds import file_kind
 from ..files.proto import message_to_write, read_proto, shape_equals, write_proto
 from ..files.schema import DTYPES
-from ..pointers import as_flag
 from .conversion import checked, fill
 from .elements import check_viewable
 from .pair import ScalarT
@@ -25,7 +25,7 @@ from .viewed import Viewed
 if TYPE_CHECKING:
     from syncedmem.model.files import StoredPath
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from ..files.schema import BlobContents
     from .blob import Blob
 

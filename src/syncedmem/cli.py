@@ -156,7 +156,7 @@ def devices(
     OpenCL the host computes.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
-    from .runtime.devices import automatic_name  # noqa: PLC0415 -- as above
+    from .runtime.devices.registry import automatic_name  # noqa: PLC0415 -- as above
 
     found, automatic, trouble = probe(), "", ""
     try:

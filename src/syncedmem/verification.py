@@ -23,9 +23,9 @@ from .model import (
 )
 from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.compilers import check_switch
-from .runtime.devices import DEVICE_NAMES, check_wish, report_of, sibling
-from .runtime.host import cpu_allocator
+from .runtime.devices.compilers import check_switch
+from .runtime.devices.host import cpu_allocator
+from .runtime.devices.registry import DEVICE_NAMES, check_wish, report_of, sibling
 from .spec import (
     REQUIREMENTS,
     Bench,
