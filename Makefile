@@ -165,6 +165,7 @@ check-generated:  ## fail if one of them is not up to date
 
 bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/frames.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/arithmetic.py
