@@ -16,9 +16,9 @@ from figures import options_of, publish
 from hot_path import compared, show
 
 from syncedmem.runtime import load_caffemodel, read_proto, write_proto
-from syncedmem.runtime.files.blob_wire import encoded
-from syncedmem.runtime.files.proto import message_types
-from syncedmem.runtime.files.wire_format import Wire, tag, varint
+from syncedmem.runtime.blobs.blob_wire import encoded
+from syncedmem.runtime.blobs.messages import message_types
+from syncedmem.runtime.blobs.wire_format import Wire, tag, varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,12 @@ what becomes of errors.
 them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
 ``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
 
-Five rooms stand on these.  ``blobs`` has `Blob`.  ``files`` reads and writes Caffe's messages and the files blobs are
-kept in.  ``arithmetic`` computes with the memory of any device.  ``adaptors`` do one thing each over an allocator, and
+Four rooms stand on these.  ``blobs`` has `Blob`, and the messages and files blobs are kept in.
+``arithmetic`` computes with the memory of any device.  ``adaptors`` do one thing each over an allocator, and
 ``interop`` adapts the allocators of other libraries.
 
-CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``files.proto`` only, all when asked for.
+CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``blobs.messages`` only, all when asked
+for.
 """
 
 from .adaptor import Adaptor
@@ -29,7 +30,12 @@ from .adaptors import (
 )
 from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
 from .arithmetic import Arithmetic, arithmetic_of
+from .blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from .blobs.binaryproto import load_binaryproto, save_binaryproto
 from .blobs.blob import Blob
+from .blobs.caffemodel import load_caffemodel
+from .blobs.contents import BlobContents
+from .blobs.messages import read_proto, shape_equals, write_proto
 from .buffer import Buffer
 from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
 from .factories import (
@@ -38,11 +44,6 @@ from .factories import (
     OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocatorFactory,
 )
-from .files.array_files import load_npy, load_npz, save_npy, save_npz
-from .files.binaryproto import load_binaryproto, save_binaryproto
-from .files.caffemodel import load_caffemodel
-from .files.proto import read_proto, shape_equals, write_proto
-from .files.schema import BlobContents
 from .host import CPUDeviceAllocator
 from .memory import SyncedMemory
 from .pool import PoolAllocator

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import array_files
-from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
-from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.blobs import array_files
+from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -345,7 +345,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
     path.write_bytes(b"before")
     program = (
         "import resource, sys, numpy; from syncedmem.model import FileAccessError; "
-        "from syncedmem.runtime.files.array_files import *; from syncedmem.runtime.files.binaryproto import *; "
+        "from syncedmem.runtime.blobs.array_files import *; from syncedmem.runtime.blobs.binaryproto import *; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))\n"
         "try: globals()['save_' + sys.argv[1]](sys.argv[2], numpy.zeros(1 << 20, 'f4'))\n"
         "except FileAccessError as error: print(error.errno, error)"

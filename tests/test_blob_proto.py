@@ -15,9 +15,10 @@ import pytest
 from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
 
 from syncedmem.model import FileFormatError, InvalidArgumentError, MissingPackageError
-from syncedmem.runtime.files import blob_wire, proto
-from syncedmem.runtime.files.blob_wire import encoded
-from syncedmem.runtime.files.proto import message_types, read_proto, shape_equals, write_proto
+from syncedmem.runtime.blobs import blob_wire
+from syncedmem.runtime.blobs import messages as proto
+from syncedmem.runtime.blobs.blob_wire import encoded
+from syncedmem.runtime.blobs.messages import message_types, read_proto, shape_equals, write_proto
 
 # Any: types come with some releases of protobuf only.
 descriptor_pb2: Any = importlib.import_module("google.protobuf.descriptor_pb2")
@@ -324,7 +325,8 @@ def test_without_the_package_an_error_says_what_to_install(monkeypatch: pytest.M
 def test_bytes_are_read_and_written_without_the_package() -> None:
     program = (
         "import sys; sys.modules['google.protobuf'] = None; import numpy; "
-        "from syncedmem.runtime.files.proto import read_proto; from syncedmem.runtime.files.blob_wire import encoded; "
+        "from syncedmem.runtime.blobs.messages import read_proto; "
+        "from syncedmem.runtime.blobs.blob_wire import encoded; "
         "print(read_proto(encoded((2,), numpy.ones(2)).tobytes()).data.tolist())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

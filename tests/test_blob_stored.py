@@ -19,7 +19,7 @@ from syncedmem.model import (
     SyncedHead,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, load_npz, save_npy
-from syncedmem.runtime.files.proto import message_types
+from syncedmem.runtime.blobs.messages import message_types
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import AllocationError, FileFormatError
-from syncedmem.runtime.files import wire_format
-from syncedmem.runtime.files.blob_wire import encoded, stored_blob
-from syncedmem.runtime.files.byte_source import MemorySource, empty
-from syncedmem.runtime.files.proto import read_proto
+from syncedmem.runtime.blobs import wire_format
+from syncedmem.runtime.blobs.blob_wire import encoded, stored_blob
+from syncedmem.runtime.blobs.byte_source import MemorySource, empty
+from syncedmem.runtime.blobs.messages import read_proto
 
 # ------------------------------------------------------------------------------------------- generated
 

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import byte_source, caffemodel
-from syncedmem.runtime.files.byte_source import FileSource
-from syncedmem.runtime.files.caffemodel import load_caffemodel
+from syncedmem.runtime.blobs import byte_source, caffemodel
+from syncedmem.runtime.blobs.byte_source import FileSource
+from syncedmem.runtime.blobs.caffemodel import load_caffemodel
 
 NETS = ["LayerParameter", "V1LayerParameter", "V0LayerParameter"]
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)

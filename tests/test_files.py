@@ -24,10 +24,10 @@ from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentErr
 from syncedmem.model import files as model_files
 from syncedmem.model.files import MOST_TEXT, parsed_json, read_text, write_whole
 from syncedmem.runtime import Blob
-from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
-from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
-from syncedmem.runtime.files.caffemodel import load_caffemodel
-from syncedmem.runtime.files.wire_format import Wire, tag, varint
+from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.blobs.caffemodel import load_caffemodel
+from syncedmem.runtime.blobs.wire_format import Wire, tag, varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -74,7 +74,7 @@ def everything() -> dict[str, str]:
     [
         ("cupy", {"runtime/cuda.py"}),
         ("pyopencl", {"runtime/opencl.py"}),
-        ("google", {"runtime/files/proto.py"}),
+        ("google", {"runtime/blobs/messages.py"}),
         ("rmm", {"runtime/interop/rmm.py"}),
         ("numba", {"runtime/interop/numba.py"}),
         ("cuda", {"runtime/interop/cuda_core.py", "runtime/interop/numba.py"}),

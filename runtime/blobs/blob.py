@@ -43,18 +43,18 @@ from syncedmem.model.files import write_whole
 
 from ..devices import resolve_device, resolve_host
 from ..failures import where_of
-from ..files.blob_wire import planned
-from ..files.kinds import file_kind
-from ..files.proto import message_to_write, read_proto, shape_equals, write_proto
-from ..files.schema import DTYPES
 from ..memory import SyncedMemory
 from ..pointers import as_flag
 from . import arithmetic
 from . import shape as shapes
+from .blob_wire import planned
+from .contents import DTYPES
 from .conversion import checked, fill
 from .elements import OWNED, Elements, check_dtype, check_viewable
+from .file_kinds import file_kind
 from .foreign_arrays import ForeignArray
 from .live_array import assign, live
+from .messages import message_to_write, read_proto, shape_equals, write_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from syncedmem.model.files import StoredPath
 
     from ..allocator import DeviceAllocator
-    from ..files.schema import BlobContents
+    from .contents import BlobContents
     from .shape import Shape
 
 __all__ = ["Blob"]

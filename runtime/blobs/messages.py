@@ -1,6 +1,6 @@
 """`BlobProto` and `BlobShape` as messages of the protobuf package, and arrays in and out of them.
 
-The messages are made from the declaration in ``schema`` when they are first asked for, in a descriptor pool of
+The messages are made from the declaration in ``contents`` when they are first asked for, in a descriptor pool of
 their own, so that they do not get in the way of a ``caffe_pb2`` that was compiled from Caffe's own file.  Messages of
 such a module are taken too: what counts is that the fields have Caffe's names and numbers.
 
@@ -19,7 +19,7 @@ from syncedmem.model import InvalidArgumentError, MissingPackageError
 
 from .blob_wire import MESSAGE, encoded, scanned, stored_blob
 from .byte_source import MemorySource
-from .schema import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
+from .contents import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
     MissingPackageError
         There is no message to write to, and the protobuf package is not installed.
     InvalidArgumentError
-        ``proto`` is no `BlobProto`, or an array is none, or not of these types.
+        ``messages`` is no `BlobProto`, or an array is none, or not of these types.
     FileFormatError
         No blob has that shape, an array does not have as many values, or the message would be too long.
     """

@@ -1,7 +1,7 @@
 """Caffe's messages `BlobShape` and `BlobProto`, declared once, and the rules by which a blob is read from them.
 
 Names, numbers and types are those of Caffe's ``src/caffe/proto/caffe.proto`` (BVLC/caffe, lines 6 to 22).  The
-protobuf messages (``proto``) are made from the declaration and the wire is read and written by it (``blob_wire``),
+protobuf messages (``messages``) are made from the declaration and the wire is read and written by it (``blob_wire``),
 so that both see the same fields.  The rules are in `BlobParts`, which does not know where the parts came from:
 
 - if any of the four old fields is there, the shape is these four, a missing one is 0, and ``shape`` is not looked at;

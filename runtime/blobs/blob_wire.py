@@ -17,7 +17,7 @@ import numpy as np
 from syncedmem.model import FileFormatError
 
 from .byte_source import empty
-from .schema import (
+from .contents import (
     BLOB_PROTO,
     BLOB_SHAPE,
     DTYPES,

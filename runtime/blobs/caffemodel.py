@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.files import StoredPath
 
-    from .schema import BlobContents
+    from .contents import BlobContents
 
 __all__ = ["LayerBlobs", "load_caffemodel"]
 

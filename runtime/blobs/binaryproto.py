@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.files import StoredPath
 
-    from .schema import BlobContents
+    from .contents import BlobContents
 
 __all__ = ["check_binaryproto", "load_binaryproto", "save_binaryproto", "write_binaryproto"]
 

@@ -20,7 +20,7 @@ from syncedmem.model.errors import shown, words
 from syncedmem.model.files import checked_path, write_whole
 
 from .byte_source import FileSource, empty
-from .schema import BlobContents, checked_array, checked_shape
+from .contents import BlobContents, checked_array, checked_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
