@@ -360,5 +360,5 @@ def test_a_binaryproto_that_is_none_is_refused_with_its_path(tmp_path: Path) -> 
     path = tmp_path / "mean.binaryproto"
     path.write_bytes(shape(2) + floats(5, 1))
 
-    with pytest.raises(FileFormatError, match=r"mean.binaryproto, byte 0: data has 1 values, and shape \(2,\) has 2"):
+    with pytest.raises(FileFormatError, match=r"mean\.binaryproto: data has 1 values, and shape \(2,\) has 2"):
         load_binaryproto(path)

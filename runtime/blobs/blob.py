@@ -47,14 +47,12 @@ from ..memory import SyncedMemory
 from ..pointers import as_flag
 from . import arithmetic
 from . import shape as shapes
-from .blob_wire import planned
-from .contents import DTYPES
 from .conversion import checked, fill
 from .elements import OWNED, Elements, check_dtype, check_viewable
 from .file_kinds import file_kind
 from .foreign_arrays import ForeignArray
 from .live_array import assign, live
-from .messages import message_to_write, read_proto, shape_equals, write_proto
+from .messages import VALUE_TYPES, check_blob, message_to_write, read_proto, shape_equals, write_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -809,10 +807,10 @@ class Blob(Generic[ScalarT]):
         write_diff = as_flag(write_diff, "write_diff")
         if self._shape is None:
             raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
-        if self.dtype not in DTYPES.values():
+        if self.dtype not in VALUE_TYPES:
             raise InvalidArgumentError("dtype", self.dtype, "float32 or float64 for a blob in a message")
         message = message_to_write(proto)
-        planned(self.shape, *self._stand_ins(write_diff))  # which refuses what is too long, before a head moves
+        check_blob(self.shape, *self._stand_ins(write_diff))  # which refuses what is too long, before a head moves
         return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, message)
 
     def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:

@@ -1,39 +1,123 @@
-"""`BlobProto` and `BlobShape` as messages of the protobuf package, and arrays in and out of them.
+"""Caffe's messages, through the protobuf package: a `BlobProto` is read and written here, a net is declared.
 
-The messages are made from the declaration in ``contents`` when they are first asked for, in a descriptor pool of
-their own, so that they do not get in the way of a ``caffe_pb2`` that was compiled from Caffe's own file.  Messages of
-such a module are taken too: what counts is that the fields have Caffe's names and numbers.
+Names, numbers and types are those of Caffe's ``src/caffe/proto/caffe.proto`` (BVLC/caffe); fields that do not lead to a
+blob are not declared, and protobuf keeps them without looking into them.  The messages are made when they are first
+asked for, in a descriptor pool of their own, so that they do not get in the way of a ``caffe_pb2`` that was compiled
+from Caffe's own file.  Messages of such a module are taken too: what counts is that the fields have Caffe's names and
+numbers.
 
-The package is an extra and is imported when a message has to be made.  Reading messages and bytes needs none of it.
+A blob is read by these rules, as Caffe reads it, but all of it is checked before anything is touched:
+
+- if any of the four old fields is there, the shape is these four, a missing one is 0, and ``shape`` is not looked at;
+- otherwise it is ``shape``, and without one there are no axes and one value;
+- ``double_data`` is the data if it has any values, whatever ``data`` has; so is ``double_diff`` the diff;
+- a diff without values is no diff.
+
+**Limits.**  A message has at most 2 GiB, and is in memory as a whole, once as bytes and once as protobuf's message.
+What is no message, or is nested deeper than protobuf goes, is refused.  A field that is stored in another way than its
+type's is unknown to protobuf, and passed over.  A message of nothing but empty messages takes protobuf up to 64 times
+its size (measured: 48), and its pure-Python variant more; of messages with values it takes about their size.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, MissingPackageError
+from syncedmem.model import AllocationError, FileFormatError, InvalidArgumentError, MissingPackageError
+from syncedmem.model.errors import words
 
-from .blob_wire import MESSAGE, encoded, scanned, stored_blob
-from .byte_source import MemorySource
-from .contents import BLOB_PROTO, BLOB_SHAPE, DTYPES, BlobContents, BlobParts
+from .contents import BlobContents, checked_array, checked_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["message_types", "read_proto", "shape_equals", "write_proto"]
+__all__ = [
+    "MOST_BYTES",
+    "VALUE_TYPES",
+    "check_blob",
+    "contents_of",
+    "encoded",
+    "message_to_write",
+    "message_types",
+    "parsed",
+    "read_proto",
+    "shape_equals",
+    "shape_of",
+    "write_proto",
+]
+
+MOST_BYTES = (1 << 31) - 1
+"""Of a message; protobuf refuses more, when it writes and when it reads."""
+_MOST_BESIDE_VALUES = 1 << 10
+"""Of these, what a blob's shape and the lengths of its arrays may take, which is less."""
 
 _BYTES = (bytes, bytearray, memoryview)
 _PACKAGE = "syncedmem.caffe"
-_MESSAGES = {"BlobShape": BLOB_SHAPE, "BlobProto": BLOB_PROTO}
-_BY_NAME = {field.name: field for field in BLOB_PROTO}
+_BLOB = "BlobProto"
+"""Also what errors call a message that is in no file."""
+
+
+class _Field(NamedTuple):
+    """A field of a message, with protobuf's name for its type; that of a message is the message's own."""
+
+    name: str
+    number: int
+    type: str
+    repeated: bool = False
+
+
+_BLOB_PROTO = (
+    _Field("num", 1, "int32"),
+    _Field("channels", 2, "int32"),
+    _Field("height", 3, "int32"),
+    _Field("width", 4, "int32"),
+    _Field("data", 5, "float", repeated=True),
+    _Field("diff", 6, "float", repeated=True),
+    _Field("shape", 7, "BlobShape"),
+    _Field("double_data", 8, "double", repeated=True),
+    _Field("double_diff", 9, "double", repeated=True),
+)
+_ARRAYS = {field.name: np.dtype("<f4" if field.type == "float" else "<f8") for field in _BLOB_PROTO if field.repeated}
+_OLD = tuple(field.name for field in _BLOB_PROTO if field.type == "int32")
+VALUE_TYPES: dict[np.dtype[Any], tuple[str, str]] = {
+    np.dtype("<f4"): ("data", "diff"),
+    np.dtype("<f8"): ("double_data", "double_diff"),
+}
+"""The types of a message's values, each with the fields for data and diff."""
+
+_MESSAGES = {
+    "BlobShape": (_Field("dim", 1, "int64", repeated=True),),
+    _BLOB: _BLOB_PROTO,
+    # The same bytes, with an array as one string of bytes: that is how they are copied from and to NumPy bit for bit,
+    # where protobuf takes and gives one Python float after another, and changes some NaNs.
+    "PackedBlob": tuple(
+        field._replace(type="bytes", repeated=False) if field.name in _ARRAYS else field for field in _BLOB_PROTO
+    ),
+    # The three generations of layers.  Names are bytes, because they need not be UTF-8.
+    "V0LayerParameter": (_Field("name", 1, "bytes"), _Field("blobs", 50, _BLOB, repeated=True)),
+    "V1LayerParameter": (
+        _Field("layer", 1, "V0LayerParameter"),
+        _Field("name", 4, "bytes"),
+        _Field("blobs", 6, _BLOB, repeated=True),
+    ),
+    "LayerParameter": (_Field("name", 1, "bytes"), _Field("blobs", 7, _BLOB, repeated=True)),
+    "NetParameter": (
+        _Field("layers", 2, "V1LayerParameter", repeated=True),
+        _Field("layer", 100, "LayerParameter", repeated=True),
+    ),
+}
 _TYPE_NUMBERS = {"double": {1}, "float": {2}, "int32": {3, 5}, "BlobShape": {11}}
 """What protobuf calls our types.  Some forks of Caffe have the four old fields as int64; the wire does not tell."""
+
+
+# --- the classes
 
 
 def message_types() -> tuple[type[Any], type[Any]]:
@@ -44,36 +128,42 @@ def message_types() -> tuple[type[Any], type[Any]]:
     MissingPackageError
         The protobuf package is not installed.
     """
+    return _class("BlobShape"), _class(_BLOB)
+
+
+def _class(name: str) -> type[Any]:
     try:
-        return _made()
+        return _classes()[name]
     except ImportError as error:
-        raise MissingPackageError("a BlobProto message", "protobuf", "proto") from error
+        raise MissingPackageError("a message of Caffe's", "protobuf", "proto") from error
 
 
 @cache
-def _made() -> tuple[type[Any], type[Any]]:
+def _classes() -> dict[str, type[Any]]:
     descriptors: Any = importlib.import_module("google.protobuf.descriptor_pb2")
     pools: Any = importlib.import_module("google.protobuf.descriptor_pool")
     factory: Any = importlib.import_module("google.protobuf.message_factory")
-    file = descriptors.FileDescriptorProto(name="syncedmem/blob.proto", package=_PACKAGE)
-    for name, declaration in _MESSAGES.items():
+    file = descriptors.FileDescriptorProto(name="syncedmem/caffe.proto", package=_PACKAGE)
+    for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
-        for declared in declaration:
-            _declare(message, declared.name, declared.number, declared.type, declared.repeated)
+        for field in fields:
+            _declare(message, field)
     pool = pools.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    shape, blob = (factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES)
-    return shape, blob
+    return {name: factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}
 
 
-def _declare(message: Any, name: str, number: int, kind: str, repeated: bool) -> None:
-    field = message.field.add(name=name, number=number)
-    field.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-    if kind in _MESSAGES:
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+def _declare(message: Any, declared: _Field) -> None:
+    field = message.field.add(name=declared.name, number=declared.number)
+    field.label = field.LABEL_REPEATED if declared.repeated else field.LABEL_OPTIONAL
+    if declared.type in _MESSAGES:
+        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{declared.type}"
     else:
-        field.type = getattr(field, f"TYPE_{kind.upper()}")
-        field.options.packed = repeated
+        field.type = getattr(field, f"TYPE_{declared.type.upper()}")
+        field.options.packed = declared.repeated
+
+
+# --- writing
 
 
 def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None = None, proto: Any = None) -> Any:
@@ -94,17 +184,18 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
     Raises
     ------
     MissingPackageError
-        There is no message to write to, and the protobuf package is not installed.
+        The protobuf package is not installed.
     InvalidArgumentError
-        ``messages`` is no `BlobProto`, or an array is none, or not of these types.
+        ``proto`` is no `BlobProto`, or an array is none, or not of these types.
     FileFormatError
         No blob has that shape, an array does not have as many values, or the message would be too long.
+    AllocationError
     """
     message = message_to_write(proto)
     wire = encoded(shape, data, diff)
-    for declared in BLOB_PROTO:
-        message.ClearField(declared.name)
-    message.MergeFromString(wire.data)
+    for field in _BLOB_PROTO:
+        message.ClearField(field.name)
+    message.MergeFromString(wire)
     return message
 
 
@@ -116,33 +207,74 @@ def message_to_write(proto: Any) -> Any:
     MissingPackageError, InvalidArgumentError
         As `write_proto`.
     """
-    message = message_types()[1]() if proto is None else proto
+    message = _class(_BLOB)() if proto is None else proto
     _check_fields(message)
     return message
+
+
+def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None = None) -> bytes:
+    """The bytes of a blob's message.
+
+    Raises
+    ------
+    MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
+        As `write_proto`.
+    """
+    axes = check_blob(shape, data, diff)
+    blob = _class("PackedBlob")()
+    blob.shape.dim.extend(axes)
+    if not axes:
+        blob.ClearField("shape")
+    try:
+        for place, array in enumerate((data,) if diff is None else (data, diff)):
+            if array.size:  # protobuf writes nothing for a field without values
+                setattr(blob, VALUE_TYPES[array.dtype][place], array.tobytes())
+        wire: bytes = blob.SerializeToString()
+    except MemoryError as error:
+        raise AllocationError("the host", 2 * data.nbytes) from error
+    return wire
+
+
+def check_blob(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None) -> tuple[int, ...]:
+    """The axes of a blob that can be a message; everything else is refused, without copying a value.
+
+    Raises
+    ------
+    MissingPackageError, InvalidArgumentError, FileFormatError
+        As `write_proto`.
+    """
+    _class(_BLOB)
+    axes, size = checked_shape(shape, _BLOB), 0
+    arrays: dict[str, object] = {"data": data} if diff is None else {"data": data, "diff": diff}
+    for name, value in arrays.items():
+        array = checked_array(name, value, VALUE_TYPES)
+        if array.size != math.prod(axes):
+            raise FileFormatError(_BLOB, f"{name} has {array.size} values, and shape {axes} has {math.prod(axes)}")
+        size += array.nbytes
+    most = MOST_BYTES - _MOST_BESIDE_VALUES
+    if size > most:
+        raise FileFormatError(_BLOB, f"its values would have {size} bytes, and a message has room for {most}")
+    return axes
+
+
+# --- reading
 
 
 def read_proto(proto: Any) -> BlobContents:
     """The blob in a message, or in the bytes of one: all of it checked before any array is made.
 
-    Of bytes, arrays are read-only views where the values lie in one piece.
-
     Raises
     ------
+    MissingPackageError
+        The protobuf package is not installed.
     InvalidArgumentError
         It is neither bytes nor a `BlobProto`.
     FileFormatError
         The bytes are no message, or no blob can be what the message says: a wrong number of values, a negative axis,
         too many axes.
+    AllocationError
     """
-    if isinstance(proto, _BYTES):
-        source = _source(proto)
-        return stored_blob(source, 0, source.size).contents(source)
-    values = _values(proto)
-    shape, data, diff = _parts(values).checked()
-    if not all(hasattr(values[name], "__array__") for name in (data, diff) if name in values):
-        # Older packages hand out values one by one, as Python floats, and that changes some NaNs.
-        return read_proto(proto.SerializeToString())
-    return BlobContents(shape, _array(values, data, shape), None if diff is None else _array(values, diff, shape))
+    return contents_of(_message(proto), _BLOB)
 
 
 def shape_equals(shape: Sequence[int], proto: Any) -> bool:
@@ -153,56 +285,124 @@ def shape_equals(shape: Sequence[int], proto: Any) -> bool:
 
     Raises
     ------
-    InvalidArgumentError
-        It is neither bytes nor a `BlobProto`.
+    MissingPackageError, InvalidArgumentError
+        As `read_proto`.
     FileFormatError
         The bytes are no message.
     """
-    if isinstance(proto, _BYTES):
-        source = _source(proto)
-        return scanned(source, 0, source.size).equals(shape)
-    return _parts(_values(proto)).equals(shape)
+    blob, mine = _message(proto), tuple(shape)
+    dims = _dims(blob)
+    if _has_old(blob):
+        mine = (1,) * (len(_OLD) - len(mine)) + mine
+    return len(mine) == len(dims) and mine == tuple(dims)
 
 
-def _source(data: Any) -> MemorySource:
-    try:
-        return MemorySource(data, MESSAGE)
-    except (TypeError, ValueError) as error:  # a view with gaps, or a released one
-        raise InvalidArgumentError("proto", data, "bytes in one piece") from error
-
-
-def _values(proto: Any) -> dict[str, Any]:
-    """The fields that are present in a message, by name; those that Caffe's BlobProto does not have are left out.
+def parsed(message: str, wire: bytes, source: str) -> Any:
+    """A message of a name from its bytes, which errors call `source`.
 
     Raises
     ------
-    InvalidArgumentError
-        It is no message with all of Caffe's fields.
+    MissingPackageError
+        The protobuf package is not installed.
+    FileFormatError
+        They are no such message, or more than one can have.
+    AllocationError
     """
-    _check_fields(proto)
-    return {field.name: value for field, value in proto.ListFields() if field.name in _BY_NAME}
+    if len(wire) > MOST_BYTES:
+        raise FileFormatError(source, f"it has {len(wire)} bytes, and a message has at most {MOST_BYTES}")
+    kind: Any = _class(message)
+    try:
+        return kind.FromString(wire)
+    except MemoryError as error:
+        raise AllocationError("the host", len(wire)) from error
+    except Exception as error:  # protobuf's DecodeError, and in its Python variant a RecursionError
+        raise FileFormatError(source, f"its bytes are no {message}: {words(error)}") from error
+
+
+def contents_of(blob: Any, source: str) -> BlobContents:
+    """The blob in a message.
+
+    Raises
+    ------
+    FileFormatError, AllocationError
+        As `read_proto`.
+    """
+    shape = shape_of(blob, source)
+    data, diff = _fields_of(blob)
+    return BlobContents(shape, _array(blob, data, shape), None if diff is None else _array(blob, diff, shape))
+
+
+def shape_of(blob: Any, source: str) -> tuple[int, ...]:
+    """The shape of the blob in a message, of which everything is checked.
+
+    Raises
+    ------
+    FileFormatError
+        As `read_proto`.
+    """
+    shape = checked_shape(_dims(blob), source)
+    for name in filter(None, _fields_of(blob)):
+        count = len(getattr(blob, name))
+        if count != math.prod(shape):
+            raise FileFormatError(source, f"{name} has {count} values, and shape {shape} has {math.prod(shape)}")
+    return shape
+
+
+def _dims(blob: Any) -> Sequence[int]:
+    """The shape as it is written, checked against nothing."""
+    dims: Sequence[int] = tuple(getattr(blob, name) for name in _OLD) if _has_old(blob) else blob.shape.dim
+    return dims
+
+
+def _has_old(blob: Any) -> bool:
+    """Whether a message has any of the four old fields; of one with another syntax `HasField` may not be asked."""
+    return any(field.name in _OLD for field, _ in blob.ListFields())
+
+
+def _fields_of(blob: Any) -> tuple[str, str | None]:
+    """Which fields have the data and the diff, if there is one."""
+    data = "double_data" if len(blob.double_data) else "data"
+    return data, next((name for name in ("double_diff", "diff") if len(getattr(blob, name))), None)
+
+
+def _array(blob: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The values in a field of a message, bit for bit."""
+    dtype, values = _ARRAYS[name], getattr(blob, name)
+    try:
+        if not hasattr(values, "__array__"):  # older packages hand out values one by one, as Python floats
+            ours = _class(_BLOB).FromString(blob.SerializePartialToString())  # which packs all values when written
+            values = np.frombuffer(getattr(_class("PackedBlob").FromString(ours.SerializeToString()), name), dtype)
+        return np.array(values, dtype).reshape(shape)
+    except MemoryError as error:
+        raise AllocationError("the host", math.prod(shape) * dtype.itemsize) from error
+
+
+def _message(proto: Any) -> Any:
+    """A message with Caffe's fields, as it is or from its bytes.
+
+    Raises
+    ------
+    MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
+        As `read_proto`.
+    """
+    if not isinstance(proto, _BYTES):
+        _check_fields(proto)
+        return proto
+    try:
+        wire = bytes(memoryview(proto).cast("B"))
+    except (TypeError, ValueError) as error:  # a view with gaps, or a released one
+        raise InvalidArgumentError("proto", proto, "bytes in one piece") from error
+    return parsed(_BLOB, wire, _BLOB)
 
 
 def _check_fields(proto: Any) -> None:
+    """Refuse what is no message with all of Caffe's fields."""
     kind = cast("Any", type(proto))  # a class has a descriptor too, and no fields
     try:
         theirs = {name: (field.number, field.type) for name, field in kind.DESCRIPTOR.fields_by_name.items()}
     except AttributeError:
         theirs = {}
-    for declared in BLOB_PROTO:
-        number, value_type = theirs.get(declared.name, (None, None))
-        if number != declared.number or value_type not in _TYPE_NUMBERS[declared.type]:
+    for field in _BLOB_PROTO:
+        number, value_type = theirs.get(field.name, (None, None))
+        if number != field.number or value_type not in _TYPE_NUMBERS[field.type]:
             raise InvalidArgumentError("proto", proto, "a BlobProto with Caffe's fields, or its bytes")
-
-
-def _parts(values: dict[str, Any]) -> BlobParts:
-    present = [_BY_NAME[name] for name in values]
-    legacy = {field.name: int(values[field.name]) for field in present if field.type == "int32"}
-    counts = {field.name: len(values[field.name]) for field in present if field.type in DTYPES}
-    return BlobParts(MESSAGE, legacy, values["shape"].dim if "shape" in values else (), counts)
-
-
-def _array(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    dtype = DTYPES[_BY_NAME[name].type]
-    array: NDArray[Any] = np.array(values.get(name, ()), dtype)
-    return array.reshape(shape)
