@@ -32,6 +32,7 @@ __all__ = [
     "read_bytes",
     "read_text",
     "refused",
+    "size_of",
     "write_whole",
 ]
 
@@ -209,24 +210,36 @@ def read_bytes(path: StoredPath, most: int) -> bytes:
     AllocationError
         There is no room for it.
     """
+    name, size = checked_path(path), size_of(path)
+    if size > most:
+        raise FileFormatError(name, f"it has {size:,} bytes, and at most {most:,} are read")
+    try:
+        with Path(name).open("rb") as file:
+            content = file.read(size)
+    except OSError as error:
+        raise refused(name, error) from error
+    except MemoryError as error:
+        raise AllocationError("the host", size) from error
+    if len(content) != size:
+        raise FileFormatError(name, f"it ends at byte {len(content):,}, and it had {size:,}")
+    return content
+
+
+def size_of(path: StoredPath) -> int:
+    """The size of a regular file, in bytes.
+
+    Raises
+    ------
+    FileAccessError
+        It is none, or cannot be looked at.
+    """
     name = checked_path(path)
     try:
         status = Path(name).stat()
     except (OSError, ValueError) as error:  # ValueError: a null character
         raise refused(name, error) from error
     check_regular(name, status.st_mode)
-    if status.st_size > most:
-        raise FileFormatError(name, f"it has {status.st_size:,} bytes, and at most {most:,} are read")
-    try:
-        with Path(name).open("rb") as file:
-            content = file.read(status.st_size)
-    except OSError as error:
-        raise refused(name, error) from error
-    except MemoryError as error:
-        raise AllocationError("the host", status.st_size) from error
-    if len(content) != status.st_size:
-        raise FileFormatError(name, f"it ends at byte {len(content):,}, and it had {status.st_size:,}")
-    return content
+    return status.st_size
 
 
 def read_text(path: StoredPath, wanted: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from caffe_schema import caffe_pb2, floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncedmem.model import FileFormatError, InvalidArgumentError
+from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.blobs import array_files
 from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
 from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
@@ -263,6 +264,45 @@ def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch
 
     with pytest.raises(FileFormatError, match=r"its directory has \d+ bytes"):
         load_npz(path)
+
+
+@pytest.mark.parametrize("kind", sorted(LOADERS))
+def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """At once, and as the built-in error that a caller would catch, too."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refused: dict[Any, str] = {
+        tmp_path: f"^{tmp_path}: it is a directory$",
+        os.fsencode(pipe): f"^{pipe}: it is no regular file$",
+        tmp_path / "none": f"^{tmp_path}/none: No such file or directory$",
+        "a\0b": "null",
+    }
+    for path, message in refused.items():
+        with pytest.raises(FileAccessError, match=message) as caught:
+            LOADERS[kind](path)
+        assert isinstance(caught.value, OSError)
+
+
+def test_what_the_system_does_not_read_is_an_error_of_the_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that takes the file's place stands for a disk that fails; the other way, the file is not opened."""
+    path = tmp_path / "a.npy"
+    save_npy(path, odd("f4", 2))
+    monkeypatch.setattr(array_files, "size_of", lambda _: 8)  # pyright: ignore[reportUnknownLambdaType] -- any path
+    with pytest.raises(FileAccessError, match="No such file"):
+        load_npy(tmp_path / "none.npy")
+
+    class Replaced(array_files._Pieces):
+        def __init__(self, path: Any) -> None:
+            super().__init__(path)
+            folder = os.open(tmp_path, os.O_RDONLY)
+            os.dup2(folder, self.fileno())
+            os.close(folder)
+
+    monkeypatch.setattr(array_files, "_Pieces", Replaced)
+    with pytest.raises(FileAccessError, match="it is a directory"):
+        load_npy(path)
 
 
 def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,6 +268,10 @@ def full(*_: object) -> Any:
     raise MemoryError
 
 
+def no_message(_: str) -> Any:
+    return FullMessage
+
+
 class FullMessage:
     """A message that there is no room for."""
 
@@ -278,8 +282,8 @@ class FullMessage:
 @pytest.mark.parametrize(
     ("name", "replacement", "call"),
     [
-        ("_class", lambda _: FullMessage, lambda: read_proto(floats(5, 1))),
-        ("_class", lambda _: FullMessage, lambda: encoded((1,), np.ones(1))),
+        ("_class", no_message, lambda: read_proto(floats(5, 1))),
+        ("_class", no_message, lambda: encoded((1,), np.ones(1))),
         ("np", SimpleNamespace(array=full), lambda: read_proto(caffe_pb2.BlobProto(data=[1]))),
     ],
 )

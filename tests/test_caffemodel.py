@@ -267,7 +267,11 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def opened(stream: object) -> Any:
     """In place of `Path.open`."""
-    return lambda *_: contextlib.nullcontext(stream)
+
+    def opening(*_: object) -> Any:
+        return contextlib.nullcontext(stream)
+
+    return opening
 
 
 def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

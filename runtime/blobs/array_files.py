@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import zipfile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import FileAccessError, FileFormatError
+from syncedmem.model import FileFormatError
 from syncedmem.model.errors import shown, words
-from syncedmem.model.files import check_regular, checked_path, refused, write_whole
+from syncedmem.model.files import checked_path, refused, size_of, write_whole
 
 from .contents import BlobContents, checked_array, checked_shape, empty
 
@@ -164,15 +163,11 @@ class _Pieces(io.FileIO):
 
     def __init__(self, path: StoredPath) -> None:
         self.shown = checked_path(path)
+        self.size = size_of(path)
         try:
-            status = os.stat(path)  # noqa: PTH116 -- a path may be bytes
-            check_regular(self.shown, status.st_mode)
             super().__init__(path)
-        except FileAccessError:
-            raise
-        except (OSError, ValueError) as error:  # ValueError: a null character
+        except OSError as error:
             raise refused(self.shown, error) from error
-        self.size = status.st_size
 
     def readinto(self, buffer: Any) -> int:
         try:

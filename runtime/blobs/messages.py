@@ -388,11 +388,14 @@ def _message(proto: Any) -> Any:
     if not isinstance(proto, _BYTES):
         _check_fields(proto)
         return proto
+    return parsed(_BLOB, _wire(proto), _BLOB)
+
+
+def _wire(data: Any) -> bytes:
     try:
-        wire = bytes(memoryview(proto).cast("B"))
+        return bytes(memoryview(data).cast("B"))
     except (TypeError, ValueError) as error:  # a view with gaps, or a released one
-        raise InvalidArgumentError("proto", proto, "bytes in one piece") from error
-    return parsed(_BLOB, wire, _BLOB)
+        raise InvalidArgumentError("proto", data, "bytes in one piece") from error
 
 
 def _check_fields(proto: Any) -> None:
