@@ -289,11 +289,16 @@ def test_what_the_system_does_not_read_is_an_error_of_the_family(
     """A directory that takes the file's place stands for a disk that fails; the other way, the file is not opened."""
     path = tmp_path / "a.npy"
     save_npy(path, odd("f4", 2))
-    monkeypatch.setattr(array_files, "size_of", lambda _: 8)  # pyright: ignore[reportUnknownLambdaType] -- any path
-    with pytest.raises(FileAccessError, match="No such file"):
-        load_npy(tmp_path / "none.npy")
 
-    class Replaced(array_files._Pieces):
+    def known(_: object) -> int:
+        return 8
+
+    with monkeypatch.context() as patch:
+        patch.setattr(array_files, "size_of", known)
+        with pytest.raises(FileAccessError, match="No such file"):
+            load_npy(tmp_path / "none.npy")
+
+    class Replaced(array_files._Pieces):  # pyright: ignore[reportPrivateUsage] -- whose reads fail
         def __init__(self, path: Any) -> None:
             super().__init__(path)
             folder = os.open(tmp_path, os.O_RDONLY)
