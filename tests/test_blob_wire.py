@@ -284,7 +284,11 @@ class FullMessage:
     [
         ("_class", no_message, lambda: read_proto(floats(5, 1))),
         ("_class", no_message, lambda: encoded((1,), np.ones(1))),
-        ("np", SimpleNamespace(array=full), lambda: read_proto(caffe_pb2.BlobProto(data=[1]))),
+        (
+            "np",
+            SimpleNamespace(array=full, frombuffer=np.frombuffer),
+            lambda: read_proto(caffe_pb2.BlobProto(data=[1])),
+        ),
     ],
 )
 def test_a_lack_of_memory_is_an_error_of_the_family(
