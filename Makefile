@@ -30,7 +30,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help verify test new-seeds faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -61,12 +61,15 @@ $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
 # ------------------------------------------------------------------------------------------------- jobs
 
 verify: $(STAMPS)/package  ## check the model, then every device of this machine, against the spec
-	$(BIN)/syncedmem verify
+	$(BIN)/syncedmem verify $(SEED:%=--seed %)
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the tests
-	$(BIN)/pytest $(PARALLEL)
+test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow from n
+	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
+
+new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
+	$(BIN)/python tests/new_seeds.py $(SEED:%=--seed %)
 
 faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
@@ -94,7 +97,8 @@ $(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
 	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
+# With what runs over it: pytest and CuPy in .venv.
+hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
 	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
 	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory -C tests/hostcuda \
@@ -104,7 +108,7 @@ hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on 
 # Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
 # what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.
 HOSTCUDA_LAGS := 2000 0
-test-hostcuda: $(STAMPS)/test hostcuda  ## run everything that needs CUDA over the stand-in
+test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
 	@rm -f $(HOSTCUDA)/coverage
 	@$(MAKE) --no-print-directory --jobs --output-sync=target \
 	    $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)

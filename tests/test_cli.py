@@ -21,13 +21,13 @@ import pytest
 from benches import device_bench, host_bench
 from typer.testing import CliRunner
 
-from syncedmem import __version__, diagram, output, verification
+from syncedmem import __version__, cli, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
 from syncedmem.model.diamond import diamond_svg
 from syncedmem.model.drawing import Detail
 from syncedmem.model.errors import FileAccessError
-from syncedmem.model.exports.formats import FORMATS
+from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
@@ -35,6 +35,7 @@ from syncedmem.model.palette import Theme
 from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
+from syncedmem.runtime.blobs import messages
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
 from syncedmem.verdicts import DeviceVerdict
 
@@ -265,6 +266,21 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.usefixtures("known")
+def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to install it: printed, on the page and in the data; and nothing is said where nothing is missing."""
+    said = "B50 to B55 are not checked: a BlobProto message needs the package protobuf: pip install protobuf"
+    whole = verified(tmp_path / "whole", "--device", "cpu")
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    messages._classes.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the import is tried again
+    result, report = verified(tmp_path, "--device", "cpu")
+
+    assert said in result.output
+    assert said == report["unchecked"]
+    assert said in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert ("", False) == (whole[1]["unchecked"], "are not checked" in whole[0].output)
+
+
+@pytest.mark.usefixtures("known")
 def test_the_report_goes_to_standard_output_on_request(tmp_path: Path) -> None:
     """Then it is the only thing there."""
     result, report = verified(tmp_path, "--device", "cpu", "--json", "-")
@@ -342,6 +358,37 @@ def test_devices_lists_all_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+)
+def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is nothing: then the list is there all the same, and what reads it finds no error in it."""
+    monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    listed = run("devices", "--json")
+
+    assert f'device="auto" is {found}' in run("devices").output
+    assert [wish] * (wish != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (wish == "gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SYNCEDMEM_DEVICE", "gpu", "SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, "),
+        ("SYNCEDMEM_OPENCL_COMPILER", "broken", "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"),
+    ],
+)
+def test_verify_says_that_a_variable_has_no_meaning(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything is checked, whatever is checked."""
+    monkeypatch.setenv(name, value)
+    arguments = ("verify", "--device", "cpu", "--steps", "0", "--out", str(tmp_path / "report"))
+
+    assert said_by(arguments, io.StringIO(), monkeypatch).startswith(f"syncedmem: {said}")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
     ("name", "start"),
     [("mermaid", "---"), ("svg", "<svg"), ("markdown", "| call"), ("matrix", "| conf"), ("page", "# The head")],
 )
@@ -386,6 +433,7 @@ def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
     path = tmp_path / "docs" / "machine.svg"
     arguments = ("diagram", "--format", "svg", "-o", str(path))
     missing = run(*arguments, "--check", code=1)
+    path.parent.mkdir()
     run(*arguments)
     run(*arguments, "--check")
     path.write_text("<svg/>", encoding="utf-8")
@@ -536,11 +584,93 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     assert "missing" in run("devices", "--help").output
 
 
-@pytest.mark.parametrize("command", ["diagram", "explore", "fuzz", "vectors", "verify"])
+@pytest.mark.parametrize("command", ["fuzz", "vectors", "verify"])
 def test_help_says_that_folders_are_made(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
 
     assert "Folders that are missing are made." in run(command, "--help").output
+
+
+@pytest.mark.parametrize("command", ["diagram", "explore"])
+def test_the_folder_of_a_file_is_made(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command in the same way, and the help says so."""
+    path = tmp_path / "missing" / "x.html"
+    monkeypatch.setenv("COLUMNS", "300")
+
+    assert 0 == run(command, "-o", str(path)).exit_code
+    assert path.is_file()
+    assert "Folders that are missing are made; - is standard output." in run(command, "--help").output
+
+
+def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For both commands that write one file; there is nothing to compare with then."""
+    monkeypatch.chdir(tmp_path)
+
+    assert run("diagram").output == run("diagram", "-o", "-").output
+    assert run("explore", "-o", "-").output.startswith("<!doctype html>")
+    assert "--check needs a file" in said_by(("diagram", "-o", "-", "--check"), io.StringIO(), monkeypatch)
+    assert not [*tmp_path.iterdir()]
+
+
+PROGRAM = (sys.executable, "-m", "syncedmem")
+KEEPING: dict[str, tuple[str, ...]] = {
+    "fuzz": ("fuzz", "syncedmem:CPUDeviceAllocator", "--steps", "200", "--seconds", "2"),
+    "verify": ("verify", "--device", "cpu", "--steps", "60", "--processes", "1"),
+}
+
+
+@pytest.mark.parametrize("command", KEEPING)
+def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
+    """Unless Hypothesis is told where it may keep files."""
+    clean = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_STORAGE_DIRECTORY"}
+    subprocess.run([*PROGRAM, *KEEPING[command]], cwd=tmp_path, env=clean, check=True, capture_output=True)
+
+    assert {"build"} >= {path.name for path in tmp_path.iterdir()}
+
+    told = clean | {"HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "kept")}
+    subprocess.run([*PROGRAM, *KEEPING[command]], cwd=tmp_path, env=told, check=True, capture_output=True)
+    found = {path.name for path in tmp_path.iterdir()}
+
+    assert {"build", "kept"} >= found
+    # It keeps something of modules that are being written; in fuzz only if the machine is fast enough to come to that.
+    assert command == "fuzz" or "site-packages" in cli.__file__ or "kept" in found
+
+
+@pytest.mark.parametrize("told", ["", "elsewhere"])
+def test_the_environment_is_as_before_when_a_command_has_ended(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", told)
+    said_by(("diagram", "--format", "tex"), io.StringIO(), monkeypatch)
+
+    assert told == os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", "")
+
+
+ENDED = {
+    "x.svg": "svg",
+    "x.SVG": "svg",
+    "x.h": "c",
+    "x.md": "markdown",
+    "x.json": "json",
+    "x": "mermaid",
+    "x.mmd": "mermaid",
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
+    """Unless another is asked for that goes with the name, or the name says nothing."""
+    run("diagram", "-o", str(tmp_path / name))
+    run("diagram", "--format", "page", "-o", str(tmp_path / "y.md"))
+    run("diagram", "--format", "svg", "-o", str(tmp_path / "y.picture"))
+    run("diagram", "--format", "svg", "-o", str(tmp_path / "y"))
+
+    assert export(ENDED[name]) == (tmp_path / name).read_text(encoding="utf-8")
+    assert export("page") == (tmp_path / "y.md").read_text(encoding="utf-8")
+    assert export("svg") == (tmp_path / "y").read_text(encoding="utf-8") == (tmp_path / "y.picture").read_text("utf-8")
+
+
+def test_every_format_has_an_ending() -> None:
+    """And every ending a format; the help says which."""
+    assert set(FORMATS) == {name for names in ENDINGS.values() for name in names}
 
 
 def test_version_and_help() -> None:
@@ -566,6 +696,14 @@ def test_version_and_help() -> None:
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "x.tex"], "unknown ending '.tex'; there are .mmd, .mermaid, .dot,"),
+        (["diagram", "-o", "x.tex"], "; or name the format: --format, one of mermaid, dot,"),
+        (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),
+        (["diagram", "-o", "x.png", "--format", "svg"], "--format is svg, and x.png is for png: name one of them only"),
+        (
+            ["diagram", "-o", "x.md", "--format", "c"],
+            "x.md is for markdown, matrix, page, mermaid: name one of them only",
+        ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),
         (["diagram", "--format", "tex"], "unknown format 'tex'; there are mermaid, dot"),

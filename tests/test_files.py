@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from caffe_schema import chunk, floats, shape
-from interruption import interrupt_everywhere, interrupt_with_signals
+from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.model import files as model_files
@@ -119,6 +119,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
     assert (b"after", True) == ((tmp_path / "a").read_bytes(), (tmp_path / "link").is_symlink())
     assert (b"new", True) == ((tmp_path / "b").read_bytes(), (tmp_path / "dangling").is_symlink())
+
+
+def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
+    """As docs/files.md says: the path has a new file."""
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "other").hardlink_to(tmp_path / "a")
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert (b"after", b"before") == ((tmp_path / "a").read_bytes(), (tmp_path / "other").read_bytes())
 
 
 def test_a_loop_of_links_is_an_error_and_stays_one(tmp_path: Path) -> None:
@@ -390,7 +399,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 
 
 @UNCLOSED
-@pytest.mark.parametrize(("kind", "error"), [("npy", KeyboardInterrupt), ("binaryproto", MemoryError)])
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
     tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,8 +422,8 @@ def test_an_interrupted_save_leaves_one_whole_file(
 
 
 @UNCLOSED
-@pytest.mark.parametrize("kind", ["npy", "caffemodel"])
-def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("caffemodel", KeyboardInterrupt)])
+def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: type[BaseException]) -> None:
     write, load = LOADS[kind]
     path = tmp_path / "a"
     write(path)
@@ -423,7 +432,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
     def check(_: Path, __: BaseException | None) -> None:
         assert opened == open_files()
 
-    interrupt_everywhere(lambda: path, load, check).require(at_least=100)
+    interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
 
 
 @UNCLOSED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ..palette import Theme
     from .trace import Trace
 
-__all__ = ["FORMATS", "Format", "export"]
+__all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
 
 _ALL = tuple(Detail)
 
@@ -93,6 +94,59 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "promela": Format("a model for SPIN with invariants", promela),
     }
 )
+
+ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        ".mmd": ("mermaid",),
+        ".mermaid": ("mermaid",),
+        ".dot": ("dot",),
+        ".gv": ("dot",),
+        ".svg": ("svg",),
+        ".png": ("png",),
+        ".pdf": ("pdf",),
+        ".puml": ("plantuml",),
+        ".md": ("markdown", "matrix", "page", "mermaid"),
+        ".rst": ("rst",),
+        ".html": ("html",),
+        ".csv": ("csv",),
+        ".json": ("json", "schema", "xstate"),
+        ".scxml": ("scxml",),
+        ".xml": ("scxml",),
+        ".h": ("c",),
+        ".rs": ("rust",),
+        ".tla": ("tla",),
+        ".pml": ("promela",),
+    }
+)
+"""What the name of a file may end in, and the formats that it may have then: the first unless another is asked for."""
+
+
+def format_of(name: str, asked: str | None = None) -> str:
+    """The format for a file of a name.
+
+    Parameters
+    ----------
+    name : str
+    asked : str, optional
+        The format that is asked for.  Without it the name decides, and without an ending it is ``mermaid``.
+
+    Raises
+    ------
+    InvalidExportError
+        If the ending is for other formats, or for none and nothing is asked for.
+    """
+    ending = PurePath(name).suffix.lower()
+    known = ENDINGS.get(ending, ())
+    if asked is not None:
+        if known and asked in FORMATS and asked not in known:
+            raise InvalidExportError(
+                f"--format is {asked}, and {name} is for {', '.join(known)}: name one of them only"
+            )
+        return asked
+    if ending and not known:
+        unknown = InvalidExportError.unknown("ending", ending, ENDINGS)
+        raise InvalidExportError(f"{unknown}; or name the format: --format, one of {', '.join(FORMATS)}")
+    return known[0] if known else "mermaid"
 
 
 def export(  # noqa: PLR0913 -- what a format can be asked for

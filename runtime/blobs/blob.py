@@ -870,6 +870,8 @@ class Blob(Generic[ScalarT]):
     def save(self, path: StoredPath, write_diff: bool = False) -> None:
         """Write to a file, of the kind that its name ends in: ``.npy``, ``.npz`` or ``.binaryproto``.
 
+        A new file takes the place of the old one, so other names of that, its hard links, keep the old contents.
+
         Raises
         ------
         FileAccessError, FileFormatError, InvalidArgumentError

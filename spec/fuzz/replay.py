@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_STEPS", "Replay", "trial_of"]
 
 FORMAT = 1
+_WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """More steps are not shown."""
 _MOST_LINES = 7
@@ -132,16 +133,16 @@ class Replay:
             If it cannot be read.
         """
         try:
-            data: Any = parsed_json(str(path), read_text(path, "a replay of fuzz"))
+            data: Any = parsed_json(str(path), read_text(path, _WANTED))
         except FileAccessError:
             raise
         except FileFormatError as error:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
         if not hasattr(data, "get") or data.get("format") != FORMAT:
-            raise TargetError(f"{path} is no replay of format {FORMAT}")
+            raise TargetError(f"{path} is no replay of format {FORMAT}; wanted is {_WANTED}")
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
-            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong")
+            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
         found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
         program = tuple(map(Step.from_json, found["program"]))
         finding = Finding(found["property"], found["message"], program, repeats=found["repeats"])

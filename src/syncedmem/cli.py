@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from . import __version__, diagram, explore, fuzzing, vectors
-from .model import SyncedMemoryError
+from .model import NoDeviceError, SyncedMemoryError
 from .output import name_standard_output, write
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ app = typer.Typer(
 DEFAULT_OUT = Path("build/verify")
 DEFAULT_STEPS = 6000
 _NARROWEST = 80
+_STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
+"""The environment variable by which Hypothesis is told where it may keep files."""
 _MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
 _COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
 
@@ -145,14 +148,25 @@ def devices(
 ) -> None:
     """List the devices of this machine: what each one is, or what is missing for it.
 
-    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. An OpenCL
-    device whose compiler fails has memory only: arithmetic on it is done by the host.
+    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. Without
+    device= it is "auto": the line below the table says what that is here. The variable SYNCEDMEM_DEVICE may name one of
+    these devices for it, cpu included.
+
+    "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
+    OpenCL the host computes.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
+    from .runtime.devices import automatic_name  # noqa: PLC0415 -- as above
 
-    found = probe()
+    found, automatic, trouble = probe(), "", ""
+    try:
+        automatic = automatic_name()
+    except NoDeviceError as error:
+        trouble = str(error)
     if as_json:
-        typer.echo(json.dumps([vars(report) for report in found], indent=2))
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == automatic} for report in found], indent=2))
+        if trouble:
+            typer.echo(f"syncedmem: {trouble}", err=True)
         return
     table = _table("device", "available", "what it is, or what is missing")
     for report in found:
@@ -163,6 +177,8 @@ def devices(
     console = Console()
     _widen(console)
     console.print(table)
+    meaning = f"[bold red]nothing[/]: {escape(trouble)}" if trouble else automatic
+    console.print(f'device="auto" is {meaning}', highlight=False, soft_wrap=True)
 
 
 def _widen(console: Console) -> None:
@@ -171,8 +187,11 @@ def _widen(console: Console) -> None:
 
 
 def _table(*columns: str) -> Table:
-    """A table as narrow as its contents allow."""
-    return Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    """A table as narrow as its contents allow; a word that is too long for it is broken, and not cut off."""
+    table = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
 
 
 def _progress(console: Console) -> Progress:
@@ -219,6 +238,8 @@ def _print_verification(console: Console, result: Verification) -> None:
     if result.ran:
         console.print(_requirement_table(result))
         console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        if result.unchecked:
+            console.print(result.unchecked, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)
@@ -292,10 +313,27 @@ def main() -> None:
     """Run the command line; errors of this package become one line and exit status 2."""
     name_standard_output()
     try:
-        app()
+        with _nothing_kept():
+            app()
     except (SyncedMemoryError, OSError) as error:
         typer.echo(f"syncedmem: {_line(error)}", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def _nothing_kept() -> Generator[None]:
+    """Have Hypothesis keep nothing in the current folder, unless the user says where it may.
+
+    What it keeps only saves it a second, and where it cannot make a folder it does without.
+    """
+    told = os.environ.get(_STORAGE)
+    if not told:
+        os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
+    try:
+        yield
+    finally:
+        if not told:
+            del os.environ[_STORAGE]
 
 
 def _line(error: Exception) -> str:

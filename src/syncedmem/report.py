@@ -65,7 +65,8 @@ def page(result: Verification) -> str:
 {drawn}
 <h2>Requirements</h2>
 <p class="soft">R: of memories, B: of blobs. ✓ met, ✗ not met, – not checked: the device has no use for it, it is
-asked of another profile, or a suite stopped before it.</p>
+asked of another profile, a package is missing for it, or a suite stopped before it.</p>
+<p class="soft">{escape(result.unchecked)}</p>
 {_requirements(result)}
 </body>
 </html>

@@ -99,12 +99,23 @@ class DeviceVerdict:
 
 @dataclass
 class Verification:
-    """Everything one run found out."""
+    """Everything one run found out.
+
+    Attributes
+    ----------
+    seed : int
+    model : ModelVerdict
+    devices : list of DeviceVerdict
+    seconds : float
+    unchecked : str
+        Which requirements are checked on no device for want of a package, and how to install it; empty if none.
+    """
 
     seed: int
     model: ModelVerdict
     devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
     seconds: float = 0.0
+    unchecked: str = ""
 
     @property
     def ran(self) -> list[DeviceVerdict]:
@@ -131,6 +142,7 @@ class Verification:
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
             "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
+            "unchecked": self.unchecked,
             "devices": [_device_json(device) for device in self.devices],
             "requirements": [
                 {

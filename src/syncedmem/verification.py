@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .model import (
     EDITIONS,
     InvalidArgumentError,
+    MissingPackageError,
     NoDeviceError,
     configurations,
     head_machine,
@@ -22,9 +23,11 @@ from .model import (
 )
 from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices import DEVICE_NAMES, report_of, sibling
+from .runtime.compilers import check_switch
+from .runtime.devices import DEVICE_NAMES, check_wish, report_of, sibling
 from .runtime.host import cpu_allocator
 from .spec import (
+    REQUIREMENTS,
     Bench,
     Conformance,
     Coverage,
@@ -146,8 +149,12 @@ def verify(
     Raises
     ------
     InvalidArgumentError
-        If a name is unknown, or a number is none.
+        If a name is unknown, or a number is none, or a variable of the environment has no meaning.
+    NoDeviceError
+        If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
+    check_wish()
+    check_switch()
     for name in devices:
         if name not in BENCHES:
             raise InvalidArgumentError("device", name, f"one of {', '.join(BENCHES)}")
@@ -158,7 +165,17 @@ def verify(
     model = verify_model()
     job = partial(verify_device, steps=steps, seed=seed)
     found = dict(_one_by_one(job, devices, watch) if processes == 1 else _at_once(job, devices, processes, watch))
-    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start)
+    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start, _unchecked())
+
+
+def _unchecked() -> str:
+    """Which requirements are checked nowhere for want of a package, and how to install it; empty if none."""
+    try:
+        Blob((1,), device=None).to_proto()
+    except MissingPackageError as error:
+        numbers = [it.id.partition("-")[0] for it in REQUIREMENTS.values() if it.needs == "messages"]
+        return f"{numbers[0]} to {numbers[-1]} are not checked: {error}"
+    return ""
 
 
 def _one_by_one(job: Callable[..., DeviceVerdict], devices: Sequence[str], watch: Watch) -> Verdicts:
