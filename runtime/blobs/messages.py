@@ -135,7 +135,7 @@ def _class(name: str) -> type[Any]:
     try:
         return _classes()[name]
     except ImportError as error:
-        raise MissingPackageError("a message of Caffe's", "protobuf", "proto") from error
+        raise MissingPackageError(f"a {name} message", "protobuf", "proto") from error
 
 
 @cache
