@@ -46,9 +46,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has.
+# The package itself, editable, with a device that every machine has, and with what messages of blobs need.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py opencl proto > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -169,6 +169,7 @@ check-generated:  ## fail if one of them is not up to date
 
 bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/frames.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/arithmetic.py

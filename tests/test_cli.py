@@ -35,7 +35,7 @@ from syncedmem.model.palette import Theme
 from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
-from syncedmem.runtime.files import proto
+from syncedmem.runtime.blobs import messages
 from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
 from syncedmem.verdicts import DeviceVerdict
 
@@ -271,7 +271,7 @@ def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monke
     said = "B50 to B55 are not checked: a BlobProto message needs the package protobuf: pip install protobuf"
     whole = verified(tmp_path / "whole", "--device", "cpu")
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
-    proto._made.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the import is tried again
+    messages._classes.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the import is tried again
     result, report = verified(tmp_path, "--device", "cpu")
 
     assert said in result.output

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from syncedmem.model.files import write_whole
+from syncedmem.model.files import checked_path, read_bytes, write_whole
 
-from .blob_wire import encoded, planned, stored_blob
-from .byte_source import FileSource
+from .messages import MOST_BYTES, check_blob, contents_of, encoded, parsed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from syncedmem.model.files import StoredPath
 
-    from .schema import BlobContents
+    from .contents import BlobContents
 
 __all__ = ["check_binaryproto", "load_binaryproto", "save_binaryproto", "write_binaryproto"]
 
@@ -24,12 +23,15 @@ def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | 
 
     Raises
     ------
+    MissingPackageError
+        The protobuf package is not installed.
     FileAccessError
         The file cannot be written; what was there before is still there.
     FileFormatError
         No blob has that shape, ``diff`` does not have as many values, or there are more than protobuf can hold.
     InvalidArgumentError
         An array is none, or not of float32 or float64.
+    AllocationError
     """
     check_binaryproto(path, data, diff)
     write_whole(path, lambda file: write_binaryproto(file, data, diff))
@@ -37,12 +39,12 @@ def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | 
 
 def check_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -> None:  # noqa: ARG001 -- as of every kind of file
     """Refuse what `save_binaryproto` refuses, except for the path."""
-    planned(getattr(data, "shape", ()), data, diff)
+    check_blob(getattr(data, "shape", ()), data, diff)
 
 
 def write_binaryproto(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None) -> None:
     """Write what was checked."""
-    file.write(encoded(data.shape, data, diff).data)
+    file.write(encoded(data.shape, data, diff))
 
 
 def load_binaryproto(path: StoredPath) -> BlobContents:
@@ -50,10 +52,13 @@ def load_binaryproto(path: StoredPath) -> BlobContents:
 
     Raises
     ------
+    MissingPackageError
+        The protobuf package is not installed.
     FileAccessError
         The file cannot be read.
     FileFormatError
         It is no `BlobProto`, or no blob can be what it says.
+    AllocationError
     """
-    with FileSource(path) as source:
-        return stored_blob(source, 0, source.size).contents(source)
+    name = checked_path(path)
+    return contents_of(parsed("BlobProto", read_bytes(path, MOST_BYTES), name), name)

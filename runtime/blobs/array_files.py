@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import zipfile
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -17,10 +16,9 @@ import numpy as np
 
 from syncedmem.model import FileFormatError
 from syncedmem.model.errors import shown, words
-from syncedmem.model.files import checked_path, write_whole
+from syncedmem.model.files import checked_path, refused, size_of, write_whole
 
-from .byte_source import FileSource, empty
-from .schema import BlobContents, checked_array, checked_shape
+from .contents import BlobContents, checked_array, checked_shape, empty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,8 +92,8 @@ def load_npy(path: StoredPath) -> BlobContents:
     FileFormatError
         It is no ``.npy`` file of a type that blobs have, or has more or fewer bytes than its header says.
     """
-    with FileSource(path) as source:
-        data = _array(_Sips(source), source.size, source.name)
+    with _Pieces(path) as file:
+        data = _array(file, file.size, file.shown)
     return BlobContents(data.shape, data, None)
 
 
@@ -145,68 +143,59 @@ def load_npz(path: StoredPath) -> BlobContents:
     FileFormatError
         It is no archive, has no ``data``, or has arrays of other types, of different shapes, or damaged ones.
     """
-    with FileSource(path) as source:
+    with _Pieces(path) as file:
         try:
-            with zipfile.ZipFile(_Sips(source)) as archive:
+            with zipfile.ZipFile(file) as archive:
                 names = archive.namelist()
-                data = _member(archive, "data.npy", source)
-                diff = _member(archive, "diff.npy", source) if "diff.npy" in names else None
+                data = _member(archive, "data.npy", file)
+                diff = _member(archive, "diff.npy", file) if "diff.npy" in names else None
         except (FileFormatError, MemoryError):
             raise
         except Exception as error:  # a damaged archive makes zipfile raise nearly anything
-            raise FileFormatError(source.name, f"it is no .npz file that can be read: {words(error)}") from error
+            raise FileFormatError(file.shown, f"it is no .npz file that can be read: {words(error)}") from error
     if diff is not None and diff.shape != data.shape:
         raise _different(path, data, diff)
     return BlobContents(data.shape, data, diff)
 
 
-class _Sips(io.RawIOBase):
-    """A source as a file that is read in small pieces only, whatever the file itself asks for."""
+class _Pieces(io.FileIO):
+    """A regular file that is read in small pieces only, whatever the file itself asks for."""
 
-    def __init__(self, source: FileSource) -> None:
-        self._source = source
-        self._position = 0
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._source.size}[whence]
-        self._position = max(base + offset, 0)
-        return self._position
+    def __init__(self, path: StoredPath) -> None:
+        self.shown = checked_path(path)
+        self.size = size_of(path)
+        try:
+            super().__init__(path)
+        except OSError as error:
+            raise refused(self.shown, error) from error
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        length = max(min(len(view), self._source.size - self._position), 0)
-        self._source.fill(self._position, np.frombuffer(view[:length], np.uint8))
-        self._position += length
-        return length
+        try:
+            return super().readinto(buffer) or 0
+        except OSError as error:
+            raise refused(self.shown, error) from error
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(self._source.size - self._position, 0)
+        left = max(self.size - self.tell(), 0)
         length = left if size is None or size < 0 else min(size, left)
         if length > _MOST_AT_ONCE:
-            raise FileFormatError(self._source.name, f"its directory has {length} bytes", self._position)
+            raise FileFormatError(self.shown, f"its directory has {length} bytes", self.tell())
         piece = bytearray(length)
-        self.readinto(piece)
-        return bytes(piece)
+        return bytes(piece[: self.readinto(piece)])
 
 
-def _member(archive: zipfile.ZipFile, name: str, source: FileSource) -> NDArray[Any]:
+def _member(archive: zipfile.ZipFile, name: str, file: _Pieces) -> NDArray[Any]:
     """One array of an archive."""
     if name not in archive.namelist():
-        raise FileFormatError(source.name, f"there is no {name} in it")
+        raise FileFormatError(file.shown, f"there is no {name} in it")
     info = archive.getinfo(name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FileFormatError(source.name, f"{name} is compressed in a way that NumPy does not use", info.header_offset)
-    if info.compress_size > source.size or info.file_size > _MOST_DEFLATED * (info.compress_size + 1):
+        raise FileFormatError(file.shown, f"{name} is compressed in a way that NumPy does not use", info.header_offset)
+    if info.compress_size > file.size or info.file_size > _MOST_DEFLATED * (info.compress_size + 1):
         reason = f"{name} cannot have {info.file_size} bytes in {info.compress_size}"
-        raise FileFormatError(source.name, reason, info.header_offset)
+        raise FileFormatError(file.shown, reason, info.header_offset)
     with archive.open(info) as member:
-        return _array(cast("io.BufferedIOBase", member), info.file_size, f"{source.name}: {name}")
+        return _array(cast("io.BufferedIOBase", member), info.file_size, f"{file.shown}: {name}")
 
 
 def _array(file: io.RawIOBase | io.BufferedIOBase, size: int, name: str) -> NDArray[Any]:

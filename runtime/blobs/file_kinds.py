@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .schema import BlobContents
+    from .contents import BlobContents
 
 __all__ = ["FileKind", "file_kind"]
 
