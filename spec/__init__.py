@@ -10,19 +10,19 @@ compares the model with what was observed of Caffe.  ``blobs`` has the same for 
 the runtime.
 """
 
-from .blobs import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs
+from .blob import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs
 from .blobs.faults import BLOB_FAULTS
-from .conformance import Conformance, SuiteResult
-from .coverage import Coverage
-from .evidence import compare_model, evidence
+from .engine.call_log import Ledger, RecordingAllocator
+from .engine.report import Conformance, SuiteResult
+from .engine.subject import Bench, BlobMaker, Maker, Subject, Violation
+from .evidence.comparison import compare_model, evidence
 from .faults import FAULTS, Fault, Kill, kill_table, run_fault
-from .kit import check_conformance, requirements_for, suite_names
-from .ledger import Ledger, RecordingAllocator
-from .oracle import Oracle
-from .port import Port
+from .memory.coverage import Coverage
+from .memory.driver import Trial
+from .memory.kit import check_conformance, requirements_for, suite_names
+from .memory.oracle import Oracle
+from .memory.reference import Port
 from .requirements import REQUIREMENTS, Requirement
-from .subject import Bench, BlobMaker, Maker, Subject, Violation
-from .trial import Trial
 
 __all__ = [
     "BLOB_FAULTS",

@@ -20,13 +20,13 @@ from syncedmem.spec import (
     blob_suite_names,
     check_blobs,
 )
-from syncedmem.spec.blobs.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
-from syncedmem.spec.blobs.messages import offers_messages
-from syncedmem.spec.blobs.oracle import World
-from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
-from syncedmem.spec.blobs.stories import Story, run_story, shorter_story
-from syncedmem.spec.blobs.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
-from syncedmem.spec.blobs.trial import BlobTrial
+from syncedmem.spec.blob.driver import BlobTrial
+from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
+from syncedmem.spec.blob.messages import offers_messages
+from syncedmem.spec.blob.oracle import World
+from syncedmem.spec.blob.scenarios import Story, run_story, shorter_story
+from syncedmem.spec.blob.steps import Other, Step, failing_calls, foresee
+from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,14 +14,14 @@ from benches import device_bench, host_bench
 
 from syncedmem.runtime import Blob
 from syncedmem.spec import BLOB_FAULTS, BlobPort, check_blobs
-from syncedmem.spec.blobs.calls import CALLS
-from syncedmem.spec.blobs.excerpts import Actions, shortened, watched
-from syncedmem.spec.blobs.inspection import PARTS
-from syncedmem.spec.blobs.port import IntPort
-from syncedmem.spec.blobs.steps import Step
-from syncedmem.spec.blobs.trial import BlobTrial
-from syncedmem.spec.port import Port, Refused
-from syncedmem.spec.subject import Violation
+from syncedmem.spec.blob.calls import CALLS
+from syncedmem.spec.blob.driver import BlobTrial
+from syncedmem.spec.blob.excerpts import Actions, shortened, watched
+from syncedmem.spec.blob.inspection import PARTS
+from syncedmem.spec.blob.reference import IntPort
+from syncedmem.spec.blob.steps import Step
+from syncedmem.spec.engine.subject import Violation
+from syncedmem.spec.memory.reference import Port, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

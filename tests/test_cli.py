@@ -73,7 +73,7 @@ def _always(bench: Bench) -> Callable[[str, int], Bench]:
 def use(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
     """Let ``verify`` find this bench, whatever device it looks for, and not look at blobs."""
     monkeypatch.setattr(verification, "make_bench", _always(bench))
-    monkeypatch.setattr("syncedmem.spec.blobs.kit.SUITES", {})
+    monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
 @cache
@@ -245,7 +245,7 @@ def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, and yet not every transition was taken."""
     use(monkeypatch, host_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
 
     missing = report["devices"][0]["transitions_missing"]
@@ -318,7 +318,7 @@ def test_the_page_is_self_contained(tmp_path: Path) -> None:
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks come from what the devices did."""
     use(monkeypatch, device_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result = verification.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance
     assert conformance is not None

@@ -27,7 +27,7 @@ from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:

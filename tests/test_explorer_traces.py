@@ -15,7 +15,7 @@ from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec import FAULTS, check_conformance
-from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
 from syncedmem.spec.fuzz.properties import PROPERTIES
 from syncedmem.spec.fuzz.replay import Replay

@@ -24,7 +24,7 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.faults.registry import Fault
 from syncedmem.spec.faults.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST
-from syncedmem.spec.suites import Case, run_case
+from syncedmem.spec.memory.suites import Case, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable

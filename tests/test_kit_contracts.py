@@ -12,10 +12,10 @@ from benches import WRITE, device_bench, host_bench, port_bench
 
 from syncedmem.runtime.host import cpu_allocator
 from syncedmem.spec import Port, Violation, check_conformance
-from syncedmem.spec.adoptions import unsuitable_host_buffers
-from syncedmem.spec.checks import Refusable, everywhere, refused, started
 from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.lifetimes import adopted_buffers_live
+from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
+from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
+from syncedmem.spec.memory.lifetimes import adopted_buffers_live
 
 
 def test_a_contract_is_made_in_every_state() -> None:

@@ -10,10 +10,10 @@ from benches import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, devi
 from syncedmem.model import Call, Input, Mode
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Coverage, Trial
-from syncedmem.spec.contents import pattern
-from syncedmem.spec.ledger import InjectedFailure, Ledger, RecordingAllocator, StrayFree
-from syncedmem.spec.oracle import Oracle, Wanted
-from syncedmem.spec.suites import Case, Fail, Synchronize, run_case
+from syncedmem.spec.engine.call_log import InjectedFailure, Ledger, RecordingAllocator, StrayFree
+from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.memory.oracle import Oracle, Wanted
+from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
 
 # --- the trial
 
@@ -73,7 +73,7 @@ def test_the_oracle_thinks_in_fresh_copies() -> None:
 
 def test_the_oracle_never_reads_the_table() -> None:
     """It imports the words of the model, SyncedHead and Mode, and nothing that knows a transition."""
-    import syncedmem.spec.oracle as module
+    import syncedmem.spec.memory.oracle as module
 
     known = {
         name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith("syncedmem.model")

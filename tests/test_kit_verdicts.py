@@ -9,9 +9,9 @@ import pytest
 from benches import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_bench, host_bench
 
 from syncedmem.spec import Port, Violation, check_conformance
+from syncedmem.spec.engine.shrinking import shrink
 from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.shrinking import shrink
-from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shorter_case
+from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shorter_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable

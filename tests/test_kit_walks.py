@@ -10,10 +10,10 @@ from benches import GPU_READ, PUSH, READ, RELEASE, WRITE, device_bench, port_ben
 
 from syncedmem.model import space
 from syncedmem.spec import Coverage, Port, Trial, Violation, check_conformance
+from syncedmem.spec.engine.shrinking import shrink
 from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.shrinking import shrink
-from syncedmem.spec.suites import Stumble
-from syncedmem.spec.walks import Walk, run_walk, search, shorter_walk
+from syncedmem.spec.memory.suites import Stumble
+from syncedmem.spec.memory.walks import Walk, run_walk, search, shorter_walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

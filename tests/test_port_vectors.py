@@ -19,15 +19,15 @@ from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
 from syncedmem.model.suites import counter_words, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import FAULTS, Bench, Fault, Oracle, Port
-from syncedmem.spec.contents import pattern
+from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.memory.differences import ADOPTIONS, READS, SIDES, WRITES
 from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
 from syncedmem.spec.vectors.kills import StaleKillsError, refused
 from syncedmem.spec.vectors.replay import Difference
-from syncedmem.spec.verdict import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from syncedmem.spec import Maker
-    from syncedmem.spec.oracle import Copy, Expected
+    from syncedmem.spec.memory.oracle import Copy, Expected
 
 ROOT = Path(__file__).parent.parent
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]

@@ -14,9 +14,9 @@ from benches import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_bench,
 
 from syncedmem.model import Call, Input, Mode, using_mode
 from syncedmem.spec import FAULTS, Bench, Violation, check_conformance, suite_names
+from syncedmem.spec.engine.reproducer import Script
 from syncedmem.spec.faults.selftest import QUICKEST_FIRST
-from syncedmem.spec.script import Script
-from syncedmem.spec.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

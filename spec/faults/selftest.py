@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..blobs import blob_suite_names, check_blobs
-from ..kit import check_conformance, suite_names
+from ..blob import blob_suite_names, check_blobs
+from ..memory.kit import check_conformance, suite_names
 from ..requirements import REQUIREMENTS
 from .registry import FAULTS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..subject import Bench
+    from ..engine.subject import Bench
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_fault"]
 

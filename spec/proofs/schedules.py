@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call
 
-from ..oracle import Side
-from ..verdict import ADOPTIONS, READS, SIDES, WRITES
+from ..memory.differences import ADOPTIONS, READS, SIDES, WRITES
+from ..memory.oracle import Side
 from .exploration import Breach, Versions, steps_from
 from .invariants import COPIES, Plain
 from .situation import start

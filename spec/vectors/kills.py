@@ -22,8 +22,8 @@ from .vector import digest, vectors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ..engine.subject import Bench
     from ..faults import Fault
-    from ..subject import Bench
     from .vector import Vector
 
 __all__ = ["Kills", "StaleKillsError", "measure", "refused"]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Mode, using_mode
 
-from ..contents import Watched, fetch, put
-from ..ledger import InjectedInterrupt, recorded
+from ..engine.call_log import InjectedInterrupt, recorded
+from ..engine.contents import Watched, fetch, put
 from .expected import REQUIRED
 from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
-    from ..ledger import Entry
-    from ..oracle import Side
-    from ..subject import Bench
+    from ..engine.call_log import Entry
+    from ..engine.subject import Bench
+    from ..memory.oracle import Side
     from .expected import Class
 
 __all__ = ["Difference", "Replay", "replay"]

@@ -34,9 +34,9 @@ from .spec import (
     check_conformance,
     compare_model,
 )
-from .spec.conformance import check_steps
+from .spec.engine.report import check_steps
+from .spec.engine.subject import edition_of
 from .spec.proofs import summarise
-from .spec.subject import edition_of
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:

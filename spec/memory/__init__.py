@@ -1,0 +1,1 @@
+"""The conformance kit of memories: its oracle, driver, suites, contracts, walks and reference, on `spec.engine`."""

@@ -1,0 +1,239 @@
+"""What is generated: short walks of several memories at once, from chosen states, found and shrunk by Hypothesis.
+
+Long walks from a fresh memory lose what they look for (ownership, once given up, never returns), so a walk
+starts in a state drawn from all 62, reached by its access word, and takes 10 to 20 steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from syncedmem.model import Call, Input, inputs
+from syncedmem.model.suites import access_words
+
+from ..engine.reproducer import Script
+from ..engine.shrinking import shrink
+from ..engine.subject import Violation
+from .driver import Trial
+from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..engine.subject import Bench
+
+__all__ = ["Walk", "hunt", "run_walk", "search", "shorter_walk", "walks"]
+
+Witness = TypeVar("Witness")
+Seen = TypeVar("Seen")
+
+SHORTEST, LONGEST = 10, 20
+# The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
+_SIZES = (3, 1, 64, 0, 255, 4096, 4097)
+_LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What to do with one or more memories that live at the same time.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Of each memory, in bytes.
+    starts : tuple of tuple of Input
+        For each memory the word that brings it to its first state.
+    moves : tuple of (int, Move)
+        Which memory, and what to do with it.
+    """
+
+    sizes: tuple[int, ...]
+    starts: tuple[tuple[Input, ...], ...]
+    moves: tuple[tuple[int, Move], ...]
+
+
+def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
+    """The walks of an edition whose first memory starts where a word leads."""
+    calls = (*inputs(edition, null=True), Input(Call.RELEASE))
+    failing = [
+        Fail(entry, k, partial, interrupt=False, again=again)
+        for entry in calls
+        for k in (1, 2)
+        for partial in (False, True)
+        # What a release that failed in the middle leaves is for the next release only.
+        for again in ((True,) if entry.call is Call.RELEASE else (True, False))
+        if entry.call
+    ]
+    stumbling = [Stumble(entry) for entry in calls if entry.call]
+    move: st.SearchStrategy[Move] = st.one_of(
+        st.sampled_from(calls),
+        st.sampled_from(calls),
+        st.just(Synchronize()),
+        st.sampled_from(failing),
+        st.sampled_from(stumbling),
+    )
+    start = st.sampled_from(tuple(access_words(edition).values()))
+    small = st.sampled_from(_SIZES)
+    size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
+
+    def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
+        count = 1 + len(others)
+        return Walk(sizes[:count], (first, *others), tuple((k % count, move) for k, move in moves))
+
+    return st.builds(
+        joined,
+        st.tuples(size, small, small),
+        st.lists(start, max_size=2),
+        st.lists(st.tuples(st.integers(0, 2), move), min_size=SHORTEST, max_size=LONGEST),
+    )
+
+
+def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
+    """Take a walk; after every step look at the memories that were not touched.
+
+    Raises
+    ------
+    Violation
+        With the script of all memories, in the order things happened.
+    """
+    script = Script(bench)
+    trials: list[Trial] = []
+    smallest = 0 if bench.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
+    for word, size in zip(walk.starts, walk.sizes, strict=True):
+        trials.append(Trial(bench, max(size, smallest), script=script))
+        for entry in word:
+            _step(trials, trials[-1], entry)
+    for number, move in walk.moves:
+        # Caffe says nothing about a destroyed object.
+        if not trials[number].oracle.released or bench.profile == "safe":
+            _step(trials, trials[number], move)
+    for trial in trials:
+        trial.finish()
+    return trials
+
+
+def _step(trials: list[Trial], moved: Trial, move: Move) -> None:
+    """Move one memory, and look at the others."""
+    make_move(moved, move)
+    for trial in trials:
+        if trial is not moved:
+            trial.compare_untouched()
+
+
+def search(bench: Bench, steps: int, start: int, on_walk: Callable[[list[Trial]], None]) -> Violation | None:
+    """Take about `steps` steps of walks, from every state in turn; the first failing walk, shrunk, or None.
+
+    Parameters
+    ----------
+    bench : Bench
+    steps : int
+        Moves altogether, access words not counted.
+    start : int
+        The seed; the same seed takes the same walks.
+    on_walk : callable
+        Told of the trials of every walk that passed.
+    """
+    words = tuple(access_words(bench.edition).values())
+    examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(words)))
+    for number, word in enumerate(words):
+        if violation := _search_from(bench, word, examples, start * len(words) + number, on_walk):
+            return violation
+    return None
+
+
+def _search_from(
+    bench: Bench, word: tuple[Input, ...], examples: int, number: int, on_walk: Callable[[list[Trial]], None]
+) -> Violation | None:
+    return hunt(bench, walks(bench.edition, word), run_walk, shorter_walk, examples, number, on_walk)
+
+
+def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it, how often, and who is told
+    bench: Bench,
+    strategy: st.SearchStrategy[Witness],
+    run: Callable[[Bench, Witness], Seen],
+    shorter: Callable[[Witness, int], Iterator[Witness] | None],
+    examples: int,
+    number: int,
+    on_passed: Callable[[Seen], None],
+) -> Violation | None:
+    """Run what is generated until one of it fails; that one, shrunk, or None.
+
+    Parameters
+    ----------
+    bench : Bench
+    strategy : SearchStrategy
+    run, shorter : callable
+        As for `syncedmem.spec.engine.shrinking.shrink`.
+    examples, number : int
+        How many, and the seed.
+    on_passed : callable
+        Told of what each run that passed has given.
+    """
+    found: list[tuple[Violation, Witness]] = []
+
+    @seed(number)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+        print_blob=False,
+    )
+    @given(strategy)
+    def take(witness: Witness) -> None:
+        try:
+            on_passed(run(bench, witness))
+        except Violation as violation:
+            found.append((violation, witness))
+            raise
+
+    try:
+        take()
+    except Violation:
+        violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
+        return shrink(bench, witness, violation, run, shorter)
+    except Exception:
+        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
+        if not found:
+            raise
+        return min((violation for violation, _ in found), key=lambda violation: len(violation.script))
+    return None
+
+
+def shorter_walk(walk: Walk, position: int) -> Iterator[Walk] | None:
+    """A walk with something left out: a memory with all that is done to it, a step to its start, or a move."""
+    memories, letters = len(walk.starts), sum(map(len, walk.starts))
+    if position < memories:
+        return _without_memory(walk, position)
+    if position < memories + letters:
+        return _without_letter(walk, position - memories)
+    number = position - memories - letters
+    if number >= len(walk.moves):
+        return None
+    before, (memory, move), after = walk.moves[:number], walk.moves[number], walk.moves[number + 1 :]
+    return (
+        Walk(walk.sizes, walk.starts, (*before, *other, *after))
+        for other in ((), *(((memory, it),) for it in plainer(move)))
+    )
+
+
+def _without_memory(walk: Walk, number: int) -> Iterator[Walk]:
+    if len(walk.starts) > 1:
+        sizes = walk.sizes[:number] + walk.sizes[number + 1 :]
+        starts = walk.starts[:number] + walk.starts[number + 1 :]
+        moves = tuple((memory - (memory > number), move) for memory, move in walk.moves if memory != number)
+        yield Walk(sizes, starts, moves)
+
+
+def _without_letter(walk: Walk, position: int) -> Iterator[Walk]:
+    letters = [(number, at) for number, word in enumerate(walk.starts) for at in range(len(word))]
+    number, at = letters[position]
+    word = walk.starts[number]
+    starts = (*walk.starts[:number], word[:at] + word[at + 1 :], *walk.starts[number + 1 :])
+    yield Walk(walk.sizes, starts, walk.moves)
