@@ -67,7 +67,7 @@ def requirements_page() -> str:
     """All requirements, with the planted faults that the kit refuses for breaking them."""
     parts = [
         "# Requirements",
-        NOTE.format("spec/requirements/memory.py"),
+        NOTE.format("spec/requirements"),
         (
             "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
             "there is a *planted fault*, or several: a memory or a blob that breaks it, and that the kit must refuse, "

@@ -13,8 +13,9 @@ the runtime.
 from .blob import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs
 from .blobs.faults import BLOB_FAULTS
 from .engine.call_log import Ledger, RecordingAllocator
+from .engine.finding import Violation
 from .engine.report import Conformance, SuiteResult
-from .engine.subject import Bench, BlobMaker, Maker, Subject, Violation
+from .engine.subject import Bench, BlobMaker, Maker, Subject
 from .evidence.comparison import compare_model, evidence
 from .faults import FAULTS, Fault, Kill, kill_table, run_fault
 from .memory.coverage import Coverage

@@ -20,7 +20,7 @@ from syncedmem.spec.blob.excerpts import Actions, shortened, watched
 from syncedmem.spec.blob.inspection import PARTS
 from syncedmem.spec.blob.reference import IntPort
 from syncedmem.spec.blob.steps import Step
-from syncedmem.spec.engine.subject import Violation
+from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.memory.reference import Port, Refused
 
 if TYPE_CHECKING:

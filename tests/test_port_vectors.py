@@ -19,8 +19,8 @@ from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
 from syncedmem.model.suites import counter_words, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import FAULTS, Bench, Fault, Oracle, Port
+from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
-from syncedmem.spec.memory.differences import ADOPTIONS, READS, SIDES, WRITES
 from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
 from syncedmem.spec.vectors.kills import StaleKillsError, refused
 from syncedmem.spec.vectors.replay import Difference

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from ..engine.subject import Violation
+from ..engine.finding import Violation
 from .elements import USUAL, decoded, encoded, numbers, shown
 from .excerpts import Enough, now
 from .inspection import UNCHANGED, BlobInspection

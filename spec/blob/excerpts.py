@@ -18,7 +18,8 @@ from .reference import BlobPort, IntPort
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from ..engine.subject import Bench, Violation
+    from ..engine.finding import Violation
+    from ..engine.subject import Bench
     from .driver import BlobTrial
 
     Rule = Callable[[Bench], Iterator[BlobTrial]]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Mode, SyncedHead, using_mode
 
+from ..engine.finding import Violation
 from ..engine.reproducer import Script
-from ..engine.subject import Violation
 from .elements import alike, near, shown
 from .oracle import Duty, World
 from .steps import NORMS
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..engine.call_log import Entry, Ledger
+    from ..engine.calls import Side
     from ..engine.subject import Bench
-    from ..memory.oracle import Side
     from .oracle import Foreseen, Part
     from .steps import Step
 
@@ -45,6 +45,9 @@ _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 """Of norms, by the type of the elements: they are sums, in whatever order."""
 
 _LONGEST = 256
+
+_ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
+"""What scripts about blobs may use."""
 
 
 class BlobInspection:
@@ -68,7 +71,7 @@ class BlobInspection:
     def __init__(self, bench: Bench, dtype: str) -> None:
         self.bench = bench
         self.world = World(dtype, bench.device is not None, Mode.GPU)
-        self.script = Script(bench)
+        self.script = Script(bench, _ELEMENTS)
         self.script.run("ledger, host, device = recorded(bench)")
         self.ledger: Ledger = self.script.names["ledger"]
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..engine.finding import Violation
 from ..engine.report import check_steps, put_to
 from ..engine.shrinking import shrink
-from ..engine.subject import Violation
 from ..requirements import applicable
 from .coverage import BlobCoverage
 from .excerpts import Actions, shortened, watched

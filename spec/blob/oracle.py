@@ -20,7 +20,8 @@ from .elements import INTEGERS, decoded, encoded, itemsize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..memory.oracle import Side, Wanted
+    from ..engine.calls import Side
+    from ..memory.oracle import Wanted
 
 __all__ = ["Blob", "Duty", "Foreseen", "Part", "Shape", "World"]
 

@@ -13,8 +13,8 @@ from .steps import Other, Step
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..engine.calls import Side
     from ..engine.subject import Bench
-    from ..memory.oracle import Side
     from .oracle import Part
 
 __all__ = ["ADOPTION_RULES"]

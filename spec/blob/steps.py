@@ -13,7 +13,7 @@ from .oracle import Duty, Foreseen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..memory.oracle import Side
+    from ..engine.calls import Side
     from .oracle import Part, Shape, World
 
 __all__ = [

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from syncedmem.model import Mode
 
-from ..memory.walks import hunt
+from ..engine.search import hunt
 from .scenarios import Story, in_mode, run_story, shorter_story
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.subject import Bench, Violation
+    from ..engine.finding import Violation
+    from ..engine.subject import Bench
     from .driver import BlobTrial
 
 __all__ = ["search", "stories"]

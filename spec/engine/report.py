@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from syncedmem.model import InvalidArgumentError
 
-from .subject import Violation
+from .finding import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

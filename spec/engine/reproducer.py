@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
     from .subject import Bench
 
-__all__ = ["Outcome", "Script"]
+__all__ = ["Imports", "Outcome", "Script"]
 
-_IMPORTS = {
-    "array": ("array",),
-    "contextlib": ("suppress",),
-    "ctypes": ("c_char",),
-    "math": ("inf", "nan"),
-    "types": ("SimpleNamespace",),
-    "syncedmem.model": ("Mode", "set_mode"),
-    "syncedmem.spec.blob.elements": ("encoded", "numbers", "pour"),
-    "syncedmem.spec.engine.contents": ("Watched", "pattern", "put"),
-    "syncedmem.spec.engine.call_log": ("InjectedInterrupt", "recorded"),
-}
-"""The names that a script may use, by the module they come from; and ``gc``."""
+Imports = tuple[tuple[str, tuple[str, ...]], ...]
+
+_IMPORTS: Imports = (
+    ("array", ("array",)),
+    ("contextlib", ("suppress",)),
+    ("ctypes", ("c_char",)),
+    ("math", ("inf", "nan")),
+    ("types", ("SimpleNamespace",)),
+    ("syncedmem.model", ("Mode", "set_mode")),
+    ("syncedmem.spec.engine.contents", ("Watched", "pattern", "put")),
+    ("syncedmem.spec.engine.call_log", ("InjectedInterrupt", "recorded")),
+)
+"""The names that any script may use, by the module they come from; and ``gc``."""
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -55,6 +56,8 @@ class Script:
     ----------
     bench : Bench
         Known to the script as ``bench``.
+    more : tuple of (str, tuple of str)
+        Modules, and the names of each that this kit's scripts may use too.
 
     Attributes
     ----------
@@ -63,10 +66,11 @@ class Script:
         What the script has defined.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, more: Imports = ()) -> None:
         self.bench = bench
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {**_imported(), "bench": bench}
+        self.names: dict[str, Any] = {**_imported(more), "bench": bench}
+        self._more = more
         self._mode = Mode.GPU  # which is in force where nobody has set any
         self._used: Counter[str] = Counter()
         self._call: tuple[str, str] = ("", "")
@@ -122,24 +126,24 @@ class Script:
     def complete(self) -> tuple[str, ...]:
         """The whole program, with what it imports."""
         words = (word for line in self.lines for word in _WORD.findall(line))
-        return (*_imports(words), *self.bench.source.splitlines(), *self.lines)
+        return (*_imports(words, self._more), *self.bench.source.splitlines(), *self.lines)
 
 
-def _imports(words: Iterable[str]) -> Iterator[str]:
+def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:
     """The import statements that some words need."""
     used = set(words)
     if "gc" in used:
         yield "import gc"
-    for module, names in _IMPORTS.items():
+    for module, names in sorted((*_IMPORTS, *more)):
         if needed := [name for name in names if name in used]:
             yield f"from {module} import {', '.join(needed)}"
 
 
 @cache
-def _imported() -> dict[str, Any]:
+def _imported(more: Imports) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    every = ("gc", *(name for listed in _IMPORTS.values() for name in listed))
-    exec("\n".join(_imports(every)), names)  # noqa: S102 -- the lines that a script begins with
+    every = ("gc", *(name for _, listed in (*_IMPORTS, *more) for name in listed))
+    exec("\n".join(_imports(every, more)), names)  # noqa: S102 -- the lines that a script begins with
     return names
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .subject import Violation
+from .finding import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,8 +13,8 @@ from .driver import Trial
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ..engine.calls import Side
     from ..engine.subject import Bench
-    from .oracle import Side
 
 __all__ = ["ADOPTIONS", "DEVICE_ADOPTIONS"]
 

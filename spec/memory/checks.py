@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Call, Input
 from syncedmem.model.suites import access_words
 
-from ..engine.subject import Bench, Violation
+from ..engine.finding import Violation
+from ..engine.subject import Bench
 from .driver import Trial
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Call, Input, Mode, SyncedHead
 from syncedmem.model.suites import tour
 
+from ..engine.finding import Violation
 from ..engine.reproducer import Script
-from ..engine.subject import Violation
 from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
 from .lifetimes import LIFETIMES

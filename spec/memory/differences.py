@@ -8,29 +8,13 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import Call, Input, SyncedHead
 
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
+
 if TYPE_CHECKING:
     from ..engine.call_log import Entry
-    from .oracle import Expected, Oracle, Side
+    from .oracle import Expected, Oracle
 
-__all__ = [
-    "ADOPTIONS",
-    "READS",
-    "SIDES",
-    "WRITES",
-    "difference",
-    "head_requirement",
-    "refusal_requirement",
-    "success_requirement",
-]
-
-READS = (Call.CPU_DATA, Call.GPU_DATA)
-WRITES = (Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA)
-ADOPTIONS = (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
-SIDES: dict[Call, Side] = {
-    **dict.fromkeys((Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA), "cpu"),
-    **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),
-}
-"""The side that a call is about."""
+__all__ = ["difference", "head_requirement", "refusal_requirement", "success_requirement"]
 
 _MISSING = {
     ("allocate", "cpu"): "R03-allocate-when-needed",

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
 
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
-from ..engine.subject import Violation
-from .differences import ADOPTIONS, READS, SIDES, WRITES
+from ..engine.finding import Violation
 from .inspection import Inspection
-from .oracle import Copy, Expected, Side
+from .oracle import Copy, Expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
 
+from ..engine.calls import READS, SIDES, WRITES, Side
 from ..engine.contents import fetch
+from ..engine.finding import Violation
 from ..engine.reproducer import Script
-from ..engine.subject import Violation
-from .differences import READS, SIDES, WRITES, difference, head_requirement, refusal_requirement, success_requirement
-from .oracle import Copy, Oracle, Side
+from .differences import difference, head_requirement, refusal_requirement, success_requirement
+from .oracle import Copy, Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

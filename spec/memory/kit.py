@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..engine.finding import Violation
 from ..engine.report import check_steps, put_to
 from ..engine.shrinking import shrink
-from ..engine.subject import Bench, Violation
 from ..requirements import applicable
 from .contracts import CONTRACTS, DEVICE_CONTRACTS
 from .coverage import Coverage
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..engine.report import Conformance, Counter
+    from ..engine.subject import Bench
     from .driver import Trial
 
 __all__ = ["DEFAULT_STEPS", "check_conformance", "requirements_for", "suite_names"]

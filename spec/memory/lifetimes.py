@@ -10,15 +10,15 @@ from syncedmem.model import Call, Input, SyncedHead
 from syncedmem.model.suites import access_words
 
 from ..engine.contents import pattern
-from ..engine.subject import Violation
+from ..engine.finding import Violation
 from .checks import SIZE, Contract, Refusable, refused, require, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..engine.calls import Side
     from ..engine.subject import Bench
     from .driver import Trial
-    from .oracle import Side
 
 __all__ = ["LIFETIMES"]
 

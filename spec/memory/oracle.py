@@ -8,14 +8,16 @@ and whether a call must be refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from syncedmem.model import Mode, SyncedHead
+
+if TYPE_CHECKING:
+    from ..engine.calls import Side
 
 __all__ = ["Copy", "Expected", "Oracle", "Wanted"]
 
 Owner = Literal["nobody", "memory", "caller"]
-Side = Literal["cpu", "gpu"]
 
 
 class Wanted(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, cycles
 
-from .differences import READS
+from ..engine.calls import READS
 from .driver import Trial
 
 if TYPE_CHECKING:

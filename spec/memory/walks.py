@@ -7,29 +7,25 @@ starts in a state drawn from all 62, reached by its access word, and takes 10 to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import Call, Input, inputs
 from syncedmem.model.suites import access_words
 
 from ..engine.reproducer import Script
-from ..engine.shrinking import shrink
-from ..engine.subject import Violation
+from ..engine.search import hunt
 from .driver import Trial
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..engine.finding import Violation
     from ..engine.subject import Bench
 
-__all__ = ["Walk", "hunt", "run_walk", "search", "shorter_walk", "walks"]
-
-Witness = TypeVar("Witness")
-Seen = TypeVar("Seen")
+__all__ = ["Walk", "run_walk", "search", "shorter_walk", "walks"]
 
 SHORTEST, LONGEST = 10, 20
 # The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
@@ -149,61 +145,6 @@ def _search_from(
     bench: Bench, word: tuple[Input, ...], examples: int, number: int, on_walk: Callable[[list[Trial]], None]
 ) -> Violation | None:
     return hunt(bench, walks(bench.edition, word), run_walk, shorter_walk, examples, number, on_walk)
-
-
-def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it, how often, and who is told
-    bench: Bench,
-    strategy: st.SearchStrategy[Witness],
-    run: Callable[[Bench, Witness], Seen],
-    shorter: Callable[[Witness, int], Iterator[Witness] | None],
-    examples: int,
-    number: int,
-    on_passed: Callable[[Seen], None],
-) -> Violation | None:
-    """Run what is generated until one of it fails; that one, shrunk, or None.
-
-    Parameters
-    ----------
-    bench : Bench
-    strategy : SearchStrategy
-    run, shorter : callable
-        As for `syncedmem.spec.engine.shrinking.shrink`.
-    examples, number : int
-        How many, and the seed.
-    on_passed : callable
-        Told of what each run that passed has given.
-    """
-    found: list[tuple[Violation, Witness]] = []
-
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-        print_blob=False,
-    )
-    @given(strategy)
-    def take(witness: Witness) -> None:
-        try:
-            on_passed(run(bench, witness))
-        except Violation as violation:
-            found.append((violation, witness))
-            raise
-
-    try:
-        take()
-    except Violation:
-        violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
-        return shrink(bench, witness, violation, run, shorter)
-    except Exception:
-        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
-        if not found:
-            raise
-        return min((violation for violation, _ in found), key=lambda violation: len(violation.script))
-    return None
 
 
 def shorter_walk(walk: Walk, position: int) -> Iterator[Walk] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from syncedmem.model import Call, Fact, SyncedHead
 
-from ..memory.oracle import Side
+from ..engine.calls import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call
 
-from ..memory.differences import ADOPTIONS, READS, SIDES, WRITES
-from ..memory.oracle import Side
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
 from .exploration import Breach, Versions, steps_from
 from .invariants import COPIES, Plain
 from .situation import start

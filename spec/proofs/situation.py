@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from syncedmem.model import EDITIONS, EFFECTS, Action, Declaration, Fact, SyncedHead
 
-from ..memory.differences import ADOPTIONS, READS, SIDES, WRITES
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Edition, Transition
     from syncedmem.model.head import Effect
 
-    from ..memory.oracle import Side
+    from ..engine.calls import Side
 
 __all__ = ["FRESH", "Contents", "Ledger", "Situation", "Step", "System", "side_of", "start", "take"]
 

@@ -1,58 +1,14 @@
-"""The requirements: numbered sentences, each with its source and its profile; of memories (R) and of blobs (B).
+"""What a memory must do, sentence by sentence: R1 to R31 as Caffe, and what this project promises beyond it.
 
-Profile ``caffe`` is what Caffe does; profile ``safe`` is what this project promises beyond it.  Every verdict of
-the conformance kit names one of these.  Sources: the seed texts by number and line, BVLC/caffe 9b8915401
-(``cpp`` is src/caffe/syncedmem.cpp, ``hpp`` include/caffe/syncedmem.hpp), and the hazards H1 to H20 known of it.
+Sources: the seed texts by number and line, BVLC/caffe 9b8915401 (``cpp`` is src/caffe/syncedmem.cpp, ``hpp``
+include/caffe/syncedmem.hpp), and the hazards H1 to H20 known of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+__all__ = ["MEMORY_CAFFE", "MEMORY_NEEDS", "MEMORY_SAFE"]
 
-from .blob import BLOB_CAFFE, BLOB_NEEDS, BLOB_SAFE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable"]
-
-Profile = Literal["caffe", "safe"]
-PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob"]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One sentence that can be true or false of a memory.
-
-    Attributes
-    ----------
-    id : str
-        A number that is never reused, and a name.
-    profile : {"caffe", "safe"}
-    text : str
-    source : str
-        Where it comes from.
-    needs : str
-        What a bench must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
-        ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.
-    """
-
-    id: str
-    profile: Profile
-    text: str
-    source: str
-    needs: str = "anything"
-
-    @property
-    def kind(self) -> Kind:
-        """Whether it is about memories or about blobs."""
-        return "blob" if self.id.startswith("B") else "memory"
-
-
-_CAFFE: tuple[tuple[str, str, str], ...] = (
+MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "000:100-118; cpp 6-24"),
     ("R02-uninitialized", "A fresh memory is UNINITIALIZED.", "000:101; cpp 7"),
     ("R03-allocate-when-needed", "A side is allocated by the first call that needs it, and by no other.",
@@ -101,7 +57,7 @@ _CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R31-size-constant", "The size never changes.", "000:66; hpp 70"),
 )  # fmt: skip
 
-_SAFE: tuple[tuple[str, str, str], ...] = (
+MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
     ("R32-strong-guarantee", "A call that raises keeps head, flags, pointers and the bytes of every fresh side.", "H4"),
     ("R33-failure-leaks-nothing", "A call that raises leaves allocated exactly what was allocated before.", "H4"),
     ("R34-works-after-failure", "After a call that raised, the same call succeeds once its cause is gone.", "H4"),
@@ -132,14 +88,7 @@ _SAFE: tuple[tuple[str, str, str], ...] = (
     ("R56-adopted-let-go", "After release nothing adopted is held.", "H6"),
 )  # fmt: skip
 
-_BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
-    ("caffe", _CAFFE),
-    ("safe", _SAFE),
-    ("caffe", BLOB_CAFFE),
-    ("safe", BLOB_SAFE),
-)
-
-_NEEDS: dict[str, str] = {
+MEMORY_NEEDS: dict[str, str] = {
     **dict.fromkeys(
         "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
         "device",
@@ -147,24 +96,5 @@ _NEEDS: dict[str, str] = {
     "R30": "no device",
     "R50": "another device",
     "R51": "device check",
-    **BLOB_NEEDS,
 }
-
-
-REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
-    {
-        identifier: Requirement(identifier, profile, text, source, _NEEDS.get(identifier.partition("-")[0], "anything"))
-        for profile, rows in _BY_PROFILE
-        for identifier, text, source in rows
-    }
-)
-
-
-def applicable(kind: Kind, profile: Profile, offered: Collection[str]) -> list[str]:
-    """The requirements of a kind that can be checked where a profile is asked for and some things are offered."""
-    profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
-    return [
-        name
-        for name, it in REQUIREMENTS.items()
-        if it.kind == kind and it.profile in profiles and it.needs in {*offered, "anything"}
-    ]
+"""What a bench must offer for a requirement, where that is not every bench."""

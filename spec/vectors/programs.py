@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import Action, Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, pair_tour
 
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from ..engine.contents import pattern
-from ..memory.differences import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

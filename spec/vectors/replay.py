@@ -18,8 +18,8 @@ from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from ..engine.call_log import Entry
+    from ..engine.calls import Side
     from ..engine.subject import Bench
-    from ..memory.oracle import Side
     from .expected import Class
 
 __all__ = ["Difference", "Replay", "replay"]
