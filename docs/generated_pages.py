@@ -93,7 +93,7 @@ def requirements_page() -> str:
 
 
 def blob_calls() -> str:
-    """What a blob must have to be put to its kit; the table of docs/conformance.md."""
+    """What a blob must have to be tested with its kit; the table of docs/conformance.md."""
     asked = {
         "always": "always",
         "safe": "with the profile `safe`",

@@ -1,4 +1,4 @@
-"""What a blob must have to be put to the kit: each attribute and call, with its arguments and what comes of it.
+"""What a blob must have to be tested with the kit: each attribute and call, with its arguments and what comes of it.
 
 docs/conformance.md shows this as a table; a test sees that the kit uses these names, all of them, and no others.
 """

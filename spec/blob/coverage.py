@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .tables import rows
 
 if TYPE_CHECKING:
-    from .driver import BlobTrial
+    from .driver import BlobDriver
     from .tables import Cell
 
 __all__ = ["BlobCoverage"]
@@ -30,9 +30,9 @@ class BlobCoverage:
     has_device: bool
     taken: set[Cell] = field(default_factory=set["Cell"])
 
-    def add(self, trial: BlobTrial) -> None:
-        """Count what a trial did."""
-        self.taken.update(trial.visited)
+    def add(self, driver: BlobDriver) -> None:
+        """Count what a driver did."""
+        self.taken.update(driver.visited)
 
     @property
     def cells(self) -> int:

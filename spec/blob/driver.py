@@ -1,6 +1,6 @@
 """Several blobs under test, driven call by call and looked at in full after each.
 
-After every call the trial compares with the oracle: whether it was refused, the allocator calls with their sizes, the
+After every call the driver compares with the oracle: whether it was refused, the allocator calls with their sizes, the
 shapes and capacities, which memories are shared, their heads, and the bytes of every fresh side; of the blobs that
 took part, and of all others.
 """
@@ -15,44 +15,44 @@ from .elements import USUAL, decoded, encoded, numbers, shown
 from .excerpts import Enough, now
 from .inspection import UNCHANGED, BlobInspection
 from .oracle import Duty, World
-from .steps import ADOPTIONS, Other, Step, failing_calls, foresee, number_of, write_of
+from .steps import ADOPTIONS, BlobCall, Other, failing_calls, foresee, number_of, write_of
 from .tables import cell_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..engine.reproducer import Outcome
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject
     from .oracle import Shape
     from .tables import Cell
 
-__all__ = ["BlobTrial"]
+__all__ = ["BlobDriver"]
 
 P = ParamSpec("P")
 
 
-def _blaming(act: Callable[Concatenate[BlobTrial, P], None], /) -> Callable[Concatenate[BlobTrial, P], None]:
+def _blaming(act: Callable[Concatenate[BlobDriver, P], None], /) -> Callable[Concatenate[BlobDriver, P], None]:
     """Whatever a blob makes the kit stumble over is a violation, not a failure of the kit."""
 
     @wraps(act)
-    def blamed(trial: BlobTrial, /, *args: P.args, **kwargs: P.kwargs) -> None:
+    def blamed(driver: BlobDriver, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            act(trial, *args, **kwargs)
+            act(driver, *args, **kwargs)
         except (Violation, Enough):
             raise
         except Exception as error:
             message = f"looking at the blobs raised {type(error).__name__}: {error}"
-            raise trial.violation("B21-accessors", message) from error
+            raise driver.violation("B21-accessors", message) from error
 
     return blamed
 
 
-class BlobTrial(BlobInspection):
+class BlobDriver(BlobInspection):
     """Blobs of one type that live at the same time, and what is done to them.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
         Makes blobs.
     dtype : str
         Of all of them.
@@ -63,25 +63,25 @@ class BlobTrial(BlobInspection):
         For counting coverage.
     """
 
-    def __init__(self, bench: Bench, dtype: str = USUAL) -> None:
-        super().__init__(bench, dtype)
+    def __init__(self, subject: Subject, dtype: str = USUAL) -> None:
+        super().__init__(subject, dtype)
         self.visited: list[Cell] = []
         self._number = 0
         self._actions = now()
-        self._actions.begin_trial()
+        self._actions.begin_driver()
 
     @classmethod
-    def of(cls, bench: Bench, *shapes: Shape | None, dtype: str = USUAL) -> BlobTrial:
-        """A trial of blobs of these shapes.
+    def of(cls, subject: Subject, *shapes: Shape | None, dtype: str = USUAL) -> BlobDriver:
+        """A driver of blobs of these shapes.
 
         Raises
         ------
         Violation
         """
-        trial = cls(bench, dtype)
+        driver = cls(subject, dtype)
         for shape in shapes:
-            trial.make(shape)
-        return trial
+            driver.make(shape)
+        return driver
 
     def takes(self) -> bool:
         """Whether the next action of the rule that is run is to be taken; see `excerpts`."""
@@ -105,13 +105,13 @@ class BlobTrial(BlobInspection):
         if not self.takes():
             return
         name, given = self.name(len(self.world.blobs)), "" if shape is None else f"{shape!r}, "
-        text = f"bench.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
-        start = len(self.ledger.entries)
-        error = self.script.call(text, self.world.mode, keep=name).raised
+        text = f"subject.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
+        start = len(self.log.calls)
+        error = self.reproducer.call(text, self.world.mode, keep=name).raised
         known = "B01-empty" if shape is None else "B02-lazy"
         self.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
         self.world = self.world.make(shape)
-        self.require(len(self.ledger.entries) == start, "B02-lazy", "making a blob called its allocators")
+        self.require(len(self.log.calls) == start, "B02-lazy", "making a blob called its allocators")
         shaped, grown = "B01-empty" if shape is None else "B03-shape", "B06-growth-renews"
         self._compare_blobs({len(self.world.blobs) - 1}, Duty(shaped, shaped), sizes=grown)
         self._compare_memories({len(self.world.blobs) - 1}, Duty("B02-lazy", "B02-lazy"))
@@ -119,16 +119,16 @@ class BlobTrial(BlobInspection):
     # --- doing
 
     @_blaming
-    def perform(self, step: Step, *, about: str = "", text: str = "", values: Sequence[float] = ()) -> None:
+    def perform(self, step: BlobCall, *, about: str = "", text: str = "", values: Sequence[float] = ()) -> None:
         """Make one call, and compare everything.
 
         Parameters
         ----------
-        step : Step
+        step : BlobCall
         about : str
             The requirement that all of it is for, where it is not the usual one.
         text : str
-            How the script is to say it, where that is not the usual way.
+            How the reproducer is to say it, where that is not the usual way.
         values : sequence of float
             What to write through the view that the step hands out, in place of its own whole numbers.
 
@@ -147,16 +147,16 @@ class BlobTrial(BlobInspection):
             return
         if cell := cell_of(self.world, step):
             self.visited.append(cell)
-        start, live = len(self.ledger.entries), set(self.ledger.live)
+        start, live = len(self.log.calls), set(self.log.live)
         raised, value = self._call(text or self._text(step), step)
         name, duty = f"{self.name(step.blob)}.{step.call}", foreseen.duty
         if foreseen.refused:
             self.must_raise(raised, foreseen.refused, f"{name} was not refused")
-            self.require(set(self.ledger.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
+            self.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
             duty = UNCHANGED
         else:
             self.require(raised is None, duty.conduct, f"{name} raised {type(raised).__name__}: {raised}")
-        self._compare_calls(foreseen, self.ledger.entries[start:], duty.conduct)
+        self._compare_calls(foreseen, self.log.calls[start:], duty.conduct)
         self.world = foreseen.after
         self._compare_blobs(step.changed, duty)
         if raised is None:
@@ -166,17 +166,17 @@ class BlobTrial(BlobInspection):
             self._write(step, values)
 
     @_blaming
-    def perform_failing(self, step: Step, k: int, *, text: str = "") -> None:
+    def perform_failing(self, step: BlobCall, k: int, *, text: str = "") -> None:
         """Make one call whose k-th allocator call fails, and then again: the numbers must be what they would have been.
 
         A side may have been brought up to date before the call failed, so heads are not compared.
 
         Parameters
         ----------
-        step : Step
+        step : BlobCall
         k : int
         text : str
-            How the script has the call, if not by its arguments.
+            How the reproducer has the call, if not by its arguments.
 
         Raises
         ------
@@ -190,8 +190,8 @@ class BlobTrial(BlobInspection):
         self._number += 1
         numbers, shapes = self._fresh_numbers(), [(blob.shape, blob.count) for blob in self.world.blobs]
         text, known = text or self._text(step), "B57-failure-keeps-numbers"
-        raised = self.script.call(text, self.world.mode, within=f"ledger.moves.armed({k})").raised
-        if not self.ledger.moves.blown:
+        raised = self.reproducer.call(text, self.world.mode, within=f"log.moves.armed({k})").raised
+        if not self.log.moves.blown:
             self.require(raised is None, known, f"nothing failed, and yet it raised {raised!r}")
         else:
             self.must_raise(raised, known, "a failed allocator call was not reported")
@@ -199,7 +199,7 @@ class BlobTrial(BlobInspection):
             self.require(found == shapes, known, f"it failed, and the shapes are {found}, expected {shapes}")
             for key, expected in numbers.items():
                 self._compare_side_by_side(key, expected, known)
-            again = self.script.call(text, self.world.mode).raised
+            again = self.reproducer.call(text, self.world.mode).raised
             self.require(again is None, known, f"afterwards it raised {again!r}")
         self.world = foresee(self.world, step, self._number).after
         for key, expected in self._fresh_numbers().items():
@@ -214,7 +214,7 @@ class BlobTrial(BlobInspection):
         requirement : str
             What one breaks that does not raise.
         *calls : str
-            As the script has them.
+            As the reproducer has them.
 
         Raises
         ------
@@ -222,10 +222,10 @@ class BlobTrial(BlobInspection):
         """
         everyone = set(range(len(self.world.blobs)))
         for call in (it for it in calls if self.takes()):
-            start = len(self.ledger.entries)
-            raised = self.script.call(call, self.world.mode).raised
+            start = len(self.log.calls)
+            raised = self.reproducer.call(call, self.world.mode).raised
             self.must_raise(raised, requirement, "the last call was not refused")
-            self.require(len(self.ledger.entries) == start, "B56-unchanged", "it was refused, but it called allocators")
+            self.require(len(self.log.calls) == start, "B56-unchanged", "it was refused, but it called allocators")
             self._compare_blobs(everyone, UNCHANGED)
             self._compare_memories(everyone, UNCHANGED)
 
@@ -238,7 +238,7 @@ class BlobTrial(BlobInspection):
         requirement : str
             What one breaks that does otherwise.
         call : str
-            As the script has it.
+            As the reproducer has it.
 
         Raises
         ------
@@ -246,10 +246,10 @@ class BlobTrial(BlobInspection):
         """
         if not self.takes():
             return
-        start, everyone = len(self.ledger.entries), set(range(len(self.world.blobs)))
-        raised = self.script.call(call, self.world.mode).raised
+        start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
+        raised = self.reproducer.call(call, self.world.mode).raised
         self.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
-        asked = len(self.ledger.entries) - start
+        asked = len(self.log.calls) - start
         self.require(not asked, requirement, "there was nothing to do, and yet it called its allocators")
         self._compare_blobs(everyone, Duty(requirement, requirement))
         self._compare_memories(everyone, Duty(requirement, requirement))
@@ -264,17 +264,17 @@ class BlobTrial(BlobInspection):
         """
         if not self.takes():
             return
-        start = len(self.ledger.entries)
-        raised, value = self.script.call(expression, self.world.mode)
+        start = len(self.log.calls)
+        raised, value = self.reproducer.call(expression, self.world.mode)
         text = f"it raised {type(raised).__name__}: {raised}" if raised else f"it is {value!r}, expected {expected!r}"
         self.require(raised is None and value == expected, requirement, text)
-        self.require(len(self.ledger.entries) == start, requirement, "looking called allocators")
+        self.require(len(self.log.calls) == start, requirement, "looking called allocators")
 
     def prepare(self, *statements: str) -> None:
         """Have something at hand that later calls name."""
         if self.takes():
             for statement in statements:
-                self.script.run(statement)
+                self.reproducer.run(statement)
 
     def compare_extents(self) -> None:
         """See which extents the first blob has on the device; from now on it has memory for them besides its own.
@@ -286,7 +286,7 @@ class BlobTrial(BlobInspection):
         if not self.takes():
             return
         self._extents, known, wanted = True, "B17-gpu-shape", self.world.blobs[0].shape
-        raised, value = self.script.call("blob.gpu_shape()", self.world.mode)
+        raised, value = self.reproducer.call("blob.gpu_shape()", self.world.mode)
         self.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
         try:
             there = decoded(shown(value), "int32")
@@ -303,23 +303,23 @@ class BlobTrial(BlobInspection):
         Violation
         """
         if self.world.blobs:
-            self.script.run(f"del {', '.join(map(self.name, range(len(self.world.blobs))))}")
-        self.script.names.pop("view", None)
+            self.reproducer.run(f"del {', '.join(map(self.name, range(len(self.world.blobs))))}")
+        self.reproducer.names.pop("view", None)
         self.world = World(self.world.dtype, self.world.has_device, self.world.mode)
         self._extents = False
         self._compare_live()
 
-    def ended(self) -> BlobTrial:
-        """The trial itself, at its end; see `finish`."""
+    def ended(self) -> BlobDriver:
+        """The driver itself, at its end; see `finish`."""
         self.finish()
         return self
 
     # --- making a call
 
-    def _call(self, text: str, step: Step) -> Outcome:
-        return self.script.call(text, self.world.mode, keep="view" if write_of(step.call) else "")
+    def _call(self, text: str, step: BlobCall) -> Outcome:
+        return self.reproducer.call(text, self.world.mode, keep="view" if write_of(step.call) else "")
 
-    def _text(self, step: Step) -> str:
+    def _text(self, step: BlobCall) -> str:
         given = [self._hand_in(step)] if step.call in ADOPTIONS else [self._said(it) for it in step.arguments]
         given += [f"{option}={value!r}" for option, value in step.options]
         return f"{self.name(step.blob)}.{step.call}({', '.join(given)})"
@@ -327,22 +327,22 @@ class BlobTrial(BlobInspection):
     def _said(self, argument: object) -> str:
         return self.name(argument.blob) if isinstance(argument, Other) else repr(argument)
 
-    def _hand_in(self, step: Step) -> str:
-        """A buffer of the caller's own, by its name in the script."""
+    def _hand_in(self, step: BlobCall) -> str:
+        """A buffer of the caller's own, by its name in the reproducer."""
         if not step.arguments[0]:
             return "None"
         count, (_, side) = self.world.blobs[step.blob].count, ADOPTIONS[step.call]
-        name, content = self.script.fresh("buffer"), f"numbers({self._number}, {count}, {self.world.dtype!r})"
+        name, content = self.reproducer.fresh("buffer"), f"numbers({self._number}, {count}, {self.world.dtype!r})"
         if side == "cpu":
-            self.script.run(f"{name} = bytearray({content})")
-        elif self.bench.device is None:
-            self.script.run(f"{name} = object()")
+            self.reproducer.run(f"{name} = bytearray({content})")
+        elif self.subject.device is None:
+            self.reproducer.run(f"{name} = object()")
         else:
-            self.script.run(f"{name} = bench.device.empty({len(number_of(self.world, step.blob, self._number))})")
-            self.script.run(f"put(bench, {name}, {content})")
+            self.reproducer.run(f"{name} = subject.device.empty({len(number_of(self.world, step.blob, self._number))})")
+            self.reproducer.run(f"put(subject, {name}, {content})")
         return name
 
-    def _write(self, step: Step, values: Sequence[float]) -> None:
+    def _write(self, step: BlobCall, values: Sequence[float]) -> None:
         """Write numbers through the view that was handed out for it: this step's, or some others."""
         writes = write_of(step.call)
         if writes is None:
@@ -351,6 +351,6 @@ class BlobTrial(BlobInspection):
         content = encoded(values, dtype) if values else numbers(self._number, count, dtype)
         if content:
             said = f"encoded({tuple(values)!r}" if values else f"numbers({self._number}, {count}"
-            self.script.run(f"pour(view, {said}, {dtype!r}))")
+            self.reproducer.run(f"pour(view, {said}, {dtype!r}))")
             self.world = self.world.wrote(step.blob, *writes, content)
         self._compare_memories({step.blob}, Duty("B21-accessors", "B22-elements"))

@@ -1,7 +1,7 @@
 """An excerpt: a rule without the actions that a violation does not need, so that its program is short.
 
-A rule cannot be taken apart as a story can, because it is a function.  It is run again instead, and some of its actions
-are not taken.  What is left is a witness only if the small blob of `port` gets through the very same excerpt: otherwise
+A rule cannot be taken apart as a scenario can, because it is a function.  It is run again instead, and some of its
+actions are not taken.  What is left is a witness only if the reference gets through the very same excerpt: otherwise
 the rule would be what is wrong with it, since it goes on expecting what was left out.
 """
 
@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
-from .reference import BlobPort, IntPort
+from .reference import IntReferenceBlob, ReferenceBlob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ..engine.finding import Violation
-    from ..engine.subject import Bench
-    from .driver import BlobTrial
+    from ..engine.subject import Subject
+    from .driver import BlobDriver
 
-    Rule = Callable[[Bench], Iterator[BlobTrial]]
+    Rule = Callable[[Subject], Iterator[BlobDriver]]
 
 __all__ = ["Actions", "Enough", "now", "shortened", "watched"]
 
@@ -32,7 +32,7 @@ class Enough(Exception):
 
 
 class Actions:
-    """The actions of a rule, counted from 0 on over all its trials, and which of them are taken.
+    """The actions of a rule, counted from 0 on over all its drivers, and which of them are taken.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class Actions:
     count : int
         How many there were so far.
     first : int
-        The first of the present trial.
+        The first of the present driver.
     """
 
     def __init__(self, left_out: frozenset[int] = frozenset(), last: int | None = None) -> None:
         self.count = self.first = 0
         self._left_out, self._last = left_out, last
 
-    def begin_trial(self) -> None:
-        """Another trial begins."""
+    def begin_driver(self) -> None:
+        """Another driver begins."""
         self.first = self.count
 
     def take(self) -> bool:
@@ -95,7 +95,7 @@ class _Excerpt:
     ----------
     rule : Rule
     actions : range
-        Those that led to the violation, in its own trial.
+        Those that led to the violation, in its own driver.
     left_out : frozenset of int
     """
 
@@ -104,30 +104,30 @@ class _Excerpt:
     left_out: frozenset[int] = frozenset()
 
 
-def shortened(bench: Bench, rule: Rule, violation: Violation, actions: Actions) -> Violation:
+def shortened(subject: Subject, rule: Rule, violation: Violation, actions: Actions) -> Violation:
     """The violation with a program from which no action can be left out."""
     excerpt = _Excerpt(rule, range(actions.first, actions.count))
-    return shrink(bench, excerpt, violation, _run, _shorter)
+    return shrink(subject, excerpt, violation, _run, _shorter)
 
 
-def _run(bench: Bench, excerpt: _Excerpt) -> None:
+def _run(subject: Subject, excerpt: _Excerpt) -> None:
     """Run an excerpt: first with the small blob, which must get through.
 
     Raises
     ------
     Violation
     """
-    small = BlobPort if bench.profile == "safe" else IntPort
+    small = ReferenceBlob if subject.profile == "safe" else IntReferenceBlob
     try:
-        _take(replace(bench, make=small), excerpt)
+        _take(replace(subject, make=small), excerpt)
     except Exception:  # noqa: BLE001 -- whatever the rule stumbles over without what was left out
         return
-    _take(bench, excerpt)
+    _take(subject, excerpt)
 
 
-def _take(bench: Bench, excerpt: _Excerpt) -> None:
+def _take(subject: Subject, excerpt: _Excerpt) -> None:
     with watched(Actions(excerpt.left_out, excerpt.actions[-1])), suppress(Enough):
-        for _ in excerpt.rule(bench):
+        for _ in excerpt.rule(subject):
             pass
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Mode, SyncedHead, using_mode
 
 from ..engine.finding import Violation
-from ..engine.reproducer import Script
+from ..engine.reproducer import Reproducer
 from .elements import alike, near, shown
 from .oracle import Duty, World
 from .steps import NORMS
@@ -22,11 +22,11 @@ from .steps import NORMS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..engine.call_log import Entry, Ledger
+    from ..engine.call_log import AllocatorCall, CallLog
     from ..engine.calls import Side
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject
     from .oracle import Foreseen, Part
-    from .steps import Step
+    from .steps import BlobCall
 
 __all__ = ["PARTS", "UNCHANGED", "BlobInspection"]
 
@@ -47,15 +47,15 @@ _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 _LONGEST = 256
 
 _ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
-"""What scripts about blobs may use."""
+"""What reproducers about blobs may use."""
 
 
 class BlobInspection:
-    """Blobs of one type that live at the same time, with one ledger, and the oracle beside them.
+    """Blobs of one type that live at the same time, with one log, and the oracle beside them.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
         Makes blobs.
     dtype : str
         Of all of them.
@@ -64,37 +64,37 @@ class BlobInspection:
     ----------
     world : World
         What must be the case now.
-    ledger : Ledger
+    log : CallLog
         What all of them asked their allocators for.
     """
 
-    def __init__(self, bench: Bench, dtype: str) -> None:
-        self.bench = bench
-        self.world = World(dtype, bench.device is not None, Mode.GPU)
-        self.script = Script(bench, _ELEMENTS)
-        self.script.run("ledger, host, device = recorded(bench)")
-        self.ledger: Ledger = self.script.names["ledger"]
+    def __init__(self, subject: Subject, dtype: str) -> None:
+        self.subject = subject
+        self.world = World(dtype, subject.device is not None, Mode.GPU)
+        self.reproducer = Reproducer(subject, _ELEMENTS)
+        self.reproducer.run("log, host, device = recorded(subject)")
+        self.log: CallLog = self.reproducer.names["log"]
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object
         self._extents = False  # whether a blob's shape was asked for, which has memory too
 
     @property
     def safe(self) -> bool:
         """Whether more is asked than Caffe promises."""
-        return self.bench.profile == "safe"
+        return self.subject.profile == "safe"
 
     def name(self, n: int) -> str:
-        """What the script calls a blob."""
+        """What the reproducer calls a blob."""
         return "blob" if n == 0 else f"blob{n + 1}"
 
     def blob(self, n: int) -> Any:
         """A blob itself."""
-        return self.script.names[self.name(n)]
+        return self.reproducer.names[self.name(n)]
 
     # --- failing
 
     def violation(self, requirement: str, message: str) -> Violation:
-        """A violation with the script that led to it."""
-        return Violation(requirement, message, self.script.complete())
+        """A violation with the reproducer that led to it."""
+        return Violation(requirement, message, self.reproducer.complete())
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
         """Report what does not hold.
@@ -107,7 +107,7 @@ class BlobInspection:
             raise self.violation(requirement, message)
 
     def must_raise(self, raised: BaseException | None, requirement: str, message: str) -> None:
-        """Report a call that did not raise; who runs the script must get past one that did.
+        """Report a call that did not raise; who runs the reproducer must get past one that did.
 
         Raises
         ------
@@ -116,12 +116,12 @@ class BlobInspection:
         if raised is None:
             raise self.violation(requirement, message)
         raised.__traceback__ = None  # it holds blobs, which are watched for being dropped
-        self.script.expect(raised)
+        self.reproducer.expect(raised)
 
     # --- what a call did
 
-    def _compare_calls(self, foreseen: Foreseen, seen: Sequence[Entry], requirement: str) -> None:
-        for _, sentence in self.ledger.stray:
+    def _compare_calls(self, foreseen: Foreseen, seen: Sequence[AllocatorCall], requirement: str) -> None:
+        for _, sentence in self.log.stray:
             self.require(False, "B60-nothing-left", sentence)
         found = [
             (it.operation, it.side, it.pinned, it.byte_size) for it in seen if it.operation not in ("free", "clone")
@@ -133,7 +133,7 @@ class BlobInspection:
         sentence = f"saw {_listed(found)}, expected {_listed(orders[0])}"
         self.require(found in orders, requirement, sentence)
 
-    def _compare_value(self, step: Step, foreseen: Foreseen, value: Any) -> None:
+    def _compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
         result = foreseen.duty.result
         if foreseen.value is not None:
             tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
@@ -142,7 +142,7 @@ class BlobInspection:
         if foreseen.view is not None:
             self._compare_view(step, foreseen.view, value)
 
-    def _compare_view(self, step: Step, content: bytes, view: Any) -> None:
+    def _compare_view(self, step: BlobCall, content: bytes, view: Any) -> None:
         found = shown(view)
         same = alike(found, content, self.world.dtype)
         self.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
@@ -212,7 +212,7 @@ class BlobInspection:
         self.require(found == wanted, "B60-nothing-left", left)
 
     def _live(self) -> Counter[tuple[Side, int]]:
-        return Counter((entry.side, entry.byte_size) for _, entry in self.ledger.live.values())
+        return Counter((entry.side, entry.byte_size) for _, entry in self.log.live.values())
 
     def _compare_memories(self, acting: set[int], duty: Duty) -> None:
         """Heads, and the bytes of every fresh side."""
@@ -235,10 +235,10 @@ class BlobInspection:
 
     def _compare_content(self, memory: Any, content: dict[Side, bytes | None], requirement: str) -> None:
         for side, wanted in content.items():
-            start = len(self.ledger.entries)
+            start = len(self.log.calls)
             with using_mode(self.world.mode):
                 found = shown(getattr(memory, f"{side}_data")())
-            self.require(len(self.ledger.entries) == start, requirement, f"the {side} side was not fresh")
+            self.require(len(self.log.calls) == start, requirement, f"the {side} side was not fresh")
             same = alike(found, wanted or b"", self.world.dtype)
             self.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 

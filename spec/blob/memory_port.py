@@ -7,7 +7,7 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import Port
+from ..memory.reference import ReferenceMemory
 from .elements import TYPES, decoded, encoded, itemsize, pour, shown
 from .shape_port import ShapePort
 
@@ -38,7 +38,7 @@ class MemoryPort(ShapePort):
         """What else the constructor does: nothing."""
 
     def memory(self, size: int) -> Any:
-        return Port(size, host=self.host, device=self.device)
+        return ReferenceMemory(size, host=self.host, device=self.device)
 
     # --- memory for a shape, blob.cpp 12-60
 

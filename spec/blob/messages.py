@@ -9,25 +9,25 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .driver import BlobTrial
+from .driver import BlobDriver
 from .elements import USUAL, decoded, itemsize, shown
-from .steps import Other, Step
+from .steps import BlobCall, Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.calls import Side
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject
     from .oracle import Part, Shape
 
 __all__ = ["MESSAGES", "offers_messages"]
 
 
-def offers_messages(bench: Bench) -> bool:
-    """Whether blobs of a bench have messages, and what these need is installed."""
-    make: Any = bench.make
+def offers_messages(subject: Subject) -> bool:
+    """Whether blobs of a subject have messages, and what these need is installed."""
+    make: Any = subject.make
     try:
-        blob = make((1,), dtype=USUAL, host=bench.host, device=bench.device)
+        blob = make((1,), dtype=USUAL, host=subject.host, device=subject.device)
         if not hasattr(blob, "to_proto"):
             return False
         blob.to_proto()
@@ -38,7 +38,7 @@ def offers_messages(bench: Bench) -> bool:
     return True
 
 
-def _shapes(trial: BlobTrial) -> None:
+def _shapes(driver: BlobDriver) -> None:
     """Old fields are the shape where there are any, missing ones zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
@@ -51,11 +51,11 @@ def _shapes(trial: BlobTrial) -> None:
     )
     for fields, shape in cases:
         values = six[: prod(shape)]
-        _message(trial, *fields, f"data.extend({list(values)})")
-        _load(trial, known, shape, {"data": values})
+        _message(driver, *fields, f"data.extend({list(values)})")
+        _load(driver, known, shape, {"data": values})
 
 
-def _numbers(trial: BlobTrial) -> None:
+def _numbers(driver: BlobDriver) -> None:
     """Doubles before floats; a diff only where there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
@@ -67,11 +67,11 @@ def _numbers(trial: BlobTrial) -> None:
         ((double, diff, double_diff), {"data": doubles, "diff": doubles}),
     )
     for fields, numbers in cases:
-        _message(trial, "shape.dim.extend([3])", *fields)
-        _load(trial, known, (3,), numbers)
+        _message(driver, "shape.dim.extend([3])", *fields)
+        _load(driver, known, (3,), numbers)
 
 
-def _counts(trial: BlobTrial) -> None:
+def _counts(driver: BlobDriver) -> None:
     """As many numbers as the shape has, or nothing is taken (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
@@ -82,15 +82,15 @@ def _counts(trial: BlobTrial) -> None:
         (enough, "diff.extend([1.0] * 4)"),
     )
     for fields in bad:
-        _message(trial, "shape.dim.extend([3])", *fields)
-        trial.refused("B52-message-count", "blob.from_proto(message)")
-    _message(trial)
-    trial.refused("B52-message-count", "blob.from_proto(message)")
+        _message(driver, "shape.dim.extend([3])", *fields)
+        driver.refused("B52-message-count", "blob.from_proto(message)")
+    _message(driver)
+    driver.refused("B52-message-count", "blob.from_proto(message)")
 
 
-def _same_shape(trial: BlobTrial) -> None:
+def _same_shape(driver: BlobDriver) -> None:
     """Without reshaping only the blob's own shape is taken (B53), and what that is (B55)."""
-    trial.perform(Step(0, "reshape", ((3, 2),)))
+    driver.perform(BlobCall(0, "reshape", ((3, 2),)))
     values, data = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "data.extend([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])"
     cases = (
         (("shape.dim.extend([3, 2])",), True),
@@ -102,44 +102,44 @@ def _same_shape(trial: BlobTrial) -> None:
         ((), False),
     )
     for fields, same in cases:
-        _message(trial, *fields, data)
-        trial.shows("B55-shape-equals", "blob.shape_equals(message)", same)
+        _message(driver, *fields, data)
+        driver.shows("B55-shape-equals", "blob.shape_equals(message)", same)
         if same:
-            _load(trial, "B53-message-same-shape", (3, 2), {"data": values}, ", reshape=False")
+            _load(driver, "B53-message-same-shape", (3, 2), {"data": values}, ", reshape=False")
         else:
-            trial.refused("B53-message-same-shape", "blob.from_proto(message, reshape=False)")
+            driver.refused("B53-message-same-shape", "blob.from_proto(message, reshape=False)")
 
 
-def _written(trial: BlobTrial) -> None:
+def _written(driver: BlobDriver) -> None:
     """What is written is read back (B54)."""
     known = "B54-message-written"
     for part in ("data", "diff"):
-        trial.perform(Step(0, f"mutable_cpu_{part}"))
-    size = itemsize(trial.world.dtype)
-    held = {part: shown(getattr(trial.blob(0), f"cpu_{part}")()) for part in ("data", "diff")}
+        driver.perform(BlobCall(0, f"mutable_cpu_{part}"))
+    size = itemsize(driver.world.dtype)
+    held = {part: shown(getattr(driver.blob(0), f"cpu_{part}")()) for part in ("data", "diff")}
     double = "double_" if size == itemsize("float64") else ""
     for text, parts in (("", ("data",)), ("True", ("data", "diff"))):
-        trial.prepare(f"message = blob.to_proto({text})")
-        trial.shows(known, "tuple(message.shape.dim)", trial.world.blobs[0].shape)
+        driver.prepare(f"message = blob.to_proto({text})")
+        driver.shows(known, "tuple(message.shape.dim)", driver.world.blobs[0].shape)
         for part in ("data", "diff"):
-            expected = decoded(held[part], trial.world.dtype) if part in parts else ()
-            trial.shows(known, f"tuple(message.{double}{part})", expected)
+            expected = decoded(held[part], driver.world.dtype) if part in parts else ()
+            driver.shows(known, f"tuple(message.{double}{part})", expected)
 
 
-def _failures(trial: BlobTrial) -> None:
+def _failures(driver: BlobDriver) -> None:
     """What fails takes neither shape nor numbers, whether there is memory for them or not (B57)."""
-    if trial.bench.profile != "safe":
+    if driver.subject.profile != "safe":
         return
-    side: Side = "cpu" if trial.bench.device is None else "gpu"
+    side: Side = "cpu" if driver.subject.device is None else "gpu"
     for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)):
         for part in ("data", "diff"):
-            trial.perform(Step(0, f"mutable_{side}_{part}"))
+            driver.perform(BlobCall(0, f"mutable_{side}_{part}"))
         shape = (2 + k * grows, 4)
         values = tuple(map(float, range(prod(shape))))
         numbers: dict[Part, tuple[float, ...]] = {"data": values, "diff": values[::-1]}
         fields = (f"{part}.extend({list(it)})" for part, it in numbers.items())
-        _message(trial, f"shape.dim.extend({list(shape)})", *fields)
-        trial.perform_failing(Step(0, "from_proto", (shape, numbers)), k, text="blob.from_proto(message)")
+        _message(driver, f"shape.dim.extend({list(shape)})", *fields)
+        driver.perform_failing(BlobCall(0, "from_proto", (shape, numbers)), k, text="blob.from_proto(message)")
 
 
 _MOST_CALLS = 4  # two allocations, and each filled with zeros
@@ -148,33 +148,33 @@ _MOST_CALLS = 4  # two allocations, and each filled with zeros
 _CHECKS = (_numbers, _shapes, _counts, _same_shape, _written, _failures)
 
 
-def _rule(bench: Bench) -> Iterator[BlobTrial]:
+def _rule(subject: Subject) -> Iterator[BlobDriver]:
     """Each check, on blobs of both types that messages have, with numbers on the device, and shared."""
     for check, dtype in product(_CHECKS, ("float32", "float64")):
-        trial = BlobTrial.of(bench, (2, 4), (4, 2), dtype=dtype)
-        side = "cpu" if bench.device is None else "gpu"
+        driver = BlobDriver.of(subject, (2, 4), (4, 2), dtype=dtype)
+        side = "cpu" if subject.device is None else "gpu"
         for step in (
-            Step(0, f"mutable_{side}_data"),
-            Step(0, f"mutable_{side}_diff"),
-            Step(1, "share_diff", (Other(0),)),
+            BlobCall(0, f"mutable_{side}_data"),
+            BlobCall(0, f"mutable_{side}_diff"),
+            BlobCall(1, "share_diff", (Other(0),)),
         ):
-            trial.perform(step)
-        check(trial)
-        yield trial.ended()
+            driver.perform(step)
+        check(driver)
+        yield driver.ended()
 
 
-def _message(trial: BlobTrial, *fields: str) -> None:
-    """A message with these fields, known to the script as ``message``."""
-    made = f"bench.make((1,), dtype={trial.world.dtype!r}, host=bench.host, device=bench.device)"
-    trial.prepare(f"message = type({made}.to_proto())()", *(f"message.{field}" for field in fields))
+def _message(driver: BlobDriver, *fields: str) -> None:
+    """A message with these fields, known to the reproducer as ``message``."""
+    made = f"subject.make((1,), dtype={driver.world.dtype!r}, host=subject.host, device=subject.device)"
+    driver.prepare(f"message = type({made}.to_proto())()", *(f"message.{field}" for field in fields))
 
 
 def _load(
-    trial: BlobTrial, known: str, shape: Shape, numbers: dict[Part, tuple[float, ...]], options: str = ""
+    driver: BlobDriver, known: str, shape: Shape, numbers: dict[Part, tuple[float, ...]], options: str = ""
 ) -> None:
-    step = Step(0, "from_proto", (shape, numbers))
-    trial.perform(step, text=f"blob.from_proto(message{options})", about=known)
+    step = BlobCall(0, "from_proto", (shape, numbers))
+    driver.perform(step, text=f"blob.from_proto(message{options})", about=known)
 
 
-MESSAGES: tuple[Callable[[Bench], Iterator[BlobTrial]], ...] = (_rule,)
+MESSAGES: tuple[Callable[[Subject], Iterator[BlobDriver]], ...] = (_rule,)
 """The checks of blobs that have messages."""

@@ -105,7 +105,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All blobs of a trial, and their memories.
+    """All blobs of a driver, and their memories.
 
     Attributes
     ----------
@@ -309,11 +309,11 @@ class World:
         return tuple((call, memory.size) for call in expected.calls), self.onto(key, expected.after)
 
     def onto(self, key: int, memory: Oracle) -> World:
-        """The case with another situation of one memory."""
+        """The case with another state of one memory."""
         return replace(self, memories={**self.memories, key: memory})
 
     def holding(self, n: int, blob: Blob) -> World:
-        """The case with another situation of one blob."""
+        """The case with another state of one blob."""
         return replace(self, blobs=(*self.blobs[:n], blob, *self.blobs[n + 1 :]))
 
     def wrote(self, n: int, part: Part, side: Side, content: bytes) -> World:

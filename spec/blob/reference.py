@@ -1,4 +1,4 @@
-"""A small blob to plant faults in: Caffe's ``blob.cpp`` written out by hand over `syncedmem.spec.Port`, made safe.
+"""A small blob that passes: Caffe's ``blob.cpp`` written out by hand over `syncedmem.spec.ReferenceMemory`, made safe.
 
 It is a second implementation, independent of the oracle and of the runtime.  Each step is a method of its own, so
 that a fault (`syncedmem.spec.blobs.faults`) is one method overridden.  Its arithmetic is plain Python, also on the
@@ -18,7 +18,7 @@ from .elements import INTEGERS, decoded, encoded, pour, shown
 from .memory_port import MemoryPort
 from .shape_port import LEGACY
 
-__all__ = ["BlobPort", "IntPort"]
+__all__ = ["IntReferenceBlob", "ReferenceBlob"]
 
 _WITHIN_DEVICE = 3
 _INT_MAX = (1 << 31) - 1
@@ -41,7 +41,7 @@ class Message:
         return [self.num, self.channels, self.height, self.width]
 
 
-class BlobPort(MemoryPort):
+class ReferenceBlob(MemoryPort):
     """A blob; see `syncedmem.spec.blob.BlobMaker`."""
 
     # --- copies and arithmetic, blob.cpp 174-463
@@ -206,7 +206,7 @@ class BlobPort(MemoryPort):
         return list(padded) == [extent or 0 for extent in message.old]
 
 
-class IntPort(BlobPort):
+class IntReferenceBlob(ReferenceBlob):
     """The same with Caffe's own limit: a count is an ``int`` (blob.cpp 34-36)."""
 
     def check_size(self, extents: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What can be done to blobs under test: steps, what the oracle foresees of each, and how a script says it."""
+"""What can be done to blobs under test: steps, what the oracle foresees of each, and how a reproducer says it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
     "ADOPTIONS",
     "NORMS",
     "SCALES",
+    "BlobCall",
     "Other",
-    "Step",
     "failing_calls",
     "foresee",
     "number_of",
@@ -47,12 +47,12 @@ SCALES: dict[str, Part] = {"scale_data": "data", "scale_diff": "diff"}
 
 
 class Other(NamedTuple):
-    """Another blob of the trial, as an argument."""
+    """Another blob of the driver, as an argument."""
 
     blob: int
 
 
-class Step(NamedTuple):
+class BlobCall(NamedTuple):
     """One call of one blob, or a change of Caffe's mode.
 
     Attributes
@@ -89,13 +89,13 @@ def number_of(world: World, n: int, number: int) -> bytes:
     return numbers(number, world.blobs[n].count, world.dtype)
 
 
-def foresee(world: World, step: Step, number: int) -> Foreseen:
+def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
     """What must be seen of a step.
 
     Parameters
     ----------
     world : World
-    step : Step
+    step : BlobCall
     number : int
         Of the step: what it hands in are these numbers.
     """
@@ -112,7 +112,7 @@ def foresee(world: World, step: Step, number: int) -> Foreseen:
     return _CALLS[call](world, n, *arguments, **dict(options))
 
 
-def failing_calls(world: World, step: Step) -> int:
+def failing_calls(world: World, step: BlobCall) -> int:
     """How many allocator calls of a step can be made to fail.
 
     A copy between blobs is one call more than is foreseen; on the host it need not be one.  A free of memory that is

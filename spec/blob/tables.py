@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Mode, SyncedHead
 
-from .steps import NORMS, SCALES, Other, Step
+from .steps import NORMS, SCALES, BlobCall, Other
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,18 +113,18 @@ class Row(NamedTuple):
     cell : Cell
     parts : tuple of (int, Part)
         The blobs and parts that the heads are of.
-    step : Step
+    step : BlobCall
     effects : tuple of Effect
         For ``copy_from`` of the target and of the source, in either order; empty where the call is refused.
     """
 
     cell: Cell
     parts: tuple[tuple[int, Part], ...]
-    step: Step
+    step: BlobCall
     effects: tuple[Effect, ...]
 
 
-def cell_of(world: World, step: Step) -> Cell | None:
+def cell_of(world: World, step: BlobCall) -> Cell | None:
     """The cell that a step is in; None for calls that no table is about."""
     n, call, arguments, options = step
     if call == "update":
@@ -158,17 +158,17 @@ def _update(mode: Mode, heads: Heads) -> Row:
     return Row(
         Cell("update", mode, heads),
         ((0, "data"), (0, "diff")),
-        Step(0, "update"),
+        BlobCall(0, "update"),
         () if effect is None else (effect,),
     )
 
 
 def _alone(mode: Mode, call: str, part: Part, head: SyncedHead, table: dict[SyncedHead, Effect]) -> Row:
-    step = Step(0, call, (-2.0,) if call in SCALES else ())
+    step = BlobCall(0, call, (-2.0,) if call in SCALES else ())
     return Row(Cell(call, mode, (head,)), ((0, part),), step, (table[head],))
 
 
 def _copy(mode: Mode, side: Mode, part: Part, heads: Heads) -> Row:
     call, options = ("copy_from diff", (("copy_diff", True),)) if part == "diff" else ("copy_from", ())
     effects = (COPY_TARGET[side][heads[0]], COPY_SOURCE[side][heads[1]])
-    return Row(Cell(call, mode, heads), ((0, part), (1, part)), Step(0, "copy_from", (Other(1),), options), effects)
+    return Row(Cell(call, mode, heads), ((0, part), (1, part)), BlobCall(0, "copy_from", (Other(1),), options), effects)

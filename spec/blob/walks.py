@@ -1,4 +1,4 @@
-"""What is generated for blobs: stories of several that share, reshape, adopt, copy and update, found by Hypothesis."""
+"""What is generated for blobs: scenarios of several that share, reshape, adopt, copy and update."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from syncedmem.model import Mode
 
 from ..engine.search import hunt
-from .scenarios import Story, in_mode, run_story, shorter_story
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, Step
+from .scenarios import Scenario, in_mode, run_scenario, shorter_scenario
+from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..engine.finding import Violation
-    from ..engine.subject import Bench
-    from .driver import BlobTrial
+    from ..engine.subject import Subject
+    from .driver import BlobDriver
 
-__all__ = ["search", "stories"]
+__all__ = ["scenarios", "search"]
 
 SHORTEST, LONGEST = 10, 25
 _MOST = 4
@@ -34,16 +34,16 @@ _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
 )
 
 
-def stories(bench: Bench) -> st.SearchStrategy[Story]:
+def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
     """Two to four blobs, and what they are made to do."""
-    safe = bench.profile == "safe"
+    safe = subject.profile == "safe"
     shape = st.sampled_from(_SHAPES)
     adoptions = [call for call in ADOPTIONS if safe or call.endswith("data")]
     blob, other = st.integers(0, _MOST - 1), st.builds(Other, st.integers(0, _MOST - 1))
 
-    def calls(names: Any, *arguments: st.SearchStrategy[Any], options: Any = ()) -> st.SearchStrategy[Step]:
+    def calls(names: Any, *arguments: st.SearchStrategy[Any], options: Any = ()) -> st.SearchStrategy[BlobCall]:
         return st.builds(
-            Step, blob, st.sampled_from(tuple(names)), st.tuples(*arguments), st.sampled_from([*options, ()])
+            BlobCall, blob, st.sampled_from(tuple(names)), st.tuples(*arguments), st.sampled_from([*options, ()])
         )
 
     step = st.one_of(
@@ -59,30 +59,30 @@ def stories(bench: Bench) -> st.SearchStrategy[Story]:
         st.sampled_from([in_mode(mode) for mode in Mode]),
     )
 
-    def told(shapes: list[Any], steps: list[Step]) -> Story:
-        return Story(tuple(shapes), tuple(_among(step, len(shapes)) for step in steps))
+    def told(shapes: list[Any], steps: list[BlobCall]) -> Scenario:
+        return Scenario(tuple(shapes), tuple(_among(step, len(shapes)) for step in steps))
 
     made = st.lists(st.one_of(shape, st.none()) if safe else shape, min_size=2, max_size=_MOST)
     return st.builds(told, made, st.lists(step, min_size=SHORTEST, max_size=LONGEST))
 
 
-def _among(step: Step, blobs: int) -> Step:
+def _among(step: BlobCall, blobs: int) -> BlobCall:
     """The step with blobs that exist."""
     arguments = tuple(Other(it.blob % blobs) if isinstance(it, Other) else it for it in step.arguments)
     return step._replace(blob=step.blob % blobs, arguments=arguments)
 
 
-def search(bench: Bench, steps: int, start: int, on_story: Callable[[BlobTrial], None]) -> Violation | None:
-    """Take about `steps` steps of stories; the first that fails, shrunk, or None.
+def search(subject: Subject, steps: int, start: int, on_scenario: Callable[[BlobDriver], None]) -> Violation | None:
+    """Take about `steps` steps of scenarios; the first that fails, shrunk, or None.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     steps : int
     start : int
-        The seed; the same seed tells the same stories.
-    on_story : callable
-        Told of the trial of every story that passed.
+        The seed; the same seed tells the same scenarios.
+    on_scenario : callable
+        Told of the driver of every scenario that passed.
     """
     examples = -(-2 * steps // (SHORTEST + LONGEST))
-    return hunt(bench, stories(bench), run_story, shorter_story, examples, start, on_story)
+    return hunt(subject, scenarios(subject), run_scenario, shorter_scenario, examples, start, on_scenario)

@@ -1,6 +1,6 @@
 """Instrumented allocators: every allocate, free, copy and zero of a memory under test, with its size.
 
-They wrap any allocator, pass everything through, and keep one ledger for the two sides of a memory.  On
+They wrap any allocator, pass everything through, and keep one log for the two sides of a memory.  On
 request they make the k-th call fail: of those that move memory, or of the others (adopting, recording an event,
 making a view).  They are how the kit sees what a memory does without asking it.
 """
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from .calls import Side
-    from .subject import Allocator, Bench
+    from .subject import Allocator, Subject
 
 __all__ = [
     "ON_DEVICE",
     "TO_DEVICE",
     "TO_HOST",
-    "Entry",
+    "AllocatorCall",
+    "CallLog",
     "Fuse",
     "InjectedFailure",
     "InjectedInterrupt",
-    "Ledger",
     "RecordingAllocator",
     "StrayFree",
     "recorded",
@@ -51,7 +51,7 @@ class StrayFree(ValueError):
     """Something was freed that is not allocated."""
 
 
-class Entry(NamedTuple):
+class AllocatorCall(NamedTuple):
     """One allocator call.
 
     Attributes
@@ -107,12 +107,12 @@ class Fuse:
 
 
 @dataclass
-class Ledger:
+class CallLog:
     """What the allocators of one memory were asked for, and what is still out.
 
     Attributes
     ----------
-    entries : list of Entry
+    calls : list of AllocatorCall
         Calls that succeeded, in order.
     live : dict
         ``id(pointer)`` to the pointer and the entry that allocated it.
@@ -129,8 +129,8 @@ class Ledger:
         For the calls that move memory, and for the others.
     """
 
-    entries: list[Entry] = field(default_factory=list[Entry])
-    live: dict[int, tuple[Any, Entry]] = field(default_factory=dict[int, tuple[Any, Entry]])
+    calls: list[AllocatorCall] = field(default_factory=list[AllocatorCall])
+    live: dict[int, tuple[Any, AllocatorCall]] = field(default_factory=dict[int, tuple[Any, AllocatorCall]])
     stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     adopted: list[Any] = field(default_factory=list[Any])
     in_flight: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
@@ -159,15 +159,15 @@ class RecordingAllocator:
     ----------
     inner : Allocator
         Does the work.
-    ledger : Ledger
+    log : CallLog
     side : {"cpu", "gpu"}
     pinned : bool
         Whether this is page-locked host memory.
     """
 
-    def __init__(self, inner: Allocator, ledger: Ledger, side: Side, *, pinned: bool = False) -> None:
+    def __init__(self, inner: Allocator, log: CallLog, side: Side, *, pinned: bool = False) -> None:
         self.inner = inner
-        self._ledger = ledger
+        self._log = log
         self._side: Side = side
         self._pinned = pinned
 
@@ -175,24 +175,24 @@ class RecordingAllocator:
         """Allocate, and note it."""
         self._move("allocate")
         ptr = self.inner.allocate(byte_size)
-        entry = Entry("allocate", self._side, byte_size, self._pinned)
-        self._ledger.entries.append(entry)
+        entry = AllocatorCall("allocate", self._side, byte_size, self._pinned)
+        self._log.calls.append(entry)
         if ptr is not None:
-            self._ledger.live[id(ptr)] = (ptr, entry)
+            self._log.live[id(ptr)] = (ptr, entry)
         return ptr
 
     def release(self, ptr: Any) -> None:
         """Free, and note it; refuse what this allocator has not out."""
         self._move("release")
-        found = self._ledger.live.get(id(ptr))
+        found = self._log.live.get(id(ptr))
         if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
-            self._ledger.stray.append(self._stray(ptr, found))
-            raise StrayFree(self._ledger.stray[-1][1])
-        if self._ledger.uses_in_flight(self._side, ptr, self.inner.overlaps):
-            self._ledger.freed_in_flight.append(f"{self.name}: freed while a push still used it")
+            self._log.stray.append(self._stray(ptr, found))
+            raise StrayFree(self._log.stray[-1][1])
+        if self._log.uses_in_flight(self._side, ptr, self.inner.overlaps):
+            self._log.freed_in_flight.append(f"{self.name}: freed while a push still used it")
         self.inner.release(ptr)
-        del self._ledger.live[id(ptr)]
-        self._ledger.entries.append(Entry("free", self._side, found[1].byte_size, self._pinned))
+        del self._log.live[id(ptr)]
+        self._log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
 
     def memcpy(  # noqa: PLR0913 -- the seed's signature, 004:25-27
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -202,39 +202,39 @@ class RecordingAllocator:
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        self._ledger.entries.append(Entry(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
+        self._log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
         if stream is not None and byte_size:
-            self._ledger.in_flight.append((src, dest, self.inner.record(stream)))
+            self._log.in_flight.append((src, dest, self.inner.record(stream)))
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         """Zero, and note it."""
         self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
         self.inner.memset_zero(ptr, byte_size, stream, need_sync)
-        self._ledger.entries.append(Entry("zero", self._side, byte_size))
+        self._log.calls.append(AllocatorCall("zero", self._side, byte_size))
 
     def pinned_host(self) -> RecordingAllocator:
-        """The device's page-locked host memory, recorded in the same ledger."""
-        return RecordingAllocator(self.inner.pinned_host(), self._ledger, "cpu", pinned=True)
+        """The device's page-locked host memory, recorded in the same log."""
+        return RecordingAllocator(self.inner.pinned_host(), self._log, "cpu", pinned=True)
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         """Adopt, and remember that the pointer is not ours."""
         self._step("adopt")
         ptr = self.inner.adopt(buffer, byte_size)
-        self._ledger.adopted.append(weakref.ref(ptr))
+        self._log.adopted.append(weakref.ref(ptr))
         return ptr
 
-    def _stray(self, ptr: Any, found: tuple[Any, Entry] | None) -> tuple[str, str]:
+    def _stray(self, ptr: Any, found: tuple[Any, AllocatorCall] | None) -> tuple[str, str]:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
-        if ptr is not None and any(ptr is adopted() for adopted in self._ledger.adopted):
+        if ptr is not None and any(ptr is adopted() for adopted in self._log.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'what is not allocated'}"
 
     def record(self, stream: Any) -> RecordedEvent:
         """Record an event; waiting for it can fail too."""
         self._step("record")
-        return RecordedEvent(self.inner.record(stream), self._ledger.steps)
+        return RecordedEvent(self.inner.record(stream), self._log.steps)
 
     def order_after(self, event: Any) -> None:
         """Order later work after an event."""
@@ -242,10 +242,10 @@ class RecordingAllocator:
         self.inner.order_after(event.inner)
 
     def _move(self, call: str, half: Callable[[], object] | None = None) -> None:
-        self._ledger.moves.count(f"{call} on {self.name}", half)
+        self._log.moves.count(f"{call} on {self.name}", half)
 
     def _step(self, call: str) -> None:
-        self._ledger.steps.count(f"{call} on {self.name}")
+        self._log.steps.count(f"{call} on {self.name}")
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.inner, name)
@@ -284,8 +284,8 @@ class RecordedEvent:
         self.inner.synchronize()
 
 
-def recorded(bench: Bench) -> tuple[Ledger, RecordingAllocator, RecordingAllocator | None]:
-    """A new ledger, and the allocators of a bench that write into it: for the host, and for the device if any."""
-    ledger = Ledger()
-    device = None if bench.device is None else RecordingAllocator(bench.device, ledger, "gpu")
-    return ledger, RecordingAllocator(bench.host, ledger, "cpu"), device
+def recorded(subject: Subject) -> tuple[CallLog, RecordingAllocator, RecordingAllocator | None]:
+    """A new log, and the allocators of a subject that write into it: for the host, and for the device if any."""
+    log = CallLog()
+    device = None if subject.device is None else RecordingAllocator(subject.device, log, "gpu")
+    return log, RecordingAllocator(subject.host, log, "cpu"), device

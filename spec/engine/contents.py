@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .call_log import TO_DEVICE, TO_HOST
 
 if TYPE_CHECKING:
-    from .subject import Bench
+    from .subject import Subject
 
 __all__ = ["Watched", "fetch", "pattern", "put"]
 
@@ -27,20 +27,20 @@ class Watched(bytearray):
     __slots__ = ("__weakref__",)
 
 
-def put(bench: Bench, array: Any, content: bytes) -> None:
-    """Overwrite the first bytes of a device array, by way of the bench and not of the memory under test."""
+def put(subject: Subject, array: Any, content: bytes) -> None:
+    """Overwrite the first bytes of a device array, by way of the subject and not of the memory under test."""
     if content:
-        scratch, device = bench.host.empty(len(content)), _device(bench)
+        scratch, device = subject.host.empty(len(content)), _device(subject)
         memoryview(scratch)[:] = content
         device.memcpy(scratch, array, len(content), TO_DEVICE)
 
 
-def fetch(bench: Bench, array: Any, size: int) -> bytes:
-    """The first bytes of a device array, by way of the bench."""
-    scratch, device = bench.host.empty(size), _device(bench)
+def fetch(subject: Subject, array: Any, size: int) -> bytes:
+    """The first bytes of a device array, by way of the subject."""
+    scratch, device = subject.host.empty(size), _device(subject)
     device.memcpy(array, scratch, size, TO_HOST)
     return bytes(memoryview(scratch))
 
 
-def _device(bench: Bench) -> Any:
-    return bench.device
+def _device(subject: Subject) -> Any:
+    return subject.device

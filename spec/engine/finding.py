@@ -16,15 +16,15 @@ class Violation(AssertionError):
     ----------
     requirement : str
     message : str
-    script : tuple of str
-        The statements that show it: a Python program, given a ``bench``.
+    statements : tuple of str
+        Those that show it: a Python program, given a ``subject``.
     """
 
-    def __init__(self, requirement: str, message: str, script: tuple[str, ...] = ()) -> None:
-        super().__init__(requirement, message, script)
+    def __init__(self, requirement: str, message: str, statements: tuple[str, ...] = ()) -> None:
+        super().__init__(requirement, message, statements)
         self.requirement = requirement
         self.message = message
-        self.script = script
+        self.statements = statements
 
     @property
     def sentence(self) -> str:
@@ -35,9 +35,9 @@ class Violation(AssertionError):
 
     @property
     def reproducer(self) -> str:
-        """The script as a program; its last line says what is wrong then."""
+        """The statements as a program; its last line says what is wrong then."""
         wrong = " ".join(f"{self.requirement}: {self.message}".splitlines())
-        return "\n".join((*self.script, f"# {wrong}"))
+        return "\n".join((*self.statements, f"# {wrong}"))
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.script else self.sentence
+        return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence

@@ -14,12 +14,12 @@ from .finding import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .subject import Bench
+    from .subject import Subject
 
     Progress = Callable[[str, int], None]
-    Runner = Callable[[Bench, "Counter"], Violation | None]
+    Runner = Callable[[Subject, "Counter"], Violation | None]
 
-__all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "check_steps", "put_to"]
+__all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "check_steps", "run_suites"]
 
 
 class Covering(Protocol):
@@ -38,8 +38,8 @@ class Covering(Protocol):
         """How much was not taken."""
         ...
 
-    def add(self, trial: Any, /) -> None:
-        """Count what a trial did."""
+    def add(self, driver: Any, /) -> None:
+        """Count what a driver did."""
         ...
 
 
@@ -71,19 +71,19 @@ class SuiteResult:
 
 @dataclass(frozen=True)
 class Conformance(Generic[CoveringT]):
-    """The verdict on one bench.
+    """The verdict on one subject.
 
-    It has nothing of the bench but its name, so that it can be sent to another process and be kept.
+    It has nothing of the subject but its name, so that it can be sent to another process and be kept.
 
     Attributes
     ----------
     name : str
-        The bench's.
+        The subject's.
     suites : tuple of SuiteResult
     coverage : Coverage or BlobCoverage
     seconds : float
     checked : tuple of str
-        The requirements that the bench was checked for.
+        The requirements that the subject was checked for.
     """
 
     name: str
@@ -94,9 +94,11 @@ class Conformance(Generic[CoveringT]):
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found, the shortest script first; for each requirement the shortest that any suite found."""
+        """What was found, the shortest reproducer first; for each requirement the shortest that any suite found."""
         unique: dict[str, Violation] = {}
-        for violation in sorted((s.violation for s in self.suites if s.violation), key=lambda found: len(found.script)):
+        for violation in sorted(
+            (s.violation for s in self.suites if s.violation), key=lambda found: len(found.statements)
+        ):
             unique.setdefault(violation.requirement, violation)
         return list(unique.values())
 
@@ -118,7 +120,7 @@ class Conformance(Generic[CoveringT]):
     def status(self, requirement: str) -> str:
         """``"passed"``, ``"failed"`` or ``"not checked"``.
 
-        Not checked is what the bench has no use for, and, as a suite stops at its first violation, everything
+        Not checked is what the subject has no use for, and, as a suite stops at its first violation, everything
         else once there is one.
         """
         if self.violations:
@@ -149,12 +151,12 @@ class Counter:
         self._coverage = coverage
         self._progress = progress
 
-    def add(self, *trials: Any) -> None:
-        """Count one case with its trials."""
+    def add(self, *drivers: Any) -> None:
+        """Count one case with its drivers."""
         self.cases += 1
-        for trial in trials:
-            self.steps += trial.steps
-            self._coverage.add(trial)
+        for driver in drivers:
+            self.steps += driver.steps
+            self._coverage.add(driver)
         if self._progress is not None:
             self._progress(self._name, self.cases)
 
@@ -170,8 +172,8 @@ def check_steps(steps: object) -> None:
         raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
 
 
-def put_to(
-    bench: Bench,
+def run_suites(
+    subject: Subject,
     runners: Mapping[str, Runner],
     coverage: CoveringT,
     checked: Sequence[str],
@@ -181,9 +183,9 @@ def put_to(
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     runners : dict of str to callable
-        The suites by name: given a bench and a counter, the violation that they find.
+        The suites by name: given a subject and a counter, the violation that they find.
     coverage : Coverage or BlobCoverage
     checked : sequence of str
         The requirements that all suites together check.
@@ -196,7 +198,7 @@ def put_to(
         counter = Counter(name, coverage, progress)
         began = time.perf_counter()
         # A subject that leaves another device current is found out, and must not spoil what comes after it.
-        with nullcontext() if bench.device is None else bench.device.using():
-            violation = run(bench, counter)
+        with nullcontext() if subject.device is None else subject.device.using():
+            violation = run(subject, counter)
         results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))
-    return Conformance(bench.name, tuple(results), coverage, time.perf_counter() - start, tuple(checked))
+    return Conformance(subject.name, tuple(results), coverage, time.perf_counter() - start, tuple(checked))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import CodeType
 
-    from .subject import Bench
+    from .subject import Subject
 
-__all__ = ["Imports", "Outcome", "Script"]
+__all__ = ["Imports", "Outcome", "Reproducer"]
 
 Imports = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -37,9 +37,9 @@ _IMPORTS: Imports = (
     ("syncedmem.spec.engine.contents", ("Watched", "pattern", "put")),
     ("syncedmem.spec.engine.call_log", ("InjectedInterrupt", "recorded")),
 )
-"""The names that any script may use, by the module they come from; and ``gc``."""
+"""The names that any reproducer may use, by the module they come from; and ``gc``."""
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 class Outcome(NamedTuple):
@@ -49,34 +49,34 @@ class Outcome(NamedTuple):
     value: Any
 
 
-class Script:
+class Reproducer:
     """Statements and calls, run one by one and remembered.
 
     Parameters
     ----------
-    bench : Bench
-        Known to the script as ``bench``.
+    subject : Subject
+        Known to the reproducer as ``subject``.
     more : tuple of (str, tuple of str)
-        Modules, and the names of each that this kit's scripts may use too.
+        Modules, and the names of each that this kit's reproducers may use too.
 
     Attributes
     ----------
     lines : list of str
     names : dict
-        What the script has defined.
+        What the reproducer has defined.
     """
 
-    def __init__(self, bench: Bench, more: Imports = ()) -> None:
-        self.bench = bench
+    def __init__(self, subject: Subject, more: Imports = ()) -> None:
+        self.subject = subject
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {**_imported(more), "bench": bench}
+        self.names: dict[str, Any] = {**_imported(more), "subject": subject}
         self._more = more
         self._mode = Mode.GPU  # which is in force where nobody has set any
         self._used: Counter[str] = Counter()
         self._call: tuple[str, str] = ("", "")
 
     def fresh(self, name: str) -> str:
-        """A name that the script does not use yet: ``memory``, then ``memory2``, and so on."""
+        """A name that the reproducer does not use yet: ``memory``, then ``memory2``, and so on."""
         self._used[name] += 1
         return name if self._used[name] == 1 else f"{name}{self._used[name]}"
 
@@ -118,15 +118,15 @@ class Script:
         return Outcome(None, value)
 
     def expect(self, raised: BaseException) -> None:
-        """The call that was made last had to raise: whoever runs the script must get past it."""
+        """The call that was made last had to raise: whoever runs the reproducer must get past it."""
         within, call = self._call
         family = "Exception" if isinstance(raised, Exception) else "BaseException"
         self.lines[-1] = f"with {within}{', ' if within else ''}suppress({family}): {call}"
 
     def complete(self) -> tuple[str, ...]:
         """The whole program, with what it imports."""
-        words = (word for line in self.lines for word in _WORD.findall(line))
-        return (*_imports(words, self._more), *self.bench.source.splitlines(), *self.lines)
+        used = (name for line in self.lines for name in _NAME.findall(line))
+        return (*_imports(used, self._more), *self.subject.source.splitlines(), *self.lines)
 
 
 def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:
@@ -143,10 +143,10 @@ def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:
 def _imported(more: Imports) -> dict[str, Any]:
     names: dict[str, Any] = {}
     every = ("gc", *(name for _, listed in (*_IMPORTS, *more) for name in listed))
-    exec("\n".join(_imports(every, more)), names)  # noqa: S102 -- the lines that a script begins with
+    exec("\n".join(_imports(every, more)), names)  # noqa: S102 -- the lines that a reproducer begins with
     return names
 
 
 @lru_cache(maxsize=1 << 14)
 def _compiled(source: str, mode: Literal["exec", "eval"]) -> CodeType:
-    return compile(source, "<script>", mode)
+    return compile(source, "<reproducer>", mode)

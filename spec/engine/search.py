@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hypothesis import strategies as st
 
-    from .subject import Bench
+    from .subject import Subject
 
 __all__ = ["hunt"]
 
@@ -23,9 +23,9 @@ Seen = TypeVar("Seen")
 
 
 def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it, how often, and who is told
-    bench: Bench,
+    subject: Subject,
     strategy: st.SearchStrategy[Witness],
-    run: Callable[[Bench, Witness], Seen],
+    run: Callable[[Subject, Witness], Seen],
     shorter: Callable[[Witness, int], Iterator[Witness] | None],
     examples: int,
     number: int,
@@ -35,7 +35,7 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     strategy : SearchStrategy
     run, shorter : callable
         As for `syncedmem.spec.engine.shrinking.shrink`.
@@ -59,7 +59,7 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
     @given(strategy)
     def take(witness: Witness) -> None:
         try:
-            on_passed(run(bench, witness))
+            on_passed(run(subject, witness))
         except Violation as violation:
             found.append((violation, witness))
             raise
@@ -68,10 +68,10 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
         take()
     except Violation:
         violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
-        return shrink(bench, witness, violation, run, shorter)
+        return shrink(subject, witness, violation, run, shorter)
     except Exception:
         # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
         if not found:
             raise
-        return min((violation for violation, _ in found), key=lambda violation: len(violation.script))
+        return min((violation for violation, _ in found), key=lambda violation: len(violation.statements))
     return None

@@ -1,6 +1,6 @@
 """Making what breaks a requirement shorter, until nothing can be left out of it.
 
-The shorter one must break the same requirement: a word that fails for another reason is no shorter witness.
+The shorter one must break the same requirement: a sequence that fails for another reason is no shorter witness.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .finding import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .subject import Bench
+    from .subject import Subject
 
 __all__ = ["shrink"]
 
@@ -20,17 +20,17 @@ Witness = TypeVar("Witness")
 
 
 def shrink(
-    bench: Bench,
+    subject: Subject,
     witness: Witness,
     violation: Violation,
-    run: Callable[[Bench, Witness], object],
+    run: Callable[[Subject, Witness], object],
     shorter: Callable[[Witness, int], Iterable[Witness] | None],
 ) -> Violation:
     """The violation of the shortest witness that can be had by leaving out one thing after the other.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     witness : object
         What was run.
     violation : Violation
@@ -45,7 +45,7 @@ def shrink(
         changed, position = False, 0
         while (candidates := shorter(witness, position)) is not None:
             for candidate in candidates:
-                found = _violation(bench, candidate, run)
+                found = _violation(subject, candidate, run)
                 if found is not None and found.requirement == violation.requirement:
                     witness, violation, changed = candidate, found, True
                     break
@@ -54,9 +54,9 @@ def shrink(
     return violation
 
 
-def _violation(bench: Bench, witness: Witness, run: Callable[[Bench, Witness], object]) -> Violation | None:
+def _violation(subject: Subject, witness: Witness, run: Callable[[Subject, Witness], object]) -> Violation | None:
     try:
-        run(bench, witness)
+        run(subject, witness)
     except Violation as found:
         return found
     return None

@@ -1,4 +1,4 @@
-"""What the conformance kit takes: a subject under test, a maker of subjects, and a bench to test them on."""
+"""What a kit tests: a subject is a maker of memories or of blobs, and the memory to test it with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..requirements import Profile
     from .calls import Side
 
-__all__ = ["Allocator", "Bench", "BlobMaker", "Maker", "Subject", "edition_of"]
+__all__ = ["Allocator", "BlobMaker", "Maker", "Memory", "Subject", "edition_of"]
 
 
 class Allocator(Protocol):
@@ -43,13 +43,13 @@ class Allocator(Protocol):
     def current_ordinal(self) -> int: ...
 
 
-class Subject(Protocol):
+class Memory(Protocol):
     """A mirrored memory under test.
 
     Host views have Python's buffer interface; device views have ``get()``, which copies them to the host in
     the order of the device's current stream.  A refused or failed call raises any exception.
 
-    Besides these a subject may have ``head`` (a `SyncedHead`, or an enumeration's member, a string or an integer
+    Besides these a memory may have ``head`` (a `SyncedHead`, or an enumeration's member, a string or an integer
     that has its name or its number), ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and ``own_gpu_data``; the
     kit checks what it has.  It finds out the rest from the allocators.
     """
@@ -65,14 +65,14 @@ class Subject(Protocol):
 
 
 class Maker(Protocol):
-    """Makes a subject that takes all its memory from the given allocators.
+    """Makes a memory that takes all its memory from the given allocators.
 
     Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
     ``device.pinned_host()``.  `device` is None for a memory without a device.  ``check_device=True`` is
-    passed only to makers whose bench says so.
+    passed only to makers whose subject says so.
     """
 
-    def __call__(self, size: int, *, host: Any, device: Any) -> Subject: ...
+    def __call__(self, size: int, *, host: Any, device: Any) -> Memory: ...
 
 
 class BlobMaker(Protocol):
@@ -81,21 +81,21 @@ class BlobMaker(Protocol):
     A blob has Caffe's calls under Caffe's names; ``shape``, ``count``, ``capacity``, ``num_axes``, ``num``,
     ``channels``, ``height`` and ``width`` are attributes, ``count_axes`` is the volume of a range of axes, and
     ``data_memory`` and ``diff_memory`` are the memories: one object for all blobs that share one, each with ``head``,
-    ``size`` and the accessors of `Subject`.  Views are as there; one for writing on the device has ``set()`` too.
-    All blobs of a trial are made with the same two allocators.
+    ``size`` and the accessors of `Memory`.  Views are as there; one for writing on the device has ``set()`` too.
+    All blobs of a scenario are made with the same two allocators.
     """
 
     def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
 
 
 def edition_of(*, has_device: bool) -> str:
-    """The edition of the model that a subject with a device, or without one, is compared with."""
+    """The edition of the model that a memory with a device, or without one, is compared with."""
     return "caffe" if has_device else "cpu_only"
 
 
 @dataclass(frozen=True)
-class Bench:
-    """A maker, and the memory to test it with.
+class Subject:
+    """A maker of memories or of blobs, and the memory to test it with.
 
     Attributes
     ----------
@@ -108,11 +108,11 @@ class Bench:
     profile : {"safe", "caffe"}
         With ``"caffe"`` what this project promises beyond Caffe is not tested.
     elsewhere : Allocator or None
-        The same kind of device under another ordinal, to be current while the subject works on its own.
+        The same kind of device under another ordinal, to be current while the memory works on its own.
     check_device : bool
         The maker takes ``check_device=True``.
     source : str
-        Statements that define ``bench`` where a reproducer is run; without any, whoever runs it has to.
+        Statements that define ``subject`` where a reproducer is run; without any, whoever runs it has to.
     """
 
     name: str
@@ -138,10 +138,10 @@ class Bench:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sides that a subject has here."""
+        """The sides that a memory has here."""
         return ("cpu",) if self.device is None else ("cpu", "gpu")
 
     @property
     def edition(self) -> str:
-        """The edition of the model that the subject is compared with."""
+        """The edition of the model that its memories are compared with."""
         return edition_of(has_device=self.device is not None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import Port
+from ..memory.reference import ReferenceMemory as Port
 from .registry import planted
 
 

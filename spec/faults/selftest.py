@@ -13,7 +13,7 @@ from .registry import FAULTS, Fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject as Bench
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_fault"]
 
@@ -21,7 +21,7 @@ __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quic
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
 """The suites by what they cost for each fault that they catch first."""
 
-BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "words", "failures", "walks")
+BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "sequences", "failures", "walks")
 """The same for blobs."""
 
 

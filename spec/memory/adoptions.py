@@ -8,13 +8,13 @@ from syncedmem.model import Call, Input, SyncedHead
 
 from ..engine.contents import fetch
 from .checks import SIZE, Contract, Refusable, everywhere, refused, require
-from .driver import Trial
+from .driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..engine.calls import Side
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject
 
 __all__ = ["ADOPTIONS", "DEVICE_ADOPTIONS"]
 
@@ -28,19 +28,19 @@ _CANARY = b"\xee"
 
 
 @everywhere
-def own_buffers(trial: Trial) -> None:
+def own_buffers(driver: MemoryDriver) -> None:
     """The memory's own buffers are not adopted, fresh or stale, however they are shown (R35)."""
-    oracle = trial.oracle
+    oracle = driver.oracle
     if oracle.cpu.owner == "memory":
-        trial.script.run("(own,) = ledger.owned('cpu')")
-        refused(trial, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.cpu.fresh else ""))
+        driver.reproducer.run("(own,) = log.owned('cpu')")
+        refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.cpu.fresh else ""))
     if oracle.cpu.owner == "memory" and oracle.head is SyncedHead.HEAD_AT_CPU:
-        refused(trial, *_own("cpu", (), "memory.mutable_cpu_data()"))
+        refused(driver, *_own("cpu", (), "memory.mutable_cpu_data()"))
     if oracle.gpu.owner == "memory":
-        trial.script.run("(own,) = ledger.owned('gpu')")
-        refused(trial, *_own("gpu", _OWN_DEVICE, "memory.gpu_data()" if oracle.gpu.fresh else ""))
+        driver.reproducer.run("(own,) = log.owned('gpu')")
+        refused(driver, *_own("gpu", _OWN_DEVICE, "memory.gpu_data()" if oracle.gpu.fresh else ""))
     if oracle.gpu.owner == "memory" and oracle.head is SyncedHead.HEAD_AT_GPU:
-        refused(trial, *_own("gpu", (), "memory.mutable_gpu_data()"))
+        refused(driver, *_own("gpu", (), "memory.mutable_gpu_data()"))
 
 
 _OWN_HOST = (
@@ -80,34 +80,34 @@ _UNSUITABLE_HOST = (
 
 
 @everywhere
-def unsuitable_host_buffers(trial: Trial) -> None:
+def unsuitable_host_buffers(driver: MemoryDriver) -> None:
     """Host buffers that are too small, read-only, not contiguous, or no host memory (R36 to R39)."""
-    bench, buffers = trial.bench, list(_UNSUITABLE_HOST)
-    if hasattr(bench.host.empty(SIZE), "reshape"):  # only NumPy's arrays come by columns
-        buffers.append((_SPREAD, f"bench.host.empty({SIZE}).reshape(6, -1).T"))
-    if bench.device is not None:
-        buffers.append((_KIND, f"bench.device.empty({SIZE})"))
-    if trial.ledger.owned("gpu"):
-        buffers.append((_KIND, "ledger.owned('gpu')[0]"))
-    refused(trial, *(_adoption("cpu", *buffer) for buffer in buffers))
+    subject, buffers = driver.subject, list(_UNSUITABLE_HOST)
+    if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays come by columns
+        buffers.append((_SPREAD, f"subject.host.empty({SIZE}).reshape(6, -1).T"))
+    if subject.device is not None:
+        buffers.append((_KIND, f"subject.device.empty({SIZE})"))
+    if driver.log.owned("gpu"):
+        buffers.append((_KIND, "log.owned('gpu')[0]"))
+    refused(driver, *(_adoption("cpu", *buffer) for buffer in buffers))
 
 
 @everywhere
-def unsuitable_device_buffers(trial: Trial) -> None:
+def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     """Device buffers that are too small, or no memory of this device (R36, R39)."""
     buffers = [
-        (_SMALL, f"bench.device.empty({SIZE - 1})"),
-        (_SMALL, "bench.device.empty(0)"),
+        (_SMALL, f"subject.device.empty({SIZE - 1})"),
+        (_SMALL, "subject.device.empty(0)"),
         (_KIND, f"bytearray({SIZE})"),
-        (_KIND, f"bench.device.pinned_host().empty({SIZE})"),
+        (_KIND, f"subject.device.pinned_host().empty({SIZE})"),
         (_KIND, "object()"),
         (_KIND, "12345"),
     ]
-    if trial.bench.elsewhere is not None:
-        buffers.append((_KIND, f"bench.elsewhere.empty({SIZE})"))
-    if trial.ledger.owned("cpu"):
-        buffers.append((_KIND, "ledger.owned('cpu')[0]"))
-    refused(trial, *(_adoption("gpu", *buffer) for buffer in buffers))
+    if driver.subject.elsewhere is not None:
+        buffers.append((_KIND, f"subject.elsewhere.empty({SIZE})"))
+    if driver.log.owned("cpu"):
+        buffers.append((_KIND, "log.owned('cpu')[0]"))
+    refused(driver, *(_adoption("gpu", *buffer) for buffer in buffers))
 
 
 def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:
@@ -145,21 +145,21 @@ _HOST_SHAPES = (
     _Shape(f"bytearray({SIZE + 2 * _AROUND})", f"memoryview(whole)[{_AROUND}:]", _AROUND),
 )
 _DEVICE_SHAPES = (
-    _Shape(f"bench.device.empty({SIZE})"),
-    _Shape(f"bench.device.empty({SIZE + _AROUND})"),
-    _Shape(f"bench.device.empty({SIZE + 2 * _AROUND})", f"whole[{_AROUND}:{_AROUND + SIZE}]", _AROUND),
+    _Shape(f"subject.device.empty({SIZE})"),
+    _Shape(f"subject.device.empty({SIZE + _AROUND})"),
+    _Shape(f"subject.device.empty({SIZE + 2 * _AROUND})", f"whole[{_AROUND}:{_AROUND + SIZE}]", _AROUND),
 )
 
 
-class _Handing(Trial):
-    """A trial that hands in the same buffer whenever one is to be adopted on its side."""
+class _Handing(MemoryDriver):
+    """A driver that hands in the same buffer whenever one is to be adopted on its side."""
 
-    def __init__(self, bench: Bench, side: Side, shape: _Shape) -> None:
-        super().__init__(bench, SIZE)
+    def __init__(self, subject: Subject, side: Side, shape: _Shape) -> None:
+        super().__init__(subject, SIZE)
         self._handed_side = side
         self._start = shape.start
-        self.script.run(f"whole = {shape.whole}")
-        self.script.run(f"buffer = {shape.buffer}")
+        self.reproducer.run(f"whole = {shape.whole}")
+        self.reproducer.run(f"buffer = {shape.buffer}")
 
     def hand_in(self, side: Side, number: int) -> str:
         """The shape with the pattern in it, and with canaries around."""
@@ -168,13 +168,13 @@ class _Handing(Trial):
         after = len(self._whole()) - self._start - SIZE
         before, behind = (f"{_CANARY!r} * {length}" if length else "" for length in (self._start, after))
         content = " + ".join(filter(None, (before, f"pattern({number}, {SIZE})", behind)))
-        fill = f"memoryview(whole).cast('B')[:] = {content}" if side == "cpu" else f"put(bench, whole, {content})"
-        self.script.run(fill)
+        fill = f"memoryview(whole).cast('B')[:] = {content}" if side == "cpu" else f"put(subject, whole, {content})"
+        self.reproducer.run(fill)
         return "buffer"
 
     def _whole(self) -> bytes:
-        whole = self.script.names["whole"]
-        return bytes(whole) if self._handed_side == "cpu" else fetch(self.bench, whole, whole.size)
+        whole = self.reproducer.names["whole"]
+        return bytes(whole) if self._handed_side == "cpu" else fetch(self.subject, whole, whole.size)
 
     def compare_canaries(self) -> None:
         """Look at the bytes around what was adopted."""
@@ -184,41 +184,41 @@ class _Handing(Trial):
         require(self, untouched, "R04-exact-size", "bytes around the adopted buffer were written")
 
 
-_HOST_WORD = (_ADOPT, _READ, _ADOPT, _WRITE, _ADOPT)
-_ACROSS_WORD = (
+_HOST_SEQUENCE = (_ADOPT, _READ, _ADOPT, _WRITE, _ADOPT)
+_ACROSS_SEQUENCE = (
     *(_GPU_READ, _ADOPT, _GPU_WRITE, _ADOPT, _PUSH, _READ),
     *(_GPU_ADOPT, _READ, _GPU_WRITE, _READ, _WRITE),
 )
-_DEVICE_WORD = (
+_DEVICE_SEQUENCE = (
     *(_GPU_ADOPT, _READ, _GPU_ADOPT, _WRITE, _GPU_ADOPT, _GPU_WRITE),
     *(_READ, _WRITE, _GPU_READ, _WRITE, _PUSH, _GPU_READ, _READ),
 )
 
 
-def host_shapes(bench: Bench) -> Iterator[Trial]:
+def host_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     """Any writeable row of bytes is adopted as it is, and again, and nothing around it is touched (R14, R19, R04)."""
-    across = () if bench.device is None else _ACROSS_WORD
-    before = ((), (_WRITE,)) if bench.device is None else ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,))
-    for word in before:
+    across = () if subject.device is None else _ACROSS_SEQUENCE
+    before = ((), (_WRITE,)) if subject.device is None else ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,))
+    for sequence in before:
         for shape in _HOST_SHAPES:
-            yield _taken(_Handing(bench, "cpu", shape), (*word, *_HOST_WORD, *across))
+            yield _taken(_Handing(subject, "cpu", shape), (*sequence, *_HOST_SEQUENCE, *across))
 
 
-def device_shapes(bench: Bench) -> Iterator[Trial]:
+def device_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     """Longer device buffers and parts of them are adopted, and again, and nothing around is touched (R15, R19, R04)."""
-    for word in ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,)):
+    for sequence in ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,)):
         for shape in _DEVICE_SHAPES:
-            yield _taken(_Handing(bench, "gpu", shape), (*word, *_DEVICE_WORD))
+            yield _taken(_Handing(subject, "gpu", shape), (*sequence, *_DEVICE_SEQUENCE))
 
 
-def _taken(trial: _Handing, word: tuple[Input, ...]) -> Trial:
-    for entry in word:
-        trial.perform(entry)
-    trial.synchronize()
-    trial.compare_canaries()
-    trial.finish()
-    trial.compare_canaries()
-    return trial
+def _taken(driver: _Handing, sequence: tuple[Input, ...]) -> MemoryDriver:
+    for entry in sequence:
+        driver.perform(entry)
+    driver.synchronize()
+    driver.compare_canaries()
+    driver.finish()
+    driver.compare_canaries()
+    return driver
 
 
 ADOPTIONS: tuple[Contract, ...] = (
@@ -226,7 +226,7 @@ ADOPTIONS: tuple[Contract, ...] = (
     unsuitable_host_buffers,
     host_shapes,
 )
-"""The contracts of adoption that every bench can be put to."""
+"""The contracts of adoption for every subject."""
 
 DEVICE_ADOPTIONS: tuple[Contract, ...] = (unsuitable_device_buffers, device_shapes)
-"""Those for benches with a device."""
+"""Those for subjects with a device."""

@@ -10,13 +10,13 @@ from syncedmem.model import Call, Input
 from syncedmem.model.suites import access_words
 
 from ..engine.finding import Violation
-from ..engine.subject import Bench
-from .driver import Trial
+from ..engine.subject import Subject
+from .driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..engine.reproducer import Script
+    from ..engine.reproducer import Reproducer
 
 __all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "require", "started"]
 
@@ -24,7 +24,7 @@ SIZE = 48
 _UNCHANGED = "R32-strong-guarantee"
 _ATTRIBUTES = ("head", "size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 
-Contract = Callable[[Bench], Iterable[Trial]]
+Contract = Callable[[Subject], Iterable[MemoryDriver]]
 """A check: it gives the memories it was made with, so that their calls are counted."""
 
 
@@ -36,7 +36,7 @@ class Refusable(NamedTuple):
     requirement : str
         What it breaks if it does not.
     call : str
-        As the script has it.
+        As the reproducer has it.
     buffer : str
         What the call's ``buffer`` is to be.
     within : str
@@ -49,54 +49,58 @@ class Refusable(NamedTuple):
     within: str = ""
 
 
-def require(trial: Trial, holds: bool, requirement: str, message: str) -> None:
-    """Report what does not hold of a trial.
+def require(driver: MemoryDriver, holds: bool, requirement: str, message: str) -> None:
+    """Report what does not hold of a driver.
 
     Raises
     ------
     Violation
     """
     if not holds:
-        raise trial.violation(requirement, message)
+        raise driver.violation(requirement, message)
 
 
 def started(
-    bench: Bench, *word: Input, size: int = SIZE, script: Script | None = None, check_device: bool = False
-) -> Trial:
+    subject: Subject,
+    *sequence: Input,
+    size: int = SIZE,
+    reproducer: Reproducer | None = None,
+    check_device: bool = False,
+) -> MemoryDriver:
     """A memory that was brought to a state."""
-    trial = Trial(bench, size, script=script, check_device=check_device)
-    for entry in word:
-        trial.perform(entry)
-    return trial
+    driver = MemoryDriver(subject, size, reproducer=reproducer, check_device=check_device)
+    for entry in sequence:
+        driver.perform(entry)
+    return driver
 
 
-def everywhere(check: Callable[[Trial], None], *, check_device: bool = False) -> Contract:
+def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = False) -> Contract:
     """A contract of a check: made in every state there is, and then the memory must work as if nothing had been."""
 
     @wraps(check)
-    def contract(bench: Bench) -> Iterator[Trial]:
-        for word in access_words(bench.edition).values():
-            trial = started(bench, *word, check_device=check_device)
-            check(trial)
+    def contract(subject: Subject) -> Iterator[MemoryDriver]:
+        for sequence in access_words(subject.edition).values():
+            driver = started(subject, *sequence, check_device=check_device)
+            check(driver)
             try:
-                _use(trial)
+                _use(driver)
             except Violation as found:
-                _use(started(bench, *word))  # what is wrong anyway was not done by the refused calls
+                _use(started(subject, *sequence))  # what is wrong anyway was not done by the refused calls
                 message = f"after calls that were refused: {found.requirement}: {found.message}"
-                raise Violation(_UNCHANGED, message, found.script) from found
-            yield trial
+                raise Violation(_UNCHANGED, message, found.statements) from found
+            yield driver
 
     return contract
 
 
-def _use(trial: Trial) -> None:
+def _use(driver: MemoryDriver) -> None:
     """Ask for both sides, also for one that is stale, and release."""
     for call in (Call.CPU_DATA, Call.GPU_DATA):
-        trial.perform(Input(call))
-    trial.finish()
+        driver.perform(Input(call))
+    driver.finish()
 
 
-def refused(trial: Trial, *calls: Refusable) -> None:
+def refused(driver: MemoryDriver, *calls: Refusable) -> None:
     """See that calls raise and change nothing that can be seen.
 
     Raises
@@ -105,26 +109,28 @@ def refused(trial: Trial, *calls: Refusable) -> None:
     """
     for requirement, call, buffer, within in calls:
         if buffer:
-            trial.script.run(f"buffer = {buffer}")
-        before, called = _seen(trial), _called(trial)
-        raised = trial.script.call(call, trial.mode, within=within).raised
+            driver.reproducer.run(f"buffer = {buffer}")
+        before, called = _seen(driver), _called(driver)
+        raised = driver.reproducer.call(call, driver.mode, within=within).raised
         if raised is None:
-            raise trial.violation(requirement, "the last call was not refused")
-        require(trial, _called(trial) == called, requirement, "the last call was refused, but it called allocators")
-        require(trial, _seen(trial) == before, _UNCHANGED, "the last call was refused, and yet it changed something")
+            raise driver.violation(requirement, "the last call was not refused")
+        require(driver, _called(driver) == called, requirement, "the last call was refused, but it called allocators")
+        require(driver, _seen(driver) == before, _UNCHANGED, "the last call was refused, and yet it changed something")
         try:
-            trial.compare_untouched()
+            driver.compare_untouched()
         except Violation as found:
-            raise Violation(_UNCHANGED, f"the last call was refused, and yet {found.message}", found.script) from found
-        trial.script.expect(raised)
+            raise Violation(
+                _UNCHANGED, f"the last call was refused, and yet {found.message}", found.statements
+            ) from found
+        driver.reproducer.expect(raised)
 
 
-def _called(trial: Trial) -> tuple[object, ...]:
+def _called(driver: MemoryDriver) -> tuple[object, ...]:
     """What the allocators were asked for, even in vain."""
-    ledger = trial.ledger
-    return len(ledger.entries), set(ledger.live), len(ledger.stray), len(ledger.freed_in_flight)
+    log = driver.log
+    return len(log.calls), set(log.live), len(log.stray), len(log.freed_in_flight)
 
 
-def _seen(trial: Trial) -> list[object]:
+def _seen(driver: MemoryDriver) -> list[object]:
     """What a memory says of itself."""
-    return [] if trial.oracle.released else [getattr(trial.subject, name, None) for name in _ATTRIBUTES]
+    return [] if driver.oracle.released else [getattr(driver.memory, name, None) for name in _ATTRIBUTES]

@@ -12,7 +12,7 @@ from syncedmem.model.head import Fact
 from .driver import State
 
 if TYPE_CHECKING:
-    from .driver import Trial
+    from .driver import MemoryDriver
 
 __all__ = ["Coverage"]
 
@@ -26,9 +26,9 @@ class Coverage:
     edition: str
     taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])
 
-    def add(self, trial: Trial) -> None:
-        """Count what a trial did."""
-        self.taken.update(trial.visited)
+    def add(self, driver: MemoryDriver) -> None:
+        """Count what a driver did."""
+        self.taken.update(driver.visited)
 
     @property
     def transitions(self) -> int:

@@ -11,7 +11,7 @@ from syncedmem.model import Call, Input, SyncedHead
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
-    from ..engine.call_log import Entry
+    from ..engine.call_log import AllocatorCall
     from .oracle import Expected, Oracle
 
 __all__ = ["difference", "head_requirement", "refusal_requirement", "success_requirement"]
@@ -33,7 +33,9 @@ _EXTRA = {
 }
 
 
-def difference(entry: Input, expected: Expected, seen: Sequence[Entry], before: Oracle) -> tuple[str, str] | None:
+def difference(
+    entry: Input, expected: Expected, seen: Sequence[AllocatorCall], before: Oracle
+) -> tuple[str, str] | None:
     """Compare the allocator calls of one call with what the oracle wants.
 
     Returns
@@ -127,5 +129,5 @@ def head_requirement(entry: Input, before: SyncedHead) -> str:
     return named.get(entry.call or Call.RELEASE, "R11-head")
 
 
-def _listed(calls: Sequence[Entry]) -> str:
+def _listed(calls: Sequence[AllocatorCall]) -> str:
     return ", ".join(f"{call.operation} {call.side}" for call in calls) or "nothing"

@@ -1,6 +1,6 @@
 """One memory under test, driven call by call and looked at in full after each.
 
-After every call the trial compares with the oracle: whether it was refused, the allocator calls in order with
+After every call the driver compares with the oracle: whether it was refused, the allocator calls in order with
 their sizes and kinds, the head and the flags, the bytes of the view that was handed out, and, behind the
 memory's back, the bytes of every fresh side.
 """
@@ -22,10 +22,10 @@ from .oracle import Copy, Expected
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.reproducer import Outcome, Script
-    from ..engine.subject import Bench
+    from ..engine.reproducer import Outcome, Reproducer
+    from ..engine.subject import Subject
 
-__all__ = ["State", "Trial"]
+__all__ = ["MemoryDriver", "State"]
 
 P = ParamSpec("P")
 
@@ -35,18 +35,18 @@ State = tuple[SyncedHead, str, str, bool, Mode]
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
 
 
-def _blaming(act: Callable[Concatenate[Trial, P], None], /) -> Callable[Concatenate[Trial, P], None]:
-    """Whatever a subject makes the kit stumble over is a violation, not a failure of the kit."""
+def _blaming(act: Callable[Concatenate[MemoryDriver, P], None], /) -> Callable[Concatenate[MemoryDriver, P], None]:
+    """Whatever a memory makes the kit stumble over is a violation, not a failure of the kit."""
 
     @wraps(act)
-    def blamed(trial: Trial, /, *args: P.args, **kwargs: P.kwargs) -> None:
+    def blamed(driver: MemoryDriver, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            act(trial, *args, **kwargs)
+            act(driver, *args, **kwargs)
         except Violation:
             raise
         except Exception as error:
-            requirement = "R10-same-bytes" if trial.size else "R44-size-zero"
-            raise trial.violation(
+            requirement = "R10-same-bytes" if driver.size else "R44-size-zero"
+            raise driver.violation(
                 requirement, f"looking at the memory raised {type(error).__name__}: {error}"
             ) from error
 
@@ -63,20 +63,20 @@ class _Attempt(NamedTuple):
     view: Any
 
 
-class Trial(Inspection):
-    """A subject, and what is done to it.
+class MemoryDriver(Inspection):
+    """A memory under test, and what is done to it.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     size : int
         In bytes.
     mode : Mode
-        The mode the trial starts in.
-    script : Script, optional
-        The script to go on with, where several memories live at once.
+        The mode the driver starts in.
+    reproducer : Reproducer, optional
+        The reproducer to go on with, where several memories live at once.
     check_device : bool
-        Make the subject with ``check_device=True``.
+        Make the memory with ``check_device=True``.
 
     Attributes
     ----------
@@ -86,21 +86,21 @@ class Trial(Inspection):
 
     def __init__(
         self,
-        bench: Bench,
+        subject: Subject,
         size: int,
         mode: Mode = Mode.GPU,
         *,
-        script: Script | None = None,
+        reproducer: Reproducer | None = None,
         check_device: bool = False,
     ) -> None:
-        super().__init__(bench, size, mode, script=script, check_device=check_device)
+        super().__init__(subject, size, mode, reproducer=reproducer, check_device=check_device)
         self.visited: list[tuple[State, Input]] = []
         self._number = 0
         self._streams: list[str] = []
 
     @property
     def state(self) -> State:
-        """Where the trial stands, for counting coverage."""
+        """Where the driver stands, for counting coverage."""
         oracle = self.oracle
         return (oracle.head, oracle.cpu.owner, oracle.gpu.owner, oracle.pinned, self.mode)
 
@@ -148,9 +148,9 @@ class Trial(Inspection):
         ------
         Violation
         """
-        before, live = self.oracle, dict(self.ledger.live)
+        before, live = self.oracle, dict(self.log.live)
         how = f"{k}{', InjectedInterrupt' if interrupt else ''}{', partial=True' if partial else ''}"
-        raised = self._attempt(entry, f"{self.ledger_name}.moves.armed({how})").raised
+        raised = self._attempt(entry, f"{self.log_name}.moves.armed({how})").raised
         self._expect(raised)
         self._require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
         if entry.call is Call.RELEASE and k > 1:
@@ -186,9 +186,9 @@ class Trial(Inspection):
         k = first - 1
         while True:
             k += 1
-            live = set(self.ledger.live)
-            attempt = self._attempt(entry, f"{self.ledger_name}.steps.armed({k})")
-            if attempt.raised is None or not self.ledger.steps.blown:
+            live = set(self.log.live)
+            attempt = self._attempt(entry, f"{self.log_name}.steps.armed({k})")
+            if attempt.raised is None or not self.log.steps.blown:
                 self._judge(entry, attempt)
                 return
             self._expect(attempt.raised)
@@ -210,7 +210,7 @@ class Trial(Inspection):
         streams, self._streams = self._streams, []
         for stream in streams:
             try:
-                self.script.run(f"bench.device.record({stream}).synchronize()")
+                self.reproducer.run(f"subject.device.record({stream}).synchronize()")
             except Exception as error:  # noqa: BLE001 -- whatever a device says of memory it lost
                 self._require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
 
@@ -225,7 +225,7 @@ class Trial(Inspection):
         if not self.oracle.released:
             self.perform(Input(Call.RELEASE))
         self.synchronize()
-        left = [f"{entry.byte_size} bytes on {entry.side}" for _, entry in self.ledger.live.values()]
+        left = [f"{entry.byte_size} bytes on {entry.side}" for _, entry in self.log.live.values()]
         self._require(not left, "R27-release-frees-owned", f"still allocated after release: {', '.join(left)}")
 
     @_blaming
@@ -256,23 +256,23 @@ class Trial(Inspection):
     def _attempt(self, entry: Input, within: str = "") -> _Attempt:
         if not self._safe:
             self._land()  # Caffe leaves waiting to its caller
-        expected, start, argument = self.predict(entry), len(self.ledger.entries), self._argument(entry)
+        expected, start, argument = self.predict(entry), len(self.log.calls), self._argument(entry)
         return _Attempt(expected, start, argument, *self._invoke(entry, argument, within))
 
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
         before, side = self.oracle.head, SIDES.get(entry.call or Call.RELEASE)
-        self._compare_calls(entry, expected, self.ledger.entries[start:], raised)
+        self._compare_calls(entry, expected, self.log.calls[start:], raised)
         self._compare_refusal(entry, expected, raised)
         self._expect(raised)
         adopted = side if raised is None and entry.data and entry.call in ADOPTIONS else None
         if adopted:
-            self._external[adopted] = self.script.names[argument]
+            self._external[adopted] = self.reproducer.names[argument]
             self._lasting.pop(adopted, None)
         self.oracle = expected.after
         if raised is None:
             self._compare_flight(entry)
-        self._compare_situation(entry, before, view, raised)
+        self._compare_state(entry, before, view, raised)
         if adopted:
             self._write_as_caller(adopted, argument)
         if side and raised is None and entry.call in WRITES:
@@ -281,10 +281,10 @@ class Trial(Inspection):
 
     def _expect(self, raised: BaseException | None) -> None:
         if raised is not None:
-            self.script.expect(raised)
+            self.reproducer.expect(raised)
 
     def _argument(self, entry: Input) -> str:
-        """What a call takes, by its name in the script."""
+        """What a call takes, by its name in the reproducer."""
         if entry.call is Call.ASYNC_GPU_PUSH:
             return self._stream()
         if entry.call not in ADOPTIONS:
@@ -292,10 +292,10 @@ class Trial(Inspection):
         return self.hand_in(SIDES[entry.call], self._number) if entry.data else "None"
 
     def _stream(self) -> str:
-        if self.bench.device is None:
+        if self.subject.device is None:
             return "object()"
-        self._streams.append(self.script.fresh("stream"))
-        self.script.run(f"{self._streams[-1]} = bench.device.stream()")
+        self._streams.append(self.reproducer.fresh("stream"))
+        self.reproducer.run(f"{self._streams[-1]} = subject.device.stream()")
         return self._streams[-1]
 
     def hand_in(self, side: Side, number: int) -> str:
@@ -304,34 +304,34 @@ class Trial(Inspection):
         name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
         if side == "cpu":
             rest = f" + bytes({longer})" if longer else ""
-            self.script.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
-        elif self.bench.device is None:
-            self.script.run(f"{name} = object()")
+            self.reproducer.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
+        elif self.subject.device is None:
+            self.reproducer.run(f"{name} = object()")
         else:
-            self.script.run(f"{name} = bench.device.empty({self.size + longer})")
+            self.reproducer.run(f"{name} = subject.device.empty({self.size + longer})")
             self._put(name, number)
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
         method = "close" if entry.call is Call.RELEASE else entry.call.value if entry.call else ""
         keyword = "stream=" if entry.call is Call.ASYNC_GPU_PUSH else ""
-        current = None if self.bench.device is None else self.bench.device.current_ordinal()
+        current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""
-        outcome = self.script.call(call, self.mode, keep=keep, within=within)
-        if self.bench.device is not None:
-            now = self.bench.device.current_ordinal()
+        outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)
+        if self.subject.device is not None:
+            now = self.subject.device.current_ordinal()
             self._require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
         return outcome
 
     def _put(self, array: str, number: int) -> None:
-        """Write a pattern into a device array that the script knows."""
-        self.script.run(f"put(bench, {array}, pattern({number}, {self.size}))")
+        """Write a pattern into a device array that the reproducer knows."""
+        self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}))")
 
     def _write(self, side: Side, name: str) -> None:
         """Write this step's pattern into a view, or into a buffer that may be longer."""
         if side == "cpu":
             content = f"pattern({self._number}, {self.size})"
-            self.script.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
+            self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:
             self._put(name, self._number)
         self.oracle = self.oracle.written(side, pattern(self._number, self.size))
@@ -348,7 +348,7 @@ class Trial(Inspection):
 
     def _look(self, side: Side) -> None:
         lasting, view = self._lasting.get(side), _VIEWS[side]
-        raised, shown = self.script.call(f"{self.name}.{view.value}()", self.mode)
+        raised, shown = self.reproducer.call(f"{self.name}.{view.value}()", self.mode)
         if raised is not None:
             raise raised
         self._compare_view(view, shown)

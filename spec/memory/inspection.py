@@ -13,15 +13,15 @@ from syncedmem.model import Call, Input, Mode, SyncedHead
 from ..engine.calls import READS, SIDES, WRITES, Side
 from ..engine.contents import fetch
 from ..engine.finding import Violation
-from ..engine.reproducer import Script
+from ..engine.reproducer import Reproducer
 from .differences import difference, head_requirement, refusal_requirement, success_requirement
 from .oracle import Copy, Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..engine.call_log import Entry, Ledger
-    from ..engine.subject import Bench, Subject
+    from ..engine.call_log import AllocatorCall, CallLog
+    from ..engine.subject import Memory, Subject
     from .oracle import Expected
 
 __all__ = ["Inspection"]
@@ -30,59 +30,65 @@ _SHOWN = 16
 
 
 class Inspection:
-    """A subject with its own ledger, and the oracle beside it.
+    """A memory with its own call log, and the oracle beside it.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     size : int
         In bytes.
     mode : Mode
-        The mode in which the subject is made.
-    script : Script, optional
-        The script to go on with, where several memories live at once.
+        The mode in which the memory is made.
+    reproducer : Reproducer, optional
+        The reproducer to go on with, where several memories live at once.
     check_device : bool
-        Make the subject with ``check_device=True``.
+        Make the memory with ``check_device=True``.
 
     Attributes
     ----------
-    ledger : Ledger
+    log : CallLog
     oracle : Oracle
         What must be the case now.
     name : str
-        What the script calls the memory.
+        What the reproducer calls the memory.
     """
 
     def __init__(
-        self, bench: Bench, size: int, mode: Mode, *, script: Script | None = None, check_device: bool = False
+        self,
+        subject: Subject,
+        size: int,
+        mode: Mode,
+        *,
+        reproducer: Reproducer | None = None,
+        check_device: bool = False,
     ) -> None:
-        self.bench = bench
+        self.subject = subject
         self.mode = mode
-        self.oracle = Oracle(size, bench.device is not None)
-        self.script = script or Script(bench)
+        self.oracle = Oracle(size, subject.device is not None)
+        self.reproducer = reproducer or Reproducer(subject)
         self._external: dict[Side, Any] = {}
         self._views: dict[Call, list[Any]] = {}
         self._lasting: dict[Side, Any] = {}  # a view to read of each side, over the memory that is there now
-        self.name, self.ledger_name, host, device = map(self.script.fresh, ("memory", "ledger", "host", "device"))
-        self.script.run(f"{self.ledger_name}, {host}, {device} = recorded(bench)")
-        self.ledger: Ledger = self.script.names[self.ledger_name]
+        self.name, self.log_name, host, device = map(self.reproducer.fresh, ("memory", "log", "host", "device"))
+        self.reproducer.run(f"{self.log_name}, {host}, {device} = recorded(subject)")
+        self.log: CallLog = self.reproducer.names[self.log_name]
         options = ", check_device=True" if check_device else ""
-        self._make(f"bench.make({size}, host={host}, device={device}{options})")
-        self._require(not self.ledger.entries, "R01-lazy", "making a memory called its allocators")
+        self._make(f"subject.make({size}, host={host}, device={device}{options})")
+        self._require(not self.log.calls, "R01-lazy", "making a memory called its allocators")
         self._compare_head("R02-uninitialized")
         self._compare_flags()
 
     def _make(self, expression: str) -> None:
-        error = self.script.call(expression, self.mode, keep=self.name).raised
+        error = self.reproducer.call(expression, self.mode, keep=self.name).raised
         if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
             raise self.violation("R01-lazy" if self.size else "R44-size-zero", message) from error
 
     @property
-    def subject(self) -> Subject:
+    def memory(self) -> Memory:
         """The memory itself."""
-        subject: Subject = self.script.names[self.name]
-        return subject
+        memory: Memory = self.reproducer.names[self.name]
+        return memory
 
     @property
     def size(self) -> int:
@@ -92,11 +98,11 @@ class Inspection:
     @property
     def _safe(self) -> bool:
         """Whether more is asked than Caffe promises."""
-        return self.bench.profile == "safe"
+        return self.subject.profile == "safe"
 
     def violation(self, requirement: str, message: str) -> Violation:
-        """A violation with the script that led to it."""
-        return Violation(requirement, message, self.script.complete())
+        """A violation with the reproducer that led to it."""
+        return Violation(requirement, message, self.reproducer.complete())
 
     def _require(self, holds: bool, requirement: str, message: str) -> None:
         if not holds:
@@ -104,7 +110,7 @@ class Inspection:
 
     # --- what a call did
 
-    def _compare_calls(self, entry: Input, expected: Expected, seen: Sequence[Entry], raised: object) -> None:
+    def _compare_calls(self, entry: Input, expected: Expected, seen: Sequence[AllocatorCall], raised: object) -> None:
         self._compare_frees()
         if raised is None or expected.refused:
             found = difference(entry, expected, seen, self.oracle)
@@ -112,9 +118,9 @@ class Inspection:
 
     def _compare_frees(self) -> None:
         kinds = {"external": "R18-external-not-freed", "pinned": "R25-pinned-frozen", "stray": "R28-freed-once"}
-        for kind, sentence in self.ledger.stray:
+        for kind, sentence in self.log.stray:
             self._require(False, kinds[kind], sentence)
-        early = "; ".join(self.ledger.freed_in_flight)
+        early = "; ".join(self.log.freed_in_flight)
         self._require(not early, "R42-in-flight-not-freed", early)
 
     def _compare_refusal(self, entry: Input, expected: Expected, raised: BaseException | None) -> None:
@@ -127,7 +133,7 @@ class Inspection:
 
     def _compare_flight(self, entry: Input) -> None:
         """After a call that succeeded: a push is on its way, and what lets go of memory has waited for it."""
-        if entry.call is Call.ASYNC_GPU_PUSH and self.bench.defers and self.size:
+        if entry.call is Call.ASYNC_GPU_PUSH and self.subject.defers and self.size:
             self._require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
         if self._safe and entry.call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.RELEASE):
             self._require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses what was let go")
@@ -135,17 +141,17 @@ class Inspection:
     def _compare_unchanged(self, live: set[int]) -> None:
         """After a call that raised: nothing has changed, and `live` is still allocated."""
         self._compare_frees()
-        self._require(set(self.ledger.live) == live, "R33-failure-leaks-nothing", self._leak(live))
+        self._require(set(self.log.live) == live, "R33-failure-leaks-nothing", self._leak(live))
         if not self.oracle.released:
             self._compare_head("R32-strong-guarantee")
             self._compare_flags("R32-strong-guarantee")
             self._compare_bytes("R32-strong-guarantee")
 
     def _leak(self, live: set[int]) -> str:
-        new = [entry for key, (_, entry) in self.ledger.live.items() if key not in live]
+        new = [entry for key, (_, entry) in self.log.live.items() if key not in live]
         return f"leaked {new}" if new else "something was freed"
 
-    def _compare_situation(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
+    def _compare_state(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
         if self.oracle.released:
             return
         if raised is None and entry.call in READS + WRITES:
@@ -159,11 +165,11 @@ class Inspection:
     # --- what it says
 
     def _compare_head(self, requirement: str) -> None:
-        head, wanted = getattr(self.subject, "head", self.oracle.head), self.oracle.head
+        head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
         if head is not wanted:
             named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
             self._require(named, requirement, f"the head is {head!r}, expected {wanted.name}")
-        size = getattr(self.subject, "size", self.size)
+        size = getattr(self.memory, "size", self.size)
         self._require(size == self.size, "R31-size-constant", f"the size is {size}, expected {self.size}")
 
     def _compare_flags(self, requirement: str = "") -> None:
@@ -173,7 +179,7 @@ class Inspection:
             "cpu_malloc_use_cuda": (self.oracle.pinned, "R24-pinned-by-mode"),
         }
         for flag, (value, usual) in expected.items():
-            found = getattr(self.subject, flag, value)
+            found = getattr(self.memory, flag, value)
             self._require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
 
     # --- what it hands out
@@ -236,19 +242,19 @@ class Inspection:
                 )
 
     def _pointers(self, side: Side) -> list[Any]:
-        return [self._external[side]] if self.oracle.copy(side).owner == "caller" else self.ledger.owned(side)
+        return [self._external[side]] if self.oracle.copy(side).owner == "caller" else self.log.owned(side)
 
     def _in_flight(self) -> bool:
-        return bool(self.ledger.flying())
+        return bool(self.log.flying())
 
     def _host_in_flight(self) -> bool:
         """Whether a push still reads the bytes of the host side."""
-        host = self.bench.host
+        host = self.subject.host
         pointers = [host.adopt(pointer, self.size) for pointer in self._pointers("cpu")] if self.size else []
-        return any(self.ledger.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
+        return any(self.log.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
 
     def _get(self, side: Side, pointer: Any) -> bytes:
-        return bytes(memoryview(pointer).cast("B")) if side == "cpu" else fetch(self.bench, pointer, self.size)
+        return bytes(memoryview(pointer).cast("B")) if side == "cpu" else fetch(self.subject, pointer, self.size)
 
 
 def _shown(side: Side, view: Any) -> bytes:

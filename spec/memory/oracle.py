@@ -56,7 +56,7 @@ class Copy:
 
 
 class Expected(NamedTuple):
-    """What must be seen of one call: either a refusal, or allocator calls and a new situation."""
+    """What must be seen of one call: either a refusal, or allocator calls and a new state."""
 
     refused: bool
     calls: tuple[Wanted, ...]
@@ -65,7 +65,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """A situation, and what each call does to it.
+    """The state of a memory, and what each call does to it.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class Oracle:
         return Expected(refused, calls, after if refused else after.made_stale("gpu" if side == "cpu" else "cpu"))
 
     def written(self, side: Side, content: bytes) -> Oracle:
-        """The situation after somebody wrote through a view."""
+        """The state after somebody wrote through a view."""
         here, there = self._copies(side)
         return self._with(side, replace(here, content=content), there)
 
     def made_stale(self, side: Side) -> Oracle:
-        """The situation when one copy no longer counts."""
+        """The state when one copy no longer counts."""
         here, there = self._copies(side)
         return self._with(side, replace(here, fresh=False), there)
 

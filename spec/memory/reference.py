@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from syncedmem.model import Mode, SyncedHead, current_mode
 
-__all__ = ["Port", "Refused"]
+__all__ = ["ReferenceMemory", "Refused"]
 
 _U, _C, _G, _S = SyncedHead
 _TO_DEVICE, _TO_HOST = 1, 2
@@ -21,8 +21,8 @@ class Refused(RuntimeError):
     """A failed CHECK."""
 
 
-class Port:
-    """A mirrored memory; see `syncedmem.spec.engine.subject.Subject`."""
+class ReferenceMemory:
+    """A mirrored memory; see `syncedmem.spec.engine.subject.Memory`."""
 
     def __init__(self, size: int, *, host: Any, device: Any, check_device: bool = False) -> None:
         self.check_size(size)

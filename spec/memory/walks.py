@@ -1,7 +1,7 @@
 """What is generated: short walks of several memories at once, from chosen states, found and shrunk by Hypothesis.
 
 Long walks from a fresh memory lose what they look for (ownership, once given up, never returns), so a walk
-starts in a state drawn from all 62, reached by its access word, and takes 10 to 20 steps.
+starts in a state drawn from all 62, reached by its access sequence, and takes 10 to 20 steps.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from syncedmem.model import Call, Input, inputs
 from syncedmem.model.suites import access_words
 
-from ..engine.reproducer import Script
+from ..engine.reproducer import Reproducer
 from ..engine.search import hunt
-from .driver import Trial
+from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.finding import Violation
-    from ..engine.subject import Bench
+    from ..engine.subject import Subject
 
 __all__ = ["Walk", "run_walk", "search", "shorter_walk", "walks"]
 
@@ -42,7 +42,7 @@ class Walk:
     sizes : tuple of int
         Of each memory, in bytes.
     starts : tuple of tuple of Input
-        For each memory the word that brings it to its first state.
+        For each memory the sequence that brings it to its first state.
     moves : tuple of (int, Move)
         Which memory, and what to do with it.
     """
@@ -53,7 +53,7 @@ class Walk:
 
 
 def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
-    """The walks of an edition whose first memory starts where a word leads."""
+    """The walks of an edition whose first memory starts where a sequence leads."""
     calls = (*inputs(edition, null=True), Input(Call.RELEASE))
     failing = [
         Fail(entry, k, partial, interrupt=False, again=again)
@@ -88,73 +88,77 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     )
 
 
-def run_walk(bench: Bench, walk: Walk) -> list[Trial]:
+def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
     """Take a walk; after every step look at the memories that were not touched.
 
     Raises
     ------
     Violation
-        With the script of all memories, in the order things happened.
+        With the reproducer of all memories, in the order things happened.
     """
-    script = Script(bench)
-    trials: list[Trial] = []
-    smallest = 0 if bench.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
-    for word, size in zip(walk.starts, walk.sizes, strict=True):
-        trials.append(Trial(bench, max(size, smallest), script=script))
-        for entry in word:
-            _step(trials, trials[-1], entry)
+    reproducer = Reproducer(subject)
+    drivers: list[MemoryDriver] = []
+    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
+    for sequence, size in zip(walk.starts, walk.sizes, strict=True):
+        drivers.append(MemoryDriver(subject, max(size, smallest), reproducer=reproducer))
+        for entry in sequence:
+            _step(drivers, drivers[-1], entry)
     for number, move in walk.moves:
         # Caffe says nothing about a destroyed object.
-        if not trials[number].oracle.released or bench.profile == "safe":
-            _step(trials, trials[number], move)
-    for trial in trials:
-        trial.finish()
-    return trials
+        if not drivers[number].oracle.released or subject.profile == "safe":
+            _step(drivers, drivers[number], move)
+    for driver in drivers:
+        driver.finish()
+    return drivers
 
 
-def _step(trials: list[Trial], moved: Trial, move: Move) -> None:
+def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
     """Move one memory, and look at the others."""
     make_move(moved, move)
-    for trial in trials:
-        if trial is not moved:
-            trial.compare_untouched()
+    for driver in drivers:
+        if driver is not moved:
+            driver.compare_untouched()
 
 
-def search(bench: Bench, steps: int, start: int, on_walk: Callable[[list[Trial]], None]) -> Violation | None:
+def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[MemoryDriver]], None]) -> Violation | None:
     """Take about `steps` steps of walks, from every state in turn; the first failing walk, shrunk, or None.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
     steps : int
-        Moves altogether, access words not counted.
+        Moves altogether, access sequences not counted.
     start : int
         The seed; the same seed takes the same walks.
     on_walk : callable
-        Told of the trials of every walk that passed.
+        Told of the drivers of every walk that passed.
     """
-    words = tuple(access_words(bench.edition).values())
-    examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(words)))
-    for number, word in enumerate(words):
-        if violation := _search_from(bench, word, examples, start * len(words) + number, on_walk):
+    sequences = tuple(access_words(subject.edition).values())
+    examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(sequences)))
+    for number, sequence in enumerate(sequences):
+        if violation := _search_from(subject, sequence, examples, start * len(sequences) + number, on_walk):
             return violation
     return None
 
 
 def _search_from(
-    bench: Bench, word: tuple[Input, ...], examples: int, number: int, on_walk: Callable[[list[Trial]], None]
+    subject: Subject,
+    sequence: tuple[Input, ...],
+    examples: int,
+    number: int,
+    on_walk: Callable[[list[MemoryDriver]], None],
 ) -> Violation | None:
-    return hunt(bench, walks(bench.edition, word), run_walk, shorter_walk, examples, number, on_walk)
+    return hunt(subject, walks(subject.edition, sequence), run_walk, shorter_walk, examples, number, on_walk)
 
 
 def shorter_walk(walk: Walk, position: int) -> Iterator[Walk] | None:
     """A walk with something left out: a memory with all that is done to it, a step to its start, or a move."""
-    memories, letters = len(walk.starts), sum(map(len, walk.starts))
+    memories, steps = len(walk.starts), sum(map(len, walk.starts))
     if position < memories:
         return _without_memory(walk, position)
-    if position < memories + letters:
-        return _without_letter(walk, position - memories)
-    number = position - memories - letters
+    if position < memories + steps:
+        return _without_step(walk, position - memories)
+    number = position - memories - steps
     if number >= len(walk.moves):
         return None
     before, (memory, move), after = walk.moves[:number], walk.moves[number], walk.moves[number + 1 :]
@@ -172,9 +176,9 @@ def _without_memory(walk: Walk, number: int) -> Iterator[Walk]:
         yield Walk(sizes, starts, moves)
 
 
-def _without_letter(walk: Walk, position: int) -> Iterator[Walk]:
-    letters = [(number, at) for number, word in enumerate(walk.starts) for at in range(len(word))]
-    number, at = letters[position]
-    word = walk.starts[number]
-    starts = (*walk.starts[:number], word[:at] + word[at + 1 :], *walk.starts[number + 1 :])
+def _without_step(walk: Walk, position: int) -> Iterator[Walk]:
+    steps = [(number, at) for number, sequence in enumerate(walk.starts) for at in range(len(sequence))]
+    number, at = steps[position]
+    sequence = walk.starts[number]
+    starts = (*walk.starts[:number], sequence[:at] + sequence[at + 1 :], *walk.starts[number + 1 :])
     yield Walk(walk.sizes, starts, walk.moves)

@@ -128,4 +128,4 @@ BLOB_NEEDS: dict[str, str] = {
     "B44": "caffe profile",
     "B48": "no device",
 }
-"""What a bench must offer for a requirement, where that is not every bench."""
+"""What a subject must offer for a requirement, where that is not every subject."""

@@ -97,4 +97,4 @@ MEMORY_NEEDS: dict[str, str] = {
     "R50": "another device",
     "R51": "device check",
 }
-"""What a bench must offer for a requirement, where that is not every bench."""
+"""What a subject must offer for a requirement, where that is not every subject."""

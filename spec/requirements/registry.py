@@ -36,7 +36,7 @@ class Requirement:
     source : str
         Where it comes from.
     needs : str
-        What a bench must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
+        What a subject must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
         ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.
     """
 

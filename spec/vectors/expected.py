@@ -11,7 +11,7 @@ from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
 
 from ..engine.calls import READS, SIDES, WRITES
-from ..proofs.situation import FRESH, side_of
+from ..proofs.states import FRESH, side_of
 from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from syncedmem.model import Mode, SyncedHead, current_mode
 
 from ...blob.elements import decoded, encoded, itemsize, pour, shown
-from ...blob.reference import BlobPort
+from ...blob.reference import ReferenceBlob as BlobPort
 from .registry import planted
 
 

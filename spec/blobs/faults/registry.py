@@ -9,7 +9,7 @@ from ...faults.registry import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...blob.reference import BlobPort
+    from ...blob.reference import ReferenceBlob as BlobPort
     from ...faults.registry import Shows
 
 __all__ = ["BLOB_FAULTS", "planted"]

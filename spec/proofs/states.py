@@ -4,8 +4,8 @@ A row has a fixed head to start from, fixed actions and a fixed head to lead to,
 whether a flag is ``True`` or a symbol for either value, and whether contents are numbers or symbols for any bytes.
 Nothing here asks what a value is.
 
-Besides what the table knows there is a ledger, written by the actions alone and not by the flags, and the content that
-was written last, which follows from the calls alone and not from the actions.
+Besides what the table knows there is what is allocated, written by the actions alone and not by the flags, and the
+content that was written last, which follows from the calls alone and not from the actions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..engine.calls import Side
 
-__all__ = ["FRESH", "Contents", "Ledger", "Situation", "Step", "System", "side_of", "start", "take"]
+__all__ = ["FRESH", "Allocated", "Contents", "State", "StateChange", "System", "side_of", "start", "take"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Contents(Protocol):
     def written(self, newest: Any) -> Any: ...
 
 
-class Ledger(NamedTuple):
+class Allocated(NamedTuple):
     """What the actions of one memory have allocated and not freed; `locked` says of the host side of what kind."""
 
     cpu: Any = False
@@ -71,7 +71,7 @@ class Ledger(NamedTuple):
     locked: Any = False
 
 
-class Situation(NamedTuple):
+class State(NamedTuple):
     """Everything about a memory between two calls.
 
     Attributes
@@ -81,7 +81,7 @@ class Situation(NamedTuple):
         A truth value for each `Fact`, in their order.
     mode : truth value
         Whether the mode is GPU.
-    ledger : Ledger
+    allocated : Allocated
     cpu, gpu : content
         What the sides hold.
     newest : content
@@ -93,7 +93,7 @@ class Situation(NamedTuple):
     head: SyncedHead
     facts: tuple[Any, ...]
     mode: Any
-    ledger: Ledger
+    allocated: Allocated
     cpu: Any
     gpu: Any
     newest: Any
@@ -122,13 +122,13 @@ FRESH: Mapping[SyncedHead, tuple[Side, ...]] = {
 """The sides that each head calls fresh."""
 
 
-class Step(NamedTuple):
+class StateChange(NamedTuple):
     """A row carried out.
 
     Attributes
     ----------
     row : Transition
-    before, after : Situation
+    before, after : State
     freed : tuple
         For each free, whether there was something to free.
     lost : tuple
@@ -138,8 +138,8 @@ class Step(NamedTuple):
     """
 
     row: Transition
-    before: Situation
-    after: Situation
+    before: State
+    after: State
     freed: tuple[Any, ...]
     lost: tuple[Any, ...]
     shown: Any
@@ -150,30 +150,30 @@ def side_of(action: Action) -> Side:
     return "cpu" if "cpu" in action.value else "gpu"
 
 
-def start(contents: Contents, mode: Any) -> Situation:
+def start(contents: Contents, mode: Any) -> State:
     """A memory that was just made: it counts as zero, although no side holds anything."""
     facts = (False,) * len(Fact)
     nothing, zeros = contents.garbage(), contents.zero()
-    return Situation(SyncedHead.UNINITIALIZED, facts, mode, Ledger(), nothing, nothing, zeros, zeros)
+    return State(SyncedHead.UNINITIALIZED, facts, mode, Allocated(), nothing, nothing, zeros, zeros)
 
 
-def take(system: System, row: Transition, before: Situation, contents: Contents) -> Step:
+def take(system: System, row: Transition, before: State, contents: Contents) -> StateChange:
     """Carry out a row that is no refusal and whose guards hold; who asked for a side to write it then writes it."""
-    ledger, sides = before.ledger, {"cpu": before.cpu, "gpu": before.gpu}
+    allocated, sides = before.allocated, {"cpu": before.cpu, "gpu": before.gpu}
     data = contents.written(before.newest)
     freed: list[Any] = []
     lost: list[Any] = []
     for action in row.actions:
         side, kind = side_of(action), action.value.split("_")[0]
-        held = getattr(ledger, side)
+        held = getattr(allocated, side)
         if kind == "free":
             freed.append(held)
-            ledger = _noted(ledger, side, False, False)
+            allocated = _noted(allocated, side, False, False)
         elif kind in ("allocate", "adopt"):
             lost.append(held)
             if kind == "allocate":
                 locks = before.mode if Fact.CPU_MALLOC_USE_CUDA in system.edition.flags else False
-                ledger = _noted(ledger, side, True, locks)
+                allocated = _noted(allocated, side, True, locks)
         copied = sides["gpu" if side == "cpu" else "cpu"]
         results = {"adopt": data, "zero": before.zeros, "copy": copied}
         sides[side] = results.get(kind, contents.garbage())
@@ -182,17 +182,17 @@ def take(system: System, row: Transition, before: Situation, contents: Contents)
         sides[SIDES[row.call]] = data
     newest = data if row.call in WRITES + ADOPTIONS else before.newest
     facts = _facts(system, row, before)
-    after = Situation(
-        row.dest or before.head, facts, before.mode, ledger, sides["cpu"], sides["gpu"], newest, before.zeros
+    after = State(
+        row.dest or before.head, facts, before.mode, allocated, sides["cpu"], sides["gpu"], newest, before.zeros
     )
-    return Step(row, before, after, tuple(freed), tuple(lost), shown)
+    return StateChange(row, before, after, tuple(freed), tuple(lost), shown)
 
 
-def _noted(ledger: Ledger, side: Side, held: Any, locked: Any) -> Ledger:
-    return ledger._replace(cpu=held, locked=locked) if side == "cpu" else ledger._replace(gpu=held)
+def _noted(allocated: Allocated, side: Side, held: Any, locked: Any) -> Allocated:
+    return allocated._replace(cpu=held, locked=locked) if side == "cpu" else allocated._replace(gpu=held)
 
 
-def _facts(system: System, row: Transition, before: Situation) -> tuple[Any, ...]:
+def _facts(system: System, row: Transition, before: State) -> tuple[Any, ...]:
     """The facts afterwards, as the effects say it."""
     facts = dict(zip(Fact, before.facts, strict=True))
     for action in row.actions:

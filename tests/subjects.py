@@ -1,4 +1,4 @@
-"""What several test modules need: benches for the devices of this machine, and memories in known states."""
+"""What several test modules need: subjects for the devices of this machine, and memories in known states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Input, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, named_device
-from syncedmem.spec import Bench, BlobPort, Port
+from syncedmem.spec import ReferenceBlob, ReferenceMemory, Subject
 
 if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator
@@ -28,9 +28,9 @@ def filled(memory: SyncedMemory, value: int = 7) -> SyncedMemory:
     return memory
 
 
-def device_bench(make: Any = SyncedMemory) -> Bench:
-    """A bench with a simulated device of its own, and another one to be current."""
-    return Bench(
+def device_subject(make: Any = SyncedMemory) -> Subject:
+    """A subject with a simulated device of its own, and another one to be current."""
+    return Subject(
         "simulated",
         make,
         CPUDeviceAllocator(),
@@ -40,26 +40,26 @@ def device_bench(make: Any = SyncedMemory) -> Bench:
     )
 
 
-def host_bench(make: Any = SyncedMemory) -> Bench:
-    """A bench without a device."""
-    return Bench("cpu", make, CPUDeviceAllocator(), None)
+def host_subject(make: Any = SyncedMemory) -> Subject:
+    """A subject without a device."""
+    return Subject("cpu", make, CPUDeviceAllocator(), None)
 
 
-def port_bench(make: Any = Port) -> Bench:
-    """A bench for the hand-written memory."""
-    return device_bench(make)
+def reference_subject(make: Any = ReferenceMemory) -> Subject:
+    """A subject for the hand-written memory."""
+    return device_subject(make)
 
 
-def blob_device_bench(make: Any = BlobPort) -> Bench:
-    """A bench of blobs with a simulated device."""
-    return device_bench(make)
+def blob_device_subject(make: Any = ReferenceBlob) -> Subject:
+    """A subject of blobs with a simulated device."""
+    return device_subject(make)
 
 
-def bench_for(fault: Fault) -> Bench:
-    """A bench of the kind that a fault shows on."""
+def subject_for(fault: Fault) -> Subject:
+    """A subject of the kind that a fault shows on."""
     if fault.bench == "no device":
-        return host_bench()
-    return device_bench() if fault.bench == "device" else replace(device_bench(), profile="caffe")
+        return host_subject()
+    return device_subject() if fault.bench == "device" else replace(device_subject(), profile="caffe")
 
 
 def devices() -> list[DeviceAllocator]:
