@@ -13,7 +13,7 @@ from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite
 from .blobs.faults import BLOB_FAULTS
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.finding import Violation
-from .engine.report import Conformance, SuiteResult
+from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
 from .evidence import compare_model, evidence
 from .faults import FAULTS, Fault, Kill, kill_table, run_fault
@@ -49,6 +49,7 @@ __all__ = [
     "Requirement",
     "Subject",
     "SuiteResult",
+    "Verdict",
     "Violation",
     "blob_requirements_for",
     "blob_suite_names",
