@@ -11,7 +11,7 @@ import pytest
 
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, host_can_write, through_handle
-from syncedmem.spec.fuzz.ledger import Block, Pattern
+from syncedmem.spec.fuzz.shadow_heap import Block, Pattern
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:

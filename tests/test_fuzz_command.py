@@ -20,10 +20,11 @@ from syncedmem.spec.fuzz import (
     TargetError,
     Wrong,
     allocator_machine,
+    driver_of,
     fuzz,
-    trial_of,
 )
 from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.driver import Driver
 from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.limits import RESIZED, ZEROED
@@ -31,7 +32,6 @@ from syncedmem.spec.fuzz.machine import search
 from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.fuzz.trial import Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,19 +214,19 @@ def test_a_calloc_that_leaks_is_seen() -> None:
             self._kept[-1].write(b"x" * size)
             return super().calloc(size)
 
-    with trial_of(Leaks()) as trial, pytest.raises(Wrong, match="A16-no-leaks"):
-        trial.cycle(1 << 16, 512, ZEROED)
+    with driver_of(Leaks()) as driver, pytest.raises(Wrong, match="A16-no-leaks"):
+        driver.cycle(1 << 16, 512, ZEROED)
 
 
 def test_cycles_need_what_they_turn_over() -> None:
-    with trial_of("libc.so.6:malloc,free") as trial:
-        assert not trial.cycle(64, 8, RESIZED)
-        assert not trial.cycle(64, 8, ZEROED)
-        assert not trial.resize_too_much(0, 1 << 50)
-    with trial_of(Pool(64)) as trial:
-        assert not trial.cycle(128, 8, RESIZED)  # the half fits
-    with trial_of(Pool()) as trial:
-        assert trial.cycle(64, 8, ZEROED)
+    with driver_of("libc.so.6:malloc,free") as driver:
+        assert not driver.cycle(64, 8, RESIZED)
+        assert not driver.cycle(64, 8, ZEROED)
+        assert not driver.resize_too_much(0, 1 << 50)
+    with driver_of(Pool(64)) as driver:
+        assert not driver.cycle(128, 8, RESIZED)  # the half fits
+    with driver_of(Pool()) as driver:
+        assert driver.cycle(64, 8, ZEROED)
 
 
 def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
@@ -277,11 +277,11 @@ def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.Monke
     source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
     record = source.open().capabilities
 
-    def ask(_: Trial, count: int, size: int) -> bool:
+    def ask(_: Driver, count: int, size: int) -> bool:
         asked.add((count, size))
         return True
 
-    monkeypatch.setattr(Trial, "request_too_many", ask)
+    monkeypatch.setattr(Driver, "request_too_many", ask)
     campaign(source, record, journal, seed=0, steps=20_000, seconds=60, first_round=50)
     assert set(TOO_MANY) == asked
     asked.clear()
@@ -290,8 +290,8 @@ def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.Monke
 
 
 def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> None:
-    with trial_of("libc.so.6:malloc,free,calloc,realloc") as trial:
-        assert trial.request_too_many(1 << 32, 1 << 32)
-        assert 1 == trial.checked["A06-out-of-memory"]
-    with trial_of(Pool()) as trial:
-        assert not trial.request_too_many(2, 2)
+    with driver_of("libc.so.6:malloc,free,calloc,realloc") as driver:
+        assert driver.request_too_many(1 << 32, 1 << 32)
+        assert 1 == driver.checked["A06-out-of-memory"]
+    with driver_of(Pool()) as driver:
+        assert not driver.request_too_many(2, 2)

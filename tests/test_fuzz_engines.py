@@ -186,7 +186,7 @@ def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
 
 
 def test_a_machine_needs_no_journal() -> None:
-    assert allocator_machine(Pool)().trial.allocate(0, 8)
+    assert allocator_machine(Pool)().driver.allocate(0, 8)
 
 
 def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -
 
     def flaky(machine: Any, **_: object) -> None:
         example = machine()
-        example.trial.target.subject.live_blocks += 1
+        example.driver.target.subject.live_blocks += 1
         with pytest.raises(Wrong):
             example.take("compare")
         raise KeyError("flaky")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from syncedmem.spec.fuzz import PROPERTIES, Report, fuzz, trial_of
+from syncedmem.spec.fuzz import PROPERTIES, Report, driver_of, fuzz
 from syncedmem.spec.fuzz.faults import FAULTS, Fault
 
 if TYPE_CHECKING:
@@ -155,10 +155,10 @@ def test_every_fault_says_what_is_wrong_and_where_it_was_seen() -> None:
 )
 def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> None:
     target = f"{library}:{symbols}?abi={abi}"
-    with trial_of(target) as trial:
-        trial.allocate(0, 100)
-        trial.resize(0, 1000)
-        trial.calloc(1, 100)
+    with driver_of(target) as driver:
+        driver.allocate(0, 100)
+        driver.resize(0, 1000)
+        driver.calloc(1, 100)
     report = fuzz(target, steps=10_000)
 
     assert [] == [(it.property_id, it.message) for it in report.findings]

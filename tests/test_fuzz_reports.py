@@ -247,7 +247,7 @@ def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
 
     assert "A01-distinct-pointers" in result.stderr
     assert f"Replay it: syncedmem replay {tmp_path}/A01-distinct-pointers.json {TWICE}" in result.stderr
-    assert "with trial_of(" in report["findings"][0]["python"]
+    assert "with driver_of(" in report["findings"][0]["python"]
     assert (tmp_path / "A01-distinct-pointers.json").is_file()
     assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
 
@@ -301,7 +301,7 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
         steps = 1_000
 
     broken, fine = "A01-distinct-pointers", "A03-aligned"
-    with pytest.raises(AssertionError, match="with trial_of"):
+    with pytest.raises(AssertionError, match="with driver_of"):
         Twice().check(broken)
     Twice().check(fine)
     with pytest.raises(SkipTest, match="not checked"):

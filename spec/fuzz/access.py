@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .ledger import TILE, Pattern, first_difference
+from .shadow_heap import TILE, Pattern, first_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .ledger import Block
+    from .shadow_heap import Block
 
 __all__ = ["Access", "HandleAccess", "HostAccess", "NoAccess", "host_can_write"]
 

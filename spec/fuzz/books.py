@@ -10,8 +10,8 @@ from syncedmem.model.errors import said
 from .access import HandleAccess, HostAccess, NoAccess, host_can_write, through_handle
 from .finding import Wrong
 from .journal import Journal
-from .ledger import Block, Intervals, Pattern
 from .misuse import Misuses
+from .shadow_heap import Block, Intervals, Pattern
 from .statistics import Gauge, device_of, gauges, limit_of
 from .streams import Stream
 
@@ -36,7 +36,7 @@ class Books:
     journal : Journal or None
         Where each step is written down before it is taken.
     intervals : Intervals or None
-        Shared ones, where several trials have one target.
+        Shared ones, where several drivers have one target.
     access : HostAccess or None
         How contents are reached, if an earlier run against such a target found that out: to ask the system takes as
         long as a thousand steps.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .campaign import Outcome, campaign, threaded
+from .driver import Driver
 from .finding import Finding, Step, TargetError, Wrong
 from .machine import search
 from .minimise import minimise
 from .statistics import limit_of
-from .trial import Trial
 
 if TYPE_CHECKING:
     from .capabilities import Capabilities
@@ -129,7 +129,7 @@ def run_program(source: Source, record: Capabilities, program: tuple[Step, ...],
     """Take the steps of a program on a target; what was wrong, or None."""
     journal.begin()
     try:
-        Trial(source.open(), record, journal).run(program)
+        Driver(source.open(), record, journal).run(program)
     except Wrong as wrong:
         return wrong
     return None

@@ -35,7 +35,7 @@ _MOST_BLOCKS = 4096
 
 
 class Limits(Oracle):
-    """The steps of one run that go to the limits; `Trial` has the others."""
+    """The steps of one run that go to the limits; `Driver` has the others."""
 
     def request_too_much(self, size: int) -> bool:
         """Ask for more than there can be."""

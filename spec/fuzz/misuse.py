@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .books import Books
     from .capabilities import Misuse
-    from .ledger import Block
+    from .shadow_heap import Block
 
 __all__ = ["Misuses"]
 
@@ -23,15 +23,15 @@ _REMEMBERED = 64
 
 
 class Misuses:
-    """Wrong frees of one trial.
+    """Wrong frees of one driver.
 
     Parameters
     ----------
-    trial : Books
+    driver : Books
     """
 
-    def __init__(self, trial: Books) -> None:
-        self._trial = trial
+    def __init__(self, driver: Books) -> None:
+        self._driver = driver
         self._freed: OrderedDict[int, Block] = OrderedDict()
         self._kept = bytearray(4096)
 
@@ -43,53 +43,53 @@ class Misuses:
 
     def free_again(self, number: int) -> bool:
         """Give a block back that was given back; not if its address belongs to somebody again."""
-        trial, block = self._trial, self._freed.get(number)
-        if block is None or not block.size or trial.in_use(block):
+        driver, block = self._driver, self._freed.get(number)
+        if block is None or not block.size or driver.in_use(block):
             return False
-        trial.journal.note(code("free_again"), number)
+        driver.journal.note(code("free_again"), number)
         self._expect(
             "A12-double-free",
-            trial.capabilities.double_free,
-            lambda: trial.target.give(block.handle, block.size),
+            driver.capabilities.double_free,
+            lambda: driver.target.give(block.handle, block.size),
             f"{block}, given back twice",
         )
         return True
 
     def free_foreign(self) -> bool:
         """Give back an address, or an object, that no allocator ever had."""
-        trial = self._trial
-        if trial.capabilities.foreign_free == "undefined" or not trial.blocks:
+        driver = self._driver
+        if driver.capabilities.foreign_free == "undefined" or not driver.blocks:
             return False
-        trial.journal.note(code("free_foreign"))
-        example = next(iter(trial.blocks.values())).handle
+        driver.journal.note(code("free_foreign"))
+        example = next(iter(driver.blocks.values())).handle
         foreign: Any = id(self._kept) if isinstance(example, int) else object()
         self._expect(
             "A11-foreign-free",
-            trial.capabilities.foreign_free,
-            lambda: trial.target.give(foreign, 16),
+            driver.capabilities.foreign_free,
+            lambda: driver.target.give(foreign, 16),
             f"{foreign!r:.60}, never allocated, given back",
         )
         return True
 
     def free_wrong_size(self, number: int, size: int) -> bool:
         """Give a block back and say another size; where that is refused the block stays."""
-        trial, block = self._trial, self._trial.blocks.get(number)
-        promised = trial.capabilities.wrong_size
+        driver, block = self._driver, self._driver.blocks.get(number)
+        promised = driver.capabilities.wrong_size
         if promised == "undefined" or block is None or not block.size or size == block.size:
             return False
-        trial.journal.note(code("free_wrong_size"), number, size)
+        driver.journal.note(code("free_wrong_size"), number, size)
         if promised == "ignore":
-            trial.forget(block)
+            driver.forget(block)
         self._expect(
             "A10-wrong-size",
             promised,
-            lambda: trial.target.give(block.handle, size),
+            lambda: driver.target.give(block.handle, size),
             f"{block}, given back as {size} bytes",
         )
         return True
 
     def _expect(self, property_id: str, promised: Misuse, free: Callable[[], object], what: str) -> None:
-        self._trial.checked[property_id] += 1
+        self._driver.checked[property_id] += 1
         try:
             free()
         except Exception as error:

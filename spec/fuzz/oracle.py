@@ -1,6 +1,6 @@
 """What must be true after every step, from a ledger of our own and from the capability record alone.
 
-`Oracle` judges what a target answers to requests, and ``books`` keeps what is known of it; ``trial`` and ``limits``
+`Oracle` judges what a target answers to requests, and ``books`` keeps what is known of it; ``driver`` and ``limits``
 say in which steps.
 """
 
@@ -12,7 +12,7 @@ from syncedmem.model.errors import said
 
 from .books import Books
 from .finding import Wrong
-from .ledger import Block
+from .shadow_heap import Block
 from .targets import address_of, is_null, size_of
 
 if TYPE_CHECKING:

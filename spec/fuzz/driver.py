@@ -12,20 +12,20 @@ from syncedmem.model.errors import said
 
 from .finding import Wrong
 from .journal import code
-from .ledger import Block
 from .limits import Limits
+from .shadow_heap import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .finding import Step
 
-__all__ = ["Trial"]
+__all__ = ["Driver"]
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 
 
-class Trial(Limits):
+class Driver(Limits):
     """One run against one target; the methods are the names in `OPERATIONS`.
 
     Parameters
@@ -36,7 +36,7 @@ class Trial(Limits):
     journal : Journal or None
         Where each step is written down before it is taken.
     intervals : Intervals or None
-        Shared ones, where several trials have one target.
+        Shared ones, where several drivers have one target.
     """
 
     # --- what can be done; the names are those of OPERATIONS
