@@ -24,10 +24,9 @@ from syncedmem.spec.fuzz import (
     fuzz,
 )
 from syncedmem.spec.fuzz.campaign import campaign
-from syncedmem.spec.fuzz.driver import Driver
+from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
 from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.limits import RESIZED, ZEROED
 from syncedmem.spec.fuzz.machine import search
 from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
@@ -292,6 +291,6 @@ def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.Monke
 def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> None:
     with driver_of("libc.so.6:malloc,free,calloc,realloc") as driver:
         assert driver.request_too_many(1 << 32, 1 << 32)
-        assert 1 == driver.checked["A06-out-of-memory"]
+        assert 1 == driver.oracle.checked["A06-out-of-memory"]
     with driver_of(Pool()) as driver:
         assert not driver.request_too_many(2, 2)

@@ -93,7 +93,7 @@ def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest
         asked.append(address)
         return host_can_write(address, size)
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.books.host_can_write", asking)
+    monkeypatch.setattr("syncedmem.spec.fuzz.access.host_can_write", asking)
     source = Source(target)
     outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=3_000, seconds=60)
 

@@ -254,14 +254,14 @@ def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> No
 
     del Mapped.live_blocks, Mapped.live_bytes, Mapped.peak_bytes
     with pytest.raises(Wrong, match="A17-statistics: current_count is 77"), driver_of(Mapped) as driver:
-        driver.baseline.clear()
+        driver.oracle.baseline.clear()
 
 
 def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.fuzz.limits._STATM", Path("/nothing/here"))
+    monkeypatch.setattr("syncedmem.spec.fuzz.driver._STATM", Path("/nothing/here"))
     with driver_of(Pool()) as driver:
         assert driver.cycle(64, 4)
-        assert not driver.checked["A16-no-leaks"]
+        assert not driver.oracle.checked["A16-no-leaks"]
 
 
 def test_streams_speak_every_dialect() -> None:

@@ -1,9 +1,9 @@
 """Finds what is wrong with an allocator: anybody's, without glue.
 
 ``recognition`` decides by what a target has which convention it follows, ``targets`` and ``native`` make a `Target` of
-it, and ``capabilities`` says what it promises.  ``driver`` takes steps, with those at the ``limits``; ``oracle``
-knows what must be true, from ``books`` and a ``ledger`` of its own.  Two engines drive it: ``campaign``, fast and
-seeded, and ``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
+it, and ``capabilities`` says what it promises.  A ``driver`` takes steps; it has an ``oracle``, which
+judges what came of each, and has a ``shadow_heap``.  Two engines draw steps: ``campaign``, fast and seeded, and
+``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
 it may crash, and makes a ``report``.  ``faults`` are wrong allocators that all of this must catch.  Nothing here
 imports the runtime.
 """

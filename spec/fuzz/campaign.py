@@ -61,9 +61,9 @@ class Outcome:
         self.operations += driver.journal.length - self.last
         self.seconds += seconds
         self.rounds += 1
-        self.checked += driver.looked_at()
-        if driver.contents_reason is not None:
-            self.unread = driver.contents_reason
+        self.checked += driver.oracle.looked_at()
+        if driver.oracle.contents_reason is not None:
+            self.unread = driver.oracle.contents_reason
 
 
 def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
@@ -110,14 +110,14 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
         except Wrong as wrong:
             outcome.wrong = wrong
         outcome.add(driver, time.perf_counter() - start)
-        access = driver.host_access
+        access = driver.oracle.host_access
         number += 1
     return outcome
 
 
 def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
     """One round, to its end; what is drawn does not depend on how many are not."""
-    fixed = fixed_rounds(driver.limit, takes_many=driver.target.take_many is not None)
+    fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
     if number < len(fixed):
         driver.run(fixed[number])
         return

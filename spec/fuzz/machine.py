@@ -92,7 +92,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule()
     def compare(self) -> None:
-        """Compare with the ledger."""
+        """Compare with the shadow heap."""
         self.take("compare")
 
     @rule(size=st.sampled_from(TOO_MUCH))

@@ -11,8 +11,8 @@ import ctypes
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .driver import PLAIN, RESIZED, ZEROED
 from .finding import Step
-from .limits import PLAIN, RESIZED, ZEROED
 
 if TYPE_CHECKING:
     import random

@@ -1,23 +1,22 @@
-"""The ledger: which addresses are in use, and what is written there.
+"""The shadow heap: the blocks that are in use, where they are, and how many bytes they have together.
 
-It knows nothing of the allocator but the addresses it gave.  Starts are kept sorted, so that the two neighbours
-of a new block are one bisection away, and they are the only ones it can overlap first.
+It knows nothing of the allocator but what it handed out.  Starts are kept sorted, so that the two neighbours of a new
+block are one bisection away, and they are the only ones it can overlap first.
 """
 
 from __future__ import annotations
 
-import random
 import threading
 from bisect import bisect_left, bisect_right
 from typing import Any
 
 from .finding import Wrong
 
-__all__ = ["Block", "Intervals", "Pattern", "SharedIntervals"]
+__all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 
 
 class Block:
-    """A block that is in use, as the ledger remembers it.
+    """A block that is in use, as the shadow heap remembers it.
 
     Attributes
     ----------
@@ -123,22 +122,84 @@ def _conflict(block: Block, other: Block) -> Wrong:
     return Wrong("A02-no-overlap", f"{block} overlaps {other}")
 
 
-TILE = 1 << 16
-"""How many bytes a pattern has before it repeats."""
+class ShadowHeap:
+    """What one driver has in use.
 
+    Parameters
+    ----------
+    intervals : Intervals or None
+        Shared ones, where several drivers have one target.
 
-class Pattern:
-    """Bytes that are different for every key: a window into one run of random bytes, repeated."""
+    Attributes
+    ----------
+    blocks : dict of int to Block
+        By number, the oldest first; also those of no bytes.
+    bytes : int
+        Of all blocks.
+    peak_bytes, peak_count : int
+        The most that there were at once.
+    placed : int
+        How many blocks were at an address that is known, and at no other block's.
+    alone : bool
+        Whether nobody else has memory of the target.
+    """
 
-    def __init__(self, seed: int = 0) -> None:
-        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, no secret
+    def __init__(self, intervals: Intervals | None = None) -> None:
+        self.blocks: dict[int, Block] = {}
+        self.bytes: int = 0
+        self.peak_bytes = self.peak_count = self.placed = 0
+        self.alone = intervals is None
+        self._intervals = Intervals() if intervals is None else intervals
 
-    def of(self, key: int, size: int) -> bytes:
-        """What a block with that key and size holds."""
-        tile = self.bytes[key : key + TILE]
-        return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
+    def add(self, block: Block) -> None:
+        """Note a block of at least one byte.
 
+        Raises
+        ------
+        Wrong
+            If it is where another one is.
+        """
+        if block.address:
+            self._intervals.add(block)
+            self.placed += 1
+        self.blocks[block.number] = block
+        self.bytes = total = self.bytes + block.size
+        if total > self.peak_bytes:  # noqa: PLR1730 -- max() would take longer than all the rest here
+            self.peak_bytes = total
+        if len(self.blocks) > self.peak_count:  # noqa: PLR1730 -- as above
+            self.peak_count = len(self.blocks)
 
-def first_difference(expected: bytes, found: bytes) -> int:
-    """Where two rows of bytes differ first."""
-    return next((at for at, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]), len(found))
+    def add_nothing(self, block: Block) -> None:
+        """Note a block of no bytes."""
+        self.blocks[block.number] = block
+
+    def remove(self, block: Block) -> None:
+        """Forget a block."""
+        del self.blocks[block.number]
+        if size := block.size:
+            self.bytes -= size
+            if block.address:
+                self._intervals.remove(block)
+
+    def vacate(self, block: Block) -> None:
+        """Leave the address of a block to others; the block stays."""
+        if block.address:
+            self._intervals.remove(block)
+
+    def occupy(self, block: Block) -> None:
+        """Take the address of a block that was vacated again."""
+        if block.address:
+            self._intervals.add(block)
+
+    def drop(self, block: Block) -> None:
+        """Forget a block that was vacated."""
+        del self.blocks[block.number]
+        self.bytes -= block.size
+
+    def at(self, address: int) -> Block | None:
+        """The block with a byte at an address, whoever has it."""
+        return self._intervals.at(address) if address else None
+
+    def in_use(self, block: Block) -> bool:
+        """Whether the memory of a block that was given back belongs to somebody again."""
+        return block.number in self.blocks or self._intervals.overlapped(block)
