@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
-from syncedmem.spec.blobs.calls import CALLS
+from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
 from syncedmem.spec.vectors import REFUSALS, SUITES
@@ -42,7 +42,7 @@ def errata_page() -> str:
     """All errata, by source."""
     parts = [
         "# Errata",
-        NOTE.format("spec/errata.py"),
+        NOTE.format("spec/errata/registry.py"),
         (
             "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
             "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a "
@@ -67,7 +67,7 @@ def requirements_page() -> str:
     """All requirements, with the planted faults that the kit refuses for breaking them."""
     parts = [
         "# Requirements",
-        NOTE.format("spec/requirements.py"),
+        NOTE.format("spec/requirements"),
         (
             "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
             "there is a *planted fault*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
@@ -93,7 +93,7 @@ def requirements_page() -> str:
 
 
 def blob_calls() -> str:
-    """What a blob must have to be put to its kit; the table of docs/conformance.md."""
+    """What a blob must have to be tested with its kit; the table of docs/conformance.md."""
     asked = {
         "always": "always",
         "safe": "with the profile `safe`",

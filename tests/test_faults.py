@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from benches import bench_for, blob_device_bench, device_bench, host_bench
+from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import tour
 from syncedmem.spec import (
     BLOB_FAULTS,
     FAULTS,
     REQUIREMENTS,
-    BlobPort,
     Kill,
-    Port,
+    ReferenceBlob,
+    ReferenceMemory,
     Violation,
     blob_suite_names,
     kill_table,
@@ -24,7 +24,7 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.faults.registry import Fault
 from syncedmem.spec.faults.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST
-from syncedmem.spec.suites import Case, run_case
+from syncedmem.spec.memory.suites import Case, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ ALL = {**FAULTS, **BLOB_FAULTS}
 @pytest.mark.parametrize("fault", ALL.values(), ids=ALL)
 def test_the_kit_catches(fault: Fault, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
     """Some suite refuses it and names the requirement it breaks."""
-    kill = run_fault(fault, bench_for(fault), thorough=every_suite)
+    kill = run_fault(fault, subject_for(fault), thorough=every_suite)
     report_kill(kill)
 
     assert kill.killed, f"{fault.name} ({fault.text}) should break {fault.requirement}, caught: {kill.caught}"
@@ -76,9 +76,9 @@ def test_every_fault_says_what_is_wrong_and_where_it_comes_from() -> None:
 def test_every_suite_is_tried_on_a_fault() -> None:
     """And a fault that one has named is put to the others only on request."""
     fault = FAULTS["ShadowBuffer"]
-    quick, thorough = (run_fault(fault, device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
+    quick, thorough = (run_fault(fault, device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
 
-    assert set(suite_names(device_bench())) == set(QUICKEST_FIRST)
+    assert set(suite_names(device_subject())) == set(QUICKEST_FIRST)
     assert ({"cells": fault.requirement}, ()) == (quick.caught, quick.missed)
     assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
@@ -86,9 +86,9 @@ def test_every_suite_is_tried_on_a_fault() -> None:
 def test_every_suite_of_blobs_is_tried_on_a_fault() -> None:
     """As for memories."""
     fault = BLOB_FAULTS["ScaleAllocates"]
-    quick, thorough = (run_fault(fault, blob_device_bench(), steps=60, thorough=wanted) for wanted in (False, True))
+    quick, thorough = (run_fault(fault, blob_device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
 
-    assert set(blob_suite_names(blob_device_bench())) == set(BLOBS_QUICKEST_FIRST)
+    assert set(blob_suite_names(blob_device_subject())) == set(BLOBS_QUICKEST_FIRST)
     assert ({"tables": fault.requirement}, ("rules",)) == (quick.caught, quick.missed)
     assert set(BLOBS_QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
@@ -98,10 +98,10 @@ def test_a_fault_is_a_wrong_memory_and_not_a_broken_class() -> None:
     words = [word for word in tour() if len(word) > 1]
     slips: list[str] = []
     for fault in FAULTS.values():
-        bench = device_bench(fault.make) if fault.bench == "device" else host_bench(fault.make)
+        subject = device_subject(fault.make) if fault.bench == "device" else host_subject(fault.make)
         for number, word in enumerate(words if fault.bench == "device" else tour("cpu_only")):
             try:
-                run_case(bench, Case(word, number % 2))
+                run_case(subject, Case(word, number % 2))
             except Violation as found:
                 if "AttributeError" in found.message or "NameError" in found.message:
                     slips.append(fault.name)
@@ -111,24 +111,24 @@ def test_a_fault_is_a_wrong_memory_and_not_a_broken_class() -> None:
 
 def test_a_memory_without_a_fault_is_not_caught() -> None:
     """The table can say no."""
-    healthy = Fault("Healthy", "R01-lazy", "a control", "device", Port)
-    kill = run_fault(healthy, device_bench(), steps=60, suites=["cells", "contracts"])
+    healthy = Fault("Healthy", "R01-lazy", "a control", "device", ReferenceMemory)
+    kill = run_fault(healthy, device_subject(), steps=60, suites=["cells", "contracts"])
 
     assert ({}, False) == (kill.caught, kill.killed)
 
 
 def test_a_blob_without_a_fault_is_not_caught() -> None:
-    healthy = Fault("Healthy", "B01-empty", "a control", "device", BlobPort)
-    kill = run_fault(healthy, blob_device_bench(), steps=60, suites=["rules", "tables"])
+    healthy = Fault("Healthy", "B01-empty", "a control", "device", ReferenceBlob)
+    kill = run_fault(healthy, blob_device_subject(), steps=60, suites=["rules", "tables"])
 
     assert ({}, False) == (kill.caught, kill.killed)
 
 
 def test_the_table_goes_through_all_faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on a bench of the kind it shows on."""
+    """Each on a subject of the kind it shows on."""
     few = {name: FAULTS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
     monkeypatch.setattr("syncedmem.spec.faults.selftest.FAULTS", few)
-    kills = list(kill_table(device_bench, host_bench, steps=0))
+    kills = list(kill_table(device_subject, host_subject, steps=0))
 
     assert list(few) == [kill.fault.name for kill in kills]
     assert all(kill.killed for kill in kills)

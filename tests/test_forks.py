@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from benches import devices
+from subjects import devices
 
 SIMULATED = """
 import os, signal, threading

@@ -25,7 +25,7 @@ from syncedmem.runtime.arithmetic.host import HostArithmetic
 from syncedmem.runtime.arithmetic.opencl import MappedArithmetic
 from syncedmem.runtime.compilers import COMPILER_VARIABLE
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
-from syncedmem.verification import make_bench, make_blob_bench
+from syncedmem.verification import make_blob_subject, make_subject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,8 +138,8 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("compiler")
 def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
-    check_conformance(make_bench("opencl", 0), steps=200).require()
-    check_blobs(make_blob_bench("opencl", 0), steps=200).require()
+    check_conformance(make_subject("opencl", 0), steps=200).require()
+    check_blobs(make_blob_subject("opencl", 0), steps=200).require()
 
 
 @pytest.mark.usefixtures("compiler")

@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory

@@ -1,6 +1,6 @@
 """Planted faults: wrong memories that the kit must refuse, at least one for every requirement.
 
-Each is `syncedmem.spec.port.Port` with one step done wrong, labelled with the requirement it breaks and with
+Each is the reference memory with one step done wrong, labelled with the requirement it breaks and with
 where the fault comes from: an erratum of a seed text, a real issue, a state of Caffe's own history, or a
 system that does it so.  They test the kit, and people who write a driver for a port can test that with them.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..port import Port
+from ..memory.reference import ReferenceMemory as Port
 from .registry import planted
 
 

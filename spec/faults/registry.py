@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..port import Port
+    from ..memory.reference import ReferenceMemory as Port
 
 __all__ = ["FAULTS", "Fault", "Shows", "planted"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..blobs import blob_suite_names, check_blobs
-from ..kit import check_conformance, suite_names
+from ..blob import blob_suite_names, check_blobs
+from ..memory.kit import check_conformance, suite_names
 from ..requirements import REQUIREMENTS
 from .registry import FAULTS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..subject import Bench
+    from ..engine.subject import Subject as Bench
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_fault"]
 
@@ -21,7 +21,7 @@ __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quic
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
 """The suites by what they cost for each fault that they catch first."""
 
-BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "words", "failures", "walks")
+BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "sequences", "failures", "walks")
 """The same for blobs."""
 
 

@@ -22,8 +22,8 @@ from .vector import digest, vectors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ..engine.subject import Subject
     from ..faults import Fault
-    from ..subject import Bench
     from .vector import Vector
 
 __all__ = ["Kills", "StaleKillsError", "measure", "refused"]
@@ -88,9 +88,9 @@ def _names_of(found: Iterable[Vector]) -> str:
     return digest(" ".join(vector.id for vector in found))
 
 
-def refused(fault: Fault, bench: Bench, vector: dict[str, Any]) -> bool:
+def refused(fault: Fault, subject: Subject, vector: dict[str, Any]) -> bool:
     """Whether a vector refuses a planted fault, or finds it wasteful."""
-    wrong = replace(bench, name=fault.name, make=fault.make)
+    wrong = replace(subject, name=fault.name, make=fault.make)
     try:
         return replay(wrong, vector).result != "passed"
     except Exception:  # noqa: BLE001 -- a fault may keep a memory from being made
@@ -98,8 +98,8 @@ def refused(fault: Fault, bench: Bench, vector: dict[str, Any]) -> bool:
 
 
 def measure(
-    device: Callable[[], Bench],
-    no_device: Callable[[], Bench],
+    device: Callable[[], Subject],
+    no_device: Callable[[], Subject],
     *,
     only: Iterable[str] = SUITES,
     progress: Callable[[str], None] = lambda _: None,
@@ -109,13 +109,13 @@ def measure(
     Parameters
     ----------
     device, no_device : callable
-        Make benches; their makers are replaced by the faults'.
+        Make subjects; their makers are replaced by the faults'.
     only : iterable of str
         Names of suites.
     progress : callable
         Told of each suite as it starts.
     """
-    benches = {"device": device(), "no device": no_device()}
+    subjects = {"device": device(), "no device": no_device()}
     sets: dict[int, int] = {}
     suites: dict[str, tuple[str, tuple[int, ...]]] = {}
     for edition in EDITIONS:
@@ -123,13 +123,13 @@ def measure(
         for suite in only:
             progress(f"{edition}/{suite}")
             found = [*vectors(suite, edition)]
-            numbers = tuple(sets.setdefault(bits, len(sets)) for bits in _bits(found, benches[kind], kind))
+            numbers = tuple(sets.setdefault(bits, len(sets)) for bits in _bits(found, subjects[kind], kind))
             suites[f"{edition}/{suite}"] = (_names_of(found), numbers)
     return Kills(tuple(FAULTS), tuple(sets), suites)
 
 
-def _bits(found: Iterable[Vector], bench: Bench, kind: str) -> Iterator[int]:
+def _bits(found: Iterable[Vector], subject: Subject, kind: str) -> Iterator[int]:
     for vector in found:
         data = vector.as_json()
         faults = ((k, fault) for k, fault in enumerate(FAULTS.values()) if fault.bench == kind)
-        yield sum(1 << k for k, fault in faults if refused(fault, bench, data))
+        yield sum(1 << k for k, fault in faults if refused(fault, subject, data))

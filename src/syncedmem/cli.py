@@ -112,11 +112,11 @@ def verify(  # noqa: PLR0913 -- options
     """
     from .processes import processors  # noqa: PLC0415 -- as below
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
-    from .verification import BENCHES  # noqa: PLC0415 -- as above
+    from .verification import SUBJECTS  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
-    names = tuple(dict.fromkeys(device or BENCHES))
+    names = tuple(dict.fromkeys(device or SUBJECTS))
     with _progress(console) as progress:
         result = run_verification(
             names,
@@ -127,7 +127,7 @@ def verify(  # noqa: PLR0913 -- options
         )
     data = json.dumps(result.as_json(), indent=2) + "\n"
     # The report of some devices does not pass for that of all, nor take its place.
-    folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
     _widen(console)
@@ -209,7 +209,7 @@ def _print_verification(console: Console, result: Verification) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"Proofs: {counts['invariants']} invariants in {counts['situations']} situations; by induction: "
+        f"Proofs: {counts['invariants']} invariants in {counts['proved_states']} states; by induction: "
         f"{result.model.induction}",
         highlight=False,
         soft_wrap=True,

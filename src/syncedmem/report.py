@@ -83,7 +83,7 @@ def _model(result: Verification) -> str:
         "tour_steps": "steps in the tour",
         "hsi_steps": "steps in the HSI suite",
         "invariants": "invariants",
-        "situations": "situations explored",
+        "proved_states": "states explored by the proofs",
     }
     boxes = "".join(
         f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()

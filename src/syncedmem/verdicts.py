@@ -165,7 +165,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "suites": _suites_json(found),
         "blobs": None if device.blobs is None else _blobs_json(device.blobs),
         "violations": [
-            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in device.violations
+            {"requirement": v.requirement, "message": v.message, "reproducer": v.reproducer} for v in device.violations
         ],
         "requirements": {it: device.requirement_status(it) for it in REQUIREMENTS},
     }

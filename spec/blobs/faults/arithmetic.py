@@ -7,8 +7,8 @@ from typing import Any
 
 from syncedmem.model import Mode, SyncedHead, current_mode
 
-from ..elements import decoded, encoded, itemsize, pour, shown
-from ..port import BlobPort
+from ...blob.elements import decoded, encoded, itemsize, pour, shown
+from ...blob.reference import ReferenceBlob as BlobPort
 from .registry import planted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..port import BlobPort
+from ...blob.reference import ReferenceBlob as BlobPort
 from .registry import planted
 
 

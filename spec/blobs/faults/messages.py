@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..port import BlobPort
+from ...blob.reference import ReferenceBlob as BlobPort
 from .registry import planted
 
 

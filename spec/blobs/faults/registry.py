@@ -9,8 +9,8 @@ from ...faults.registry import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...blob.reference import ReferenceBlob as BlobPort
     from ...faults.registry import Shows
-    from ..port import BlobPort
 
 __all__ = ["BLOB_FAULTS", "planted"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..elements import decoded, encoded, itemsize, pour
-from ..port import BlobPort
+from ...blob.elements import decoded, encoded, itemsize, pour
+from ...blob.reference import ReferenceBlob as BlobPort
 from .registry import planted
 
 
