@@ -16,14 +16,14 @@ from syncedmem.model import EDITIONS
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
-from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+from syncedmem.spec.mutants.allocator import FAULTS as FUZZ_FAULTS
 from syncedmem.spec.vectors import REFUSALS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from syncedmem.spec import Fault
-    from syncedmem.spec.fuzz.faults import Fault as FuzzFault
+    from syncedmem.spec.mutants.allocator import Fault as FuzzFault
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 

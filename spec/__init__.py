@@ -10,13 +10,11 @@ observed of Caffe, and ``errata`` say what is wrong in texts about it.  Nothing 
 """
 
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
-from .blobs.faults import BLOB_FAULTS
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.finding import Violation
 from .engine.report import Conformance, SuiteResult
 from .engine.subject import BlobMaker, Maker, Memory, Subject
 from .evidence import compare_model, evidence
-from .faults import FAULTS, Fault, Kill, kill_table, run_fault
 from .memory import (
     Coverage,
     MemoryDriver,
@@ -26,6 +24,9 @@ from .memory import (
     requirements_for,
     suite_names,
 )
+from .mutants.blob import BLOB_FAULTS
+from .mutants.memory import FAULTS, Fault
+from .mutants.selftest import Kill, kill_table, run_fault
 from .requirements import REQUIREMENTS, Requirement
 
 __all__ = [

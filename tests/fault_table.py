@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from syncedmem.spec import BLOB_FAULTS, FAULTS, Kill
-from syncedmem.spec.faults.selftest import quickest_first
+from syncedmem.spec.mutants.selftest import quickest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable

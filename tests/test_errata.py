@@ -12,7 +12,7 @@ import pytest
 from syncedmem import Blob, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
 from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
 from syncedmem.spec.errata import ERRATA, SOURCES, Erratum
-from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+from syncedmem.spec.mutants.allocator import FAULTS as FUZZ_FAULTS
 
 TESTS = Path(__file__).parent
 MISPRINT = f"tests/{Path(__file__).name}::test_a_misprint_does_not_compile"

@@ -22,9 +22,9 @@ from syncedmem.spec import (
     run_fault,
     suite_names,
 )
-from syncedmem.spec.faults.registry import Fault
-from syncedmem.spec.faults.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST
 from syncedmem.spec.memory.suites import Case, run_case
+from syncedmem.spec.mutants.registry import Fault
+from syncedmem.spec.mutants.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_a_blob_without_a_fault_is_not_caught() -> None:
 def test_the_table_goes_through_all_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each on a subject of the kind it shows on."""
     few = {name: FAULTS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
-    monkeypatch.setattr("syncedmem.spec.faults.selftest.FAULTS", few)
+    monkeypatch.setattr("syncedmem.spec.mutants.selftest.FAULTS", few)
     kills = list(kill_table(device_subject, host_subject, steps=0))
 
     assert list(few) == [kill.fault.name for kill in kills]

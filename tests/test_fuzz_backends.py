@@ -10,7 +10,7 @@ from fuzz_table import PAGE, aligned, page
 from test_fuzz_faults import IN_C
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.faults import FAULTS
+from syncedmem.spec.mutants.allocator import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,17 +25,17 @@ from syncedmem.spec.fuzz import (
 )
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.machine import search
 from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
+from syncedmem.spec.mutants.allocator import FAULTS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL, TWICE = "syncedmem.spec.fuzz.faults:Pool", FAULTS["PutBackTwice"].target
+POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", FAULTS["PutBackTwice"].target
 
 
 def refused(*arguments: str) -> str:
@@ -94,7 +94,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     file = tmp_path / "moody.py"
     file.write_text(
         "from pathlib import Path\n"
-        "from syncedmem.spec.fuzz.faults import Pool\n"
+        "from syncedmem.spec.mutants.allocator import Pool\n"
         f"MARK = Path({str(tmp_path / 'mark')!r})\n"
         "class Moody(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
@@ -117,7 +117,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
 def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "crowded.py"
     file.write_text(
-        "from syncedmem.spec.fuzz.faults import Pool\n"
+        "from syncedmem.spec.mutants.allocator import Pool\n"
         "class Crowded(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
         "        if len(self.sizes) == 90:\n"
@@ -262,7 +262,7 @@ def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> 
     """And not by the last step of the program, after which everything is given back."""
     file = tmp_path / "dying.py"
     file.write_text(
-        "import os\nfrom syncedmem.spec.fuzz.faults import Pool\n"
+        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
         "class Dying(Pool):\n    def deallocate(self, pointer, size=0, stream=None):\n        os.abort()\n",
         encoding="utf-8",
     )

@@ -17,9 +17,9 @@ from syncedmem.spec.fuzz import (
 )
 from syncedmem.spec.fuzz.access import host_can_write
 from syncedmem.spec.fuzz.campaign import campaign, threaded
-from syncedmem.spec.fuzz.faults import FAULTS, CachingPool, Fault, Pool
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.mutants.allocator import FAULTS, CachingPool, Fault, Pool
 
 ALL = {
     "alignment": "64",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from syncedmem.spec.fuzz import PROPERTIES, Report, driver_of, fuzz
-from syncedmem.spec.fuzz.faults import FAULTS, Fault
+from syncedmem.spec.mutants.allocator import FAULTS, Fault
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,13 +16,13 @@ from syncedmem.spec.fuzz import (
     kit,
     worker,
 )
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.isolation import Inline, Isolated
+from syncedmem.spec.mutants.allocator import FAULTS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL = "syncedmem.spec.fuzz.faults:Pool"
+POOL = "syncedmem.spec.mutants.allocator:Pool"
 
 
 def asked(tmp_path: Path, **job: Any) -> dict[str, Any]:

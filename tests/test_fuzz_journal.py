@@ -12,9 +12,9 @@ from syncedmem.spec.fuzz import (
     TargetError,
 )
 from syncedmem.spec.fuzz.campaign import campaign
-from syncedmem.spec.fuzz.faults import Pool
 from syncedmem.spec.fuzz.journal import Journal, code
 from syncedmem.spec.fuzz.minimise import minimise
+from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,8 +19,8 @@ from syncedmem.spec.fuzz import (
     driver_of,
     fuzz,
 )
-from syncedmem.spec.fuzz.faults import CachingPool, Pool
 from syncedmem.spec.fuzz.streams import Stream
+from syncedmem.spec.mutants.allocator import CachingPool, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result

@@ -26,15 +26,15 @@ from syncedmem.spec.fuzz import (
     fuzz,
     kit,
 )
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.replay import replay
+from syncedmem.spec.mutants.allocator import FAULTS, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result
 
 
-POOL = "syncedmem.spec.fuzz.faults:Pool"
-TWICE = "syncedmem.spec.fuzz.faults.placement:PutBackTwice"
+POOL = "syncedmem.spec.mutants.allocator:Pool"
+TWICE = "syncedmem.spec.mutants.allocator.placement:PutBackTwice"
 
 
 def run(*arguments: str, code: int = 0) -> Result:
@@ -182,7 +182,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     """It shows what the file names, and the command to give; with that it is imported and run."""
     mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
     module.write_text(
-        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.fuzz.faults import Pool\n",
+        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.mutants.allocator import Pool\n",
         encoding="utf-8",
     )
     target = f"{module}:Pool"

@@ -12,10 +12,10 @@ from subjects import WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
 from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
 from syncedmem.spec.memory.lifetimes import adopted_buffers_live
+from syncedmem.spec.mutants.memory import FAULTS
 
 
 def test_a_contract_is_made_in_every_state() -> None:

@@ -11,7 +11,7 @@ from subjects import device_subject, devices, host_subject, reference_subject
 from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
-from syncedmem.spec.faults import FAULTS
+from syncedmem.spec.mutants.memory import FAULTS
 
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))

@@ -10,8 +10,8 @@ from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, hos
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
 from syncedmem.spec.engine.shrinking import shrink
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shorter_case
+from syncedmem.spec.mutants.memory import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 from syncedmem.model import space
 from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, check_conformance
 from syncedmem.spec.engine.shrinking import shrink
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shorter_walk
+from syncedmem.spec.mutants.memory import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subje
 from syncedmem.model import Call, Input, Mode, using_mode
 from syncedmem.spec import FAULTS, Subject, Violation, check_conformance, suite_names
 from syncedmem.spec.engine.reproducer import Reproducer
-from syncedmem.spec.faults.selftest import QUICKEST_FIRST
 from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 
-from ..faults import FAULTS
+from ..mutants.memory import FAULTS
 from .programs import SUITES
 from .replay import replay
 from .vector import digest, vectors
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..engine.subject import Subject
-    from ..faults import Fault
+    from ..mutants.memory import Fault
     from .vector import Vector
 
 __all__ = ["Kills", "StaleKillsError", "measure", "refused"]

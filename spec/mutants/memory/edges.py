@@ -6,8 +6,8 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 
 @planted("R30-no-gpu", "PyOP2: the device is an alias of the host", bench="no device")

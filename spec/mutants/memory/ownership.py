@@ -7,8 +7,8 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 
 @planted("R14-adopt-host", "a port that takes a const buffer")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...faults.registry import Fault
+from ..registry import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...blob.reference import ReferenceBlob as BlobPort
-    from ...faults.registry import Shows
+    from ..registry import Shows
 
 __all__ = ["BLOB_FAULTS", "planted"]
 

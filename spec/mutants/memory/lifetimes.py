@@ -7,8 +7,8 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 
 @planted("R40-kept-alive", "javacpp-presets#360: a temporary is collected")

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 
 @planted("R01-lazy", "Kokkos DualView allocates both sides at once")

@@ -6,8 +6,8 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 
 @planted("R35-own-buffer-refused", "H5: use after free in Caffe")

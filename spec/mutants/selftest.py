@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..blob import blob_suite_names, check_blobs
 from ..memory.kit import check_conformance, suite_names
 from ..requirements import REQUIREMENTS
-from .registry import FAULTS, Fault
+from .memory import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..engine.subject import Subject as Bench
+    from .registry import Fault
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_fault"]
 

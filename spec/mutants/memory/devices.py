@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
-from ..memory.reference import ReferenceMemory as Port
-from .registry import planted
+from ...memory.reference import ReferenceMemory as Port
+from ..registry import planted
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,0 +1,1 @@
+"""Wrong memories, blobs and allocators, each with one bug that the kit for it must find."""
