@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Call, Input, SyncedHead
 
 from ..engine.contents import fetch
-from .checks import SIZE, Contract, Refusable, everywhere, refused, require
+from .checks import SIZE, Contract, Refusable, everywhere, refused
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
@@ -151,37 +151,48 @@ _DEVICE_SHAPES = (
 )
 
 
-class _Handing(MemoryDriver):
-    """A driver that hands in the same buffer whenever one is to be adopted on its side."""
+class _Handed:
+    """The same buffer, whenever one is to be adopted on its side.
 
-    def __init__(self, subject: Subject, side: Side, shape: _Shape) -> None:
-        super().__init__(subject, SIZE)
-        self._handed_side = side
+    Parameters
+    ----------
+    side : {"cpu", "gpu"}
+    shape : _Shape
+    """
+
+    def __init__(self, side: Side, shape: _Shape) -> None:
+        self._side: Side = side
+        self._shape = shape
         self._start = shape.start
-        self.reproducer.run(f"whole = {shape.whole}")
-        self.reproducer.run(f"buffer = {shape.buffer}")
 
-    def hand_in(self, side: Side, number: int) -> str:
-        """The shape with the pattern in it, and with canaries around."""
-        if side != self._handed_side:
-            return super().hand_in(side, number)
-        after = len(self._whole()) - self._start - SIZE
+    def driver(self, subject: Subject) -> MemoryDriver:
+        """A driver that hands the buffer in."""
+        driver = MemoryDriver(subject, SIZE, buffers=self._fill)
+        driver.reproducer.run(f"whole = {self._shape.whole}")
+        driver.reproducer.run(f"buffer = {self._shape.buffer}")
+        return driver
+
+    def _fill(self, driver: MemoryDriver, side: Side, number: int) -> str:
+        """The buffer with the pattern in it, and with canaries around."""
+        if side != self._side:
+            return driver.hand_in(side, number)
+        after = len(self._whole(driver)) - self._start - SIZE
         before, behind = (f"{_CANARY!r} * {length}" if length else "" for length in (self._start, after))
         content = " + ".join(filter(None, (before, f"pattern({number}, {SIZE})", behind)))
         fill = f"memoryview(whole).cast('B')[:] = {content}" if side == "cpu" else f"put(subject, whole, {content})"
-        self.reproducer.run(fill)
+        driver.reproducer.run(fill)
         return "buffer"
 
-    def _whole(self) -> bytes:
-        whole = self.reproducer.names["whole"]
-        return bytes(whole) if self._handed_side == "cpu" else fetch(self.subject, whole, whole.size)
+    def _whole(self, driver: MemoryDriver) -> bytes:
+        whole = driver.reproducer.names["whole"]
+        return bytes(whole) if self._side == "cpu" else fetch(driver.subject, whole, whole.size)
 
-    def compare_canaries(self) -> None:
+    def compare_canaries(self, driver: MemoryDriver) -> None:
         """Look at the bytes around what was adopted."""
-        whole, start = self._whole(), self._start
+        whole, start = self._whole(driver), self._start
         around = whole[:start] + whole[start + SIZE :]
         untouched = around == _CANARY * len(around)
-        require(self, untouched, "R04-exact-size", "bytes around the adopted buffer were written")
+        driver.run.require(untouched, "R04-exact-size", "bytes around the adopted buffer were written")
 
 
 _HOST_SEQUENCE = (_ADOPT, _READ, _ADOPT, _WRITE, _ADOPT)
@@ -201,23 +212,24 @@ def host_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     before = ((), (_WRITE,)) if subject.device is None else ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,))
     for sequence in before:
         for shape in _HOST_SHAPES:
-            yield _taken(_Handing(subject, "cpu", shape), (*sequence, *_HOST_SEQUENCE, *across))
+            yield _taken(subject, _Handed("cpu", shape), (*sequence, *_HOST_SEQUENCE, *across))
 
 
 def device_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     """Longer device buffers and parts of them are adopted, and again, and nothing around is touched (R15, R19, R04)."""
     for sequence in ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,)):
         for shape in _DEVICE_SHAPES:
-            yield _taken(_Handing(subject, "gpu", shape), (*sequence, *_DEVICE_SEQUENCE))
+            yield _taken(subject, _Handed("gpu", shape), (*sequence, *_DEVICE_SEQUENCE))
 
 
-def _taken(driver: _Handing, sequence: tuple[Input, ...]) -> MemoryDriver:
+def _taken(subject: Subject, handed: _Handed, sequence: tuple[Input, ...]) -> MemoryDriver:
+    driver = handed.driver(subject)
     for entry in sequence:
         driver.perform(entry)
     driver.synchronize()
-    driver.compare_canaries()
+    handed.compare_canaries(driver)
     driver.finish()
-    driver.compare_canaries()
+    handed.compare_canaries(driver)
     return driver
 
 

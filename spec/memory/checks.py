@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..engine.reproducer import Reproducer
 
-__all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "require", "started"]
+__all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "started"]
 
 SIZE = 48
 _UNCHANGED = "R32-strong-guarantee"
@@ -47,17 +47,6 @@ class Refusable(NamedTuple):
     call: str
     buffer: str = ""
     within: str = ""
-
-
-def require(driver: MemoryDriver, holds: bool, requirement: str, message: str) -> None:
-    """Report what does not hold of a driver.
-
-    Raises
-    ------
-    Violation
-    """
-    if not holds:
-        raise driver.violation(requirement, message)
 
 
 def started(
@@ -113,9 +102,13 @@ def refused(driver: MemoryDriver, *calls: Refusable) -> None:
         before, called = _seen(driver), _called(driver)
         raised = driver.reproducer.call(call, driver.mode, within=within).raised
         if raised is None:
-            raise driver.violation(requirement, "the last call was not refused")
-        require(driver, _called(driver) == called, requirement, "the last call was refused, but it called allocators")
-        require(driver, _seen(driver) == before, _UNCHANGED, "the last call was refused, and yet it changed something")
+            raise driver.run.violation(requirement, "the last call was not refused")
+        driver.run.require(
+            _called(driver) == called, requirement, "the last call was refused, but it called allocators"
+        )
+        driver.run.require(
+            _seen(driver) == before, _UNCHANGED, "the last call was refused, and yet it changed something"
+        )
         try:
             driver.compare_untouched()
         except Violation as found:

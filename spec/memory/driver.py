@@ -8,49 +8,32 @@ memory's back, the bytes of every fresh side.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
 from ..engine.finding import Violation
-from .inspection import Inspection
-from .oracle import Copy, Expected
+from ..engine.reproducer import Reproducer
+from ..engine.run import Run, blaming
+from .inspection import MemoryInspection
+from .oracle import Copy, Expected, Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.reproducer import Outcome, Reproducer
-    from ..engine.subject import Subject
+    from ..engine.reproducer import Outcome
+    from ..engine.subject import Memory, Subject
+
+    Buffers = Callable[["MemoryDriver", Side, int], str]
 
 __all__ = ["MemoryDriver", "State"]
-
-P = ParamSpec("P")
 
 State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode: what coverage is counted in."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
-
-
-def _blaming(act: Callable[Concatenate[MemoryDriver, P], None], /) -> Callable[Concatenate[MemoryDriver, P], None]:
-    """Whatever a memory makes the kit stumble over is a violation, not a failure of the kit."""
-
-    @wraps(act)
-    def blamed(driver: MemoryDriver, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            act(driver, *args, **kwargs)
-        except Violation:
-            raise
-        except Exception as error:
-            requirement = "R10-same-bytes" if driver.size else "R44-size-zero"
-            raise driver.violation(
-                requirement, f"looking at the memory raised {type(error).__name__}: {error}"
-            ) from error
-
-    return blamed
 
 
 class _Attempt(NamedTuple):
@@ -63,7 +46,7 @@ class _Attempt(NamedTuple):
     view: Any
 
 
-class MemoryDriver(Inspection):
+class MemoryDriver:
     """A memory under test, and what is done to it.
 
     Parameters
@@ -74,17 +57,24 @@ class MemoryDriver(Inspection):
     mode : Mode
         The mode the driver starts in.
     reproducer : Reproducer, optional
-        The reproducer to go on with, where several memories live at once.
+        The one to go on with, where several memories live at once.
     check_device : bool
         Make the memory with ``check_device=True``.
+    buffers : callable, optional
+        Given the driver, a side and a number: makes a buffer to be adopted that holds the pattern of that number, and
+        gives its name; `hand_in` unless somebody says otherwise.
 
     Attributes
     ----------
+    run : Run
+    inspection : MemoryInspection
+    name : str
+        What the reproducer calls the memory.
     visited : list of (State, Input)
         What was taken, for counting coverage.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all but the first two are for one contract each
         self,
         subject: Subject,
         size: int,
@@ -92,11 +82,42 @@ class MemoryDriver(Inspection):
         *,
         reproducer: Reproducer | None = None,
         check_device: bool = False,
+        buffers: Buffers | None = None,
     ) -> None:
-        super().__init__(subject, size, mode, reproducer=reproducer, check_device=check_device)
+        self.subject, self.mode = subject, mode
+        self.reproducer = reproducer or Reproducer(subject)
+        self.run = Run(self.reproducer)
+        self.log = self.run.log
+        self.name = self.reproducer.fresh("memory")
+        self.inspection = MemoryInspection(self.run, self.name, Oracle(size, subject.device is not None))
         self.visited: list[tuple[State, Input]] = []
+        self._buffers = buffers or MemoryDriver.hand_in
         self._number = 0
         self._streams: list[str] = []
+        self._make(", check_device=True" if check_device else "")
+
+    def _make(self, options: str) -> None:
+        text = f"subject.make({self.size}, host={self.run.host}, device={self.run.device}{options})"
+        error = self.reproducer.call(text, self.mode, keep=self.name).raised
+        if error is not None:
+            message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
+            raise self.run.violation("R01-lazy" if self.size else "R44-size-zero", message) from error
+        self.inspection.compare_new()
+
+    @property
+    def memory(self) -> Memory:
+        """The memory itself."""
+        return self.inspection.memory
+
+    @property
+    def oracle(self) -> Oracle:
+        """What must be the case now."""
+        return self.inspection.oracle
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return self.oracle.size
 
     @property
     def state(self) -> State:
@@ -109,9 +130,14 @@ class MemoryDriver(Inspection):
         """How many calls were made."""
         return len(self.visited)
 
+    def blame(self, error: Exception) -> Violation:
+        """The violation that an error means which the kit stumbled over."""
+        requirement = "R10-same-bytes" if self.size else "R44-size-zero"
+        return self.run.violation(requirement, f"looking at the memory raised {type(error).__name__}: {error}")
+
     # --- doing
 
-    @_blaming
+    @blaming
     def perform(self, entry: Input) -> None:
         """Do one thing, and compare everything.
 
@@ -126,7 +152,7 @@ class MemoryDriver(Inspection):
             return
         self._judge(entry, self._attempt(entry))
 
-    @_blaming
+    @blaming
     def perform_failing(
         self, entry: Input, k: int, *, partial: bool = False, interrupt: bool = False, again: bool = True
     ) -> None:
@@ -150,18 +176,18 @@ class MemoryDriver(Inspection):
         """
         before, live = self.oracle, dict(self.log.live)
         how = f"{k}{', InjectedInterrupt' if interrupt else ''}{', partial=True' if partial else ''}"
-        raised = self._attempt(entry, f"{self.log_name}.moves.armed({how})").raised
+        raised = self._attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
         self._expect(raised)
-        self._require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
+        self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
         if entry.call is Call.RELEASE and k > 1:
             # What is freed cannot be unfreed: here the host side is gone and the device side is left to free.
-            self.oracle = replace(before, cpu=Copy(), released=True)
+            self.inspection.oracle = replace(before, cpu=Copy(), released=True)
             live = {key: value for key, value in live.items() if value[1].side == "gpu"}
-        self._compare_unchanged(set(live))
+        self.inspection.compare_unchanged(set(live))
         if again:
             self._perform_again(entry)
 
-    @_blaming
+    @blaming
     def perform_stumbling(self, entry: Input, first: int = 1) -> None:
         """Do one thing again and again, while each other step of it fails once.
 
@@ -187,24 +213,26 @@ class MemoryDriver(Inspection):
         while True:
             k += 1
             live = set(self.log.live)
-            attempt = self._attempt(entry, f"{self.log_name}.steps.armed({k})")
+            attempt = self._attempt(entry, f"{self.run.log_name}.steps.armed({k})")
             if attempt.raised is None or not self.log.steps.blown:
                 self._judge(entry, attempt)
                 return
             self._expect(attempt.raised)
-            self._compare_unchanged(live)
+            self.inspection.compare_unchanged(live)
 
     def _perform_again(self, entry: Input) -> None:
         try:
             self.perform(entry)
         except Violation as violation:
-            self._require(False, "R34-works-after-failure", f"afterwards: {violation.requirement}: {violation.message}")
+            self.run.require(
+                False, "R34-works-after-failure", f"afterwards: {violation.requirement}: {violation.message}"
+            )
 
-    @_blaming
+    @blaming
     def synchronize(self) -> None:
         """Wait for every push."""
         self._land()
-        self._compare_bytes()
+        self.inspection.compare_bytes()
 
     def _land(self) -> None:
         streams, self._streams = self._streams, []
@@ -212,9 +240,9 @@ class MemoryDriver(Inspection):
             try:
                 self.reproducer.run(f"subject.device.record({stream}).synchronize()")
             except Exception as error:  # noqa: BLE001 -- whatever a device says of memory it lost
-                self._require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
+                self.run.require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
 
-    @_blaming
+    @blaming
     def finish(self) -> None:
         """Release, and look for what is left.
 
@@ -226,9 +254,9 @@ class MemoryDriver(Inspection):
             self.perform(Input(Call.RELEASE))
         self.synchronize()
         left = [f"{entry.byte_size} bytes on {entry.side}" for _, entry in self.log.live.values()]
-        self._require(not left, "R27-release-frees-owned", f"still allocated after release: {', '.join(left)}")
+        self.run.require(not left, "R27-release-frees-owned", f"still allocated after release: {', '.join(left)}")
 
-    @_blaming
+    @blaming
     def compare_untouched(self) -> None:
         """After something was done to another memory: look at this one.
 
@@ -237,8 +265,8 @@ class MemoryDriver(Inspection):
         Violation
         """
         if not self.oracle.released:
-            self._compare_head("R53-independent")
-            self._compare_bytes("R53-independent")
+            self.inspection.compare_head("R53-independent")
+            self.inspection.compare_bytes("R53-independent")
 
     def predict(self, entry: Input) -> Expected:
         """What the oracle says of a call."""
@@ -254,7 +282,7 @@ class MemoryDriver(Inspection):
     # --- making a call, and judging it
 
     def _attempt(self, entry: Input, within: str = "") -> _Attempt:
-        if not self._safe:
+        if not self.run.safe:
             self._land()  # Caffe leaves waiting to its caller
         expected, start, argument = self.predict(entry), len(self.log.calls), self._argument(entry)
         return _Attempt(expected, start, argument, *self._invoke(entry, argument, within))
@@ -262,22 +290,21 @@ class MemoryDriver(Inspection):
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
         before, side = self.oracle.head, SIDES.get(entry.call or Call.RELEASE)
-        self._compare_calls(entry, expected, self.log.calls[start:], raised)
-        self._compare_refusal(entry, expected, raised)
+        self.inspection.compare_calls(entry, expected, self.log.calls[start:], raised)
+        self.inspection.compare_refusal(entry, expected, raised)
         self._expect(raised)
         adopted = side if raised is None and entry.data and entry.call in ADOPTIONS else None
         if adopted:
-            self._external[adopted] = self.reproducer.names[argument]
-            self._lasting.pop(adopted, None)
-        self.oracle = expected.after
+            self.inspection.adopted(adopted, self.reproducer.names[argument])
+        self.inspection.oracle = expected.after
         if raised is None:
-            self._compare_flight(entry)
-        self._compare_state(entry, before, view, raised)
+            self.inspection.compare_flight(entry)
+        self.inspection.compare_state(entry, before, view, raised)
         if adopted:
             self._write_as_caller(adopted, argument)
         if side and raised is None and entry.call in WRITES:
             self._write(side, "view")
-            self._compare_lasting(side)
+            self.inspection.compare_lasting(side)
 
     def _expect(self, raised: BaseException | None) -> None:
         if raised is not None:
@@ -289,7 +316,7 @@ class MemoryDriver(Inspection):
             return self._stream()
         if entry.call not in ADOPTIONS:
             return ""
-        return self.hand_in(SIDES[entry.call], self._number) if entry.data else "None"
+        return self._buffers(self, SIDES[entry.call], self._number) if entry.data else "None"
 
     def _stream(self) -> str:
         if self.subject.device is None:
@@ -320,7 +347,7 @@ class MemoryDriver(Inspection):
         outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)
         if self.subject.device is not None:
             now = self.subject.device.current_ordinal()
-            self._require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
+            self.run.require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
         return outcome
 
     def _put(self, array: str, number: int) -> None:
@@ -334,7 +361,7 @@ class MemoryDriver(Inspection):
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:
             self._put(name, self._number)
-        self.oracle = self.oracle.written(side, pattern(self._number, self.size))
+        self.inspection.oracle = self.oracle.written(side, pattern(self._number, self.size))
 
     def _write_as_caller(self, side: Side, buffer: str) -> None:
         """Write into a buffer that was just adopted: the memory must hold the buffer, not a copy of it.
@@ -347,11 +374,8 @@ class MemoryDriver(Inspection):
         self._look(side)
 
     def _look(self, side: Side) -> None:
-        lasting, view = self._lasting.get(side), _VIEWS[side]
+        view = _VIEWS[side]
         raised, shown = self.reproducer.call(f"{self.name}.{view.value}()", self.mode)
         if raised is not None:
             raise raised
-        self._compare_view(view, shown)
-        if lasting is not None:
-            self._lasting[side] = lasting
-            self._compare_lasting(side)
+        self.inspection.compare_again(view, shown)

@@ -11,7 +11,7 @@ from syncedmem.model.suites import access_words
 
 from ..engine.contents import pattern
 from ..engine.finding import Violation
-from .checks import SIZE, Contract, Refusable, refused, require, started
+from .checks import SIZE, Contract, Refusable, refused, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
         driver.reproducer.note("gc.collect()")
         _fill_what_was_let_go(driver, side)
         _compare_kept(driver, side, content)
-        require(driver, side == "gpu" or watch() is not None, "R40-kept-alive", "the adopted buffer was let go")
+        driver.run.require(side == "gpu" or watch() is not None, "R40-kept-alive", "the adopted buffer was let go")
         driver.reproducer.run("memory.close()")
         yield driver
 
@@ -74,7 +74,7 @@ def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
         driver.hand_in("gpu", 3)
     raised = reproducer.call(f"memory.set_{side}_data({buffer})", driver.mode).raised
     if raised is not None:
-        raise driver.violation("R40-kept-alive", f"set_{side}_data raised {raised!r}") from raised
+        raise driver.run.violation("R40-kept-alive", f"set_{side}_data raised {raised!r}") from raised
     watch = weakref.ref(reproducer.names[buffer])
     reproducer.run(f"del {buffer}")
     return _Adopted(side, driver, watch)
@@ -88,8 +88,8 @@ def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
         show = f"bytes(memory.{reading}_data(){'' if reading == 'cpu' else '.get()'})"
         raised, shown = driver.reproducer.call(show, driver.mode)
         if raised is not None:
-            raise driver.violation("R40-kept-alive", f"{reading}_data raised {raised!r}") from raised
-        require(driver, shown == content, "R40-kept-alive", f"{reading}_data no longer shows the adopted bytes")
+            raise driver.run.violation("R40-kept-alive", f"{reading}_data raised {raised!r}") from raised
+        driver.run.require(shown == content, "R40-kept-alive", f"{reading}_data no longer shows the adopted bytes")
 
 
 def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
@@ -100,7 +100,7 @@ def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
     for driver, watches in watched:
         driver.reproducer.note("gc.collect()")
         held = sum(watch() is not None for watch in watches)
-        require(driver, not held, "R56-adopted-let-go", "an adopted buffer is still held after release")
+        driver.run.require(not held, "R56-adopted-let-go", "an adopted buffer is still held after release")
         yield driver
 
 
@@ -167,11 +167,11 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
     gc.collect()
     for driver in (*drivers, *pushed, *released):
         stray = [sentence for _, sentence in driver.log.stray]
-        require(driver, not stray, "R28-freed-once", "; ".join(stray))
+        driver.run.require(not stray, "R28-freed-once", "; ".join(stray))
         early = driver.log.freed_in_flight
-        require(driver, not early, "R42-in-flight-not-freed", "; ".join(early))
+        driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
         left = len(driver.log.live)
-        require(driver, not left, "R55-dropped-freed", f"{left} blocks are allocated and nobody can free them")
+        driver.run.require(not left, "R55-dropped-freed", f"{left} blocks are allocated and nobody can free them")
         yield driver
 
 
