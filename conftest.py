@@ -13,7 +13,7 @@ collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
 pytest_plugins = [
     "explorer_fixtures",
-    "fault_table",
+    "kill_table",
     "fuzz_table",
     "interop_fixtures",
     "interrupt_table",

@@ -30,12 +30,12 @@ from syncedmem.spec.fuzz.machine import search
 from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.mutants.allocator import FAULTS, Pool
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", FAULTS["PutBackTwice"].target
+POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
 def refused(*arguments: str) -> str:
@@ -164,11 +164,11 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
 
 
 def test_a_class_is_named_so_that_its_lines_run() -> None:
-    fault = FAULTS["PutBackTwice"]
-    report = fuzz(fault.make, promises=fault.promises, steps=2_000)
+    bug = ALLOCATOR_BUGS["PutBackTwice"]
+    report = fuzz(bug.make, promises=bug.promises, steps=2_000)
 
     with pytest.raises(AssertionError, match="A01"):
-        exec(report.replay(report.findings[0]).python(), {"target": fault.make})  # noqa: S102 -- as above
+        exec(report.replay(report.findings[0]).python(), {"target": bug.make})  # noqa: S102 -- as above
 
 
 def test_a_misspelt_promise_is_refused_with_the_class() -> None:
@@ -179,12 +179,12 @@ def test_a_misspelt_promise_is_refused_with_the_class() -> None:
 
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
     """A test of somebody else's should not take minutes to say so."""
-    fault = FAULTS["OneByteShort"]  # whatever the examples are, there is one sign of it
-    machine: Any = allocator_machine(fault.make)
+    bug = ALLOCATOR_BUGS["OneByteShort"]  # whatever the examples are, there is one sign of it
+    machine: Any = allocator_machine(bug.make)
     settings = machine.TestCase.settings
 
     assert (60, 30, False) == (settings.max_examples, settings.stateful_step_count, settings.report_multiple_bugs)
-    with pytest.raises(AssertionError, match=fault.property_id):
+    with pytest.raises(AssertionError, match=bug.requirement):
         machine.TestCase().runTest()
 
 
@@ -248,8 +248,8 @@ def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
 
 
 def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
-    fault = FAULTS["WaitsForItself"]
-    report = fuzz(fault.target, steps=3_000, hang=1, first=True)
+    bug = ALLOCATOR_BUGS["WaitsForItself"]
+    report = fuzz(bug.target, steps=3_000, hang=1, first=True)
     found = report.replay(report.findings[0])
     reasons = {it.property_id: it.detail for it in report.verdicts() if it.status == "not checked"}
 

@@ -17,7 +17,7 @@ from syncedmem.spec.fuzz import (
     worker,
 )
 from syncedmem.spec.fuzz.isolation import Inline, Isolated
-from syncedmem.spec.mutants.allocator import FAULTS, Pool
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +137,7 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "property_id"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id: str) -> None:
     """The campaign goes on after them."""
-    report = fuzz(FAULTS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
+    report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
     finding = next(it for it in report.findings if it.property_id.startswith(property_id))
 
     assert finding.program
@@ -169,8 +169,8 @@ def test_places_say_whether_they_protect() -> None:
     assert kit.STEPS == 100_000
 
 
-def test_faults_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends, waits = FAULTS["EndsTheProcess"].make(), FAULTS["WaitsForItself"].make()
+def test_seeded_bugs_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, waits = ALLOCATOR_BUGS["EndsTheProcess"].make(), ALLOCATOR_BUGS["WaitsForItself"].make()
     aborted: list[bool] = []
     monkeypatch.setattr("os.abort", lambda: aborted.append(True))
     with pytest.raises(MemoryError):

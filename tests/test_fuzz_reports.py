@@ -27,7 +27,7 @@ from syncedmem.spec.fuzz import (
     kit,
 )
 from syncedmem.spec.fuzz.replay import replay
-from syncedmem.spec.mutants.allocator import FAULTS, Pool
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -65,9 +65,9 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
 
 
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
-    fault = FAULTS["NoLocks"]
+    bug = ALLOCATOR_BUGS["NoLocks"]
     finding = Finding("A20-threads", "what threads do", (), repeats=False)
-    found = Replay(fault.target, fault.promises, finding, seed=1, steps=4_000, threads=4)
+    found = Replay(bug.target, bug.promises, finding, seed=1, steps=4_000, threads=4)
 
     assert found.run() is not None
     assert "threads=4" in found.python()
@@ -296,7 +296,7 @@ def listing(tmp_path: Path, *names: str) -> Path:
 
 def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     class Twice(AllocatorTests):
-        target = FAULTS["PutBackTwice"].make
+        target = ALLOCATOR_BUGS["PutBackTwice"].make
         promises: ClassVar[dict[str, str]] = {"alignment": "1"}
         steps = 1_000
 
@@ -346,7 +346,7 @@ def test_pages_show_every_property_with_its_sentence() -> None:
     page = (Path(__file__).parent.parent / "docs" / "fuzzing.md").read_text(encoding="utf-8")
 
     assert [it.id for it in PROPERTIES.values() if f"| `{it.id}` | {it.text} | {it.source} |" not in page] == []
-    assert f"{len(FAULTS)} in Python" in page
+    assert f"{len(ALLOCATOR_BUGS)} in Python" in page
 
 
 def test_the_command_needs_no_report(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, hos
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
 from syncedmem.spec.engine.shrinking import shrink
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shorter_case
-from syncedmem.spec.mutants.memory import FAULTS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
     """What is reported is what was found."""
     found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
-    subject = device_subject(FAULTS["SpoiltCopy"].make)
+    subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
 
     assert found is shrink(subject, Case((GPU_WRITE, READ, READ)), found, run_case, shorter_case)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
     """The reproducer is Python, and nothing can be left out of it."""
-    verdict = check_conformance(device_subject(FAULTS["FourthPushSkipped"].make), suites=["counters"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["FourthPushSkipped"].make), suites=["counters"])
     violation = verdict.violations[0]
 
     assert "R21-push" == violation.requirement
@@ -43,7 +43,7 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
 
 def test_shrinking_keeps_the_requirement() -> None:
     """A word that fails for another reason after a move was left out is not a shorter witness."""
-    subject = device_subject(FAULTS["HeadBeforeCopy"].make)
+    subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
         run_case(subject, case)

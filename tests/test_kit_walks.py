@@ -13,7 +13,7 @@ from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, c
 from syncedmem.spec.engine.shrinking import shrink
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shorter_walk
-from syncedmem.spec.mutants.memory import FAULTS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,13 +45,13 @@ def test_the_same_seed_takes_the_same_walks() -> None:
 
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
-    verdict = check_conformance(device_subject(FAULTS["HostWriteUnnoticed"].make), suites=["walks"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
     walk = Walk((4, 9), ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
     drivers = run_walk(reference_subject(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
     assert [4, 9] == [driver.size for driver in drivers]
-    broken = device_subject(FAULTS["HostNeverFreed"].make)
+    broken = device_subject(MEMORY_BUGS["HostNeverFreed"].make)
     with pytest.raises(Violation) as caught:
         run_walk(broken, walk)
     assert "view = memory2.mutable_cpu_data()" in caught.value.statements
@@ -59,7 +59,7 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
     """Neither a memory, nor a step to a start, nor a move; a move that need not fail does not."""
-    subject = device_subject(FAULTS["FourthPushSkipped"].make)
+    subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
     walk = Walk(
         (4, 9, 3),
@@ -92,9 +92,9 @@ def test_any_letter_of_any_start_can_be_left_out() -> None:
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
-    fault = FAULTS["ZeroesItsNeighbour"].make
+    bug = MEMORY_BUGS["ZeroesItsNeighbour"].make
     with pytest.raises(Violation, match="R53-independent"):
-        run_walk(device_subject(fault), Walk((4, 4), ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
+        run_walk(device_subject(bug), Walk((4, 4), ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:

@@ -4,8 +4,8 @@
 it, and ``capabilities`` says what it promises.  A ``driver`` takes steps; it has an ``oracle``, which
 judges what came of each, and has a ``shadow_heap``.  Two engines draw steps: ``campaign``, fast and seeded, and
 ``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
-it may crash, and makes a ``report``.  ``faults`` are wrong allocators that all of this must catch.  Nothing here
-imports the runtime.
+it may crash, and makes a ``report``.  `syncedmem.spec.mutants.allocator` has wrong
+allocators that all of this must catch.  Nothing here imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests

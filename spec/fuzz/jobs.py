@@ -100,7 +100,7 @@ def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -
 def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: int) -> Answer:
     finding: Finding | None = None
     if outcome.wrong is not None:
-        # What only several threads find is a fault of theirs, whatever it looks like.
+        # What only several threads find is wrong with threads, whatever it looks like.
         wrong, operations = outcome.wrong, outcome.operations
         property_id, message = (
             ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property_id, wrong.message)

@@ -1,42 +1,52 @@
-"""The list of planted faults."""
+"""The one list of seeded bugs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..memory.reference import ReferenceMemory as Port
+__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
 
-__all__ = ["FAULTS", "Fault", "Shows", "planted"]
-
-Shows = Literal["device", "no device", "caffe profile"]
+ShowsOn = Literal["device", "no device", "caffe profile"]
+Made = TypeVar("Made", bound=type)
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A wrong memory, or a wrong blob.
+class SeededBug:
+    """A wrong memory, blob or allocator.
 
     Attributes
     ----------
     name : str
     requirement : str
-        What it breaks.
+        What it breaks: a requirement of memories (R) or of blobs (B), or a property of allocators (A).
     source : str
-        Where the fault comes from.
-    bench : {"device", "no device", "caffe profile"}
-        The kind of bench it shows on.
-    make : type of Port or of BlobPort
-        The wrong memory or blob; a `Maker` or `BlobMaker`.
+        Where such a bug was seen.
+    make : type
+        The wrong memory, blob or allocator.
+    shows_on : {"device", "no device", "caffe profile"}
+        The kind of subject that a wrong memory or blob shows on.
+    threads : int
+        From how many threads a wrong allocator shows.
+    promises : dict
+        What a wrong allocator promises and does not keep, or what is needed to see that.
     """
 
     name: str
     requirement: str
     source: str
-    bench: Shows
     make: Any
+    shows_on: ShowsOn = "device"
+    threads: int = 1
+    promises: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def target(self) -> str:
+        """A wrong allocator as a command line names it."""
+        return f"{self.make.__module__}:{self.name}"
 
     @property
     def text(self) -> str:
@@ -44,15 +54,26 @@ class Fault:
         return (self.make.__doc__ or "").strip()
 
 
-FAULTS: dict[str, Fault] = {}
-"""Every planted fault by name."""
+MEMORY_BUGS: dict[str, SeededBug] = {}
+"""Every wrong memory by name, once `syncedmem.spec.mutants.memory` is imported."""
+
+BLOB_BUGS: dict[str, SeededBug] = {}
+"""Every wrong blob by name, once `syncedmem.spec.mutants.blob` is imported."""
+
+ALLOCATOR_BUGS: dict[str, SeededBug] = {}
+"""Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
+
+_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS}
 
 
-def planted(requirement: str, source: str, *, bench: Shows = "device") -> Callable[[type[Port]], type[Port]]:
-    """Register a wrong memory under the name of its class."""
+def seeded_bug(
+    requirement: str, source: str, *, shows_on: ShowsOn = "device", threads: int = 1, **promises: str
+) -> Callable[[Made], Made]:
+    """Register a wrong memory, blob or allocator under the name of its class; see `SeededBug`."""
 
-    def register(make: type[Port]) -> type[Port]:
-        FAULTS[make.__name__] = Fault(make.__name__, requirement, source, bench, make)
+    def register(make: Made) -> Made:
+        bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises)
+        _BY_LETTER[requirement[0]][bug.name] = bug
         return make
 
     return register

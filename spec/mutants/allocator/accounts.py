@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+from ..registry import seeded_bug
 from .pool import Pool
-from .registry import planted
 
 
-@planted("A17-statistics", "RMM: a statistics adaptor that counts requests, not successes")
+@seeded_bug("A17-statistics", "RMM: a statistics adaptor that counts requests, not successes")
 class CountsRefusals(Pool):
     """A request that is refused is counted as live."""
 
@@ -17,7 +17,7 @@ class CountsRefusals(Pool):
         return super().refuse(size)
 
 
-@planted("A17-statistics", "a peak that goes down again")
+@seeded_bug("A17-statistics", "a peak that goes down again")
 class PeakIsNow(Pool):
     """The peak is what is live now."""
 
@@ -26,7 +26,7 @@ class PeakIsNow(Pool):
         self.peak_bytes = self.live_bytes
 
 
-@planted("A17-statistics", "a counter of 16 bits")
+@seeded_bug("A17-statistics", "a counter of 16 bits")
 class CountsRoughly(Pool):
     """Blocks of more than 64 KiB count for what is left of them after division by 64 KiB."""
 
@@ -37,7 +37,7 @@ class CountsRoughly(Pool):
         super().uncount(size & 0xFFFF or size)
 
 
-@planted("A17-statistics", "KuiperLLama: a double release is counted twice", double_free="ignore")
+@seeded_bug("A17-statistics", "KuiperLLama: a double release is counted twice", double_free="ignore")
 class CountsDoubleFrees(Pool):
     """A free of what is free already is ignored, and counted."""
 
@@ -48,7 +48,7 @@ class CountsDoubleFrees(Pool):
             self.live_bytes -= size
 
 
-@planted("A18-limit", "CuPy set_limit; a limit that is looked at before the size is added", limit="1048576")
+@seeded_bug("A18-limit", "CuPy set_limit; a limit that is looked at before the size is added", limit="1048576")
 class LooksBeforeItAdds(Pool):
     """A request is met as long as the limit is not reached, however large it is."""
 
@@ -62,7 +62,7 @@ class LooksBeforeItAdds(Pool):
         return super().allocate(size, alignment, stream)
 
 
-@planted("A18-limit", "RMM limiting adaptor: bytes taken and never given back")
+@seeded_bug("A18-limit", "RMM limiting adaptor: bytes taken and never given back")
 class LimitsTheTotal(Pool):
     """What was given back still counts against the limit."""
 
@@ -78,7 +78,7 @@ class LimitsTheTotal(Pool):
         return super().allocate(size, alignment, stream)
 
 
-@planted("A17-statistics", "KuiperLLama Buffer: allocate() overwrites the old pointer")
+@seeded_bug("A17-statistics", "KuiperLLama Buffer: allocate() overwrites the old pointer")
 class ReallocKeepsTheOld(Pool):
     """A realloc does not give the old block back."""
 
@@ -89,7 +89,7 @@ class ReallocKeepsTheOld(Pool):
         return address
 
 
-@planted("A16-no-leaks", "a list that is shortened by one too many")
+@seeded_bug("A16-no-leaks", "a list that is shortened by one too many")
 class LosesOneInEight(Pool):
     """Every eighth block that is given back is forgotten."""
 
@@ -101,7 +101,7 @@ class LosesOneInEight(Pool):
             super().put_back(start, end)
 
 
-@planted("A21-device-kept", "KuiperLLama: was 3, became 0 after a reclaim")
+@seeded_bug("A21-device-kept", "KuiperLLama: was 3, became 0 after a reclaim")
 class LeavesADevice(Pool):
     """A free selects the block's device, and leaves it selected."""
 

@@ -1,4 +1,4 @@
-"""`CachingPool`: KuiperLLama's pool as it should be, in pieces that a fault can replace one of."""
+"""`CachingPool`: KuiperLLama's pool as it should be, in pieces that a bug can replace one of."""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+from ..registry import seeded_bug
 from .pool import ALIGNMENT, Pool
-from .registry import planted
 
 
-@planted("A04-contents-kept", "a free list that is kept in the blocks, one word too far")
+@seeded_bug("A04-contents-kept", "a free list that is kept in the blocks, one word too far")
 class WritesBehindItsEnd(Pool):
     """A free writes a word behind the block."""
 
@@ -18,7 +18,7 @@ class WritesBehindItsEnd(Pool):
         super().put_back(start, end)
 
 
-@planted("A04-contents-kept", "poisoning of freed memory with the size rounded up twice")
+@seeded_bug("A04-contents-kept", "poisoning of freed memory with the size rounded up twice")
 class PoisonsTooMuch(Pool):
     """Freed bytes are poisoned, and every hundredth time the first byte of the next block too."""
 
@@ -28,7 +28,7 @@ class PoisonsTooMuch(Pool):
         super().put_back(start, end)
 
 
-@planted("A04-contents-kept", "a pool that zeroes at the next allocation, by the old size")
+@seeded_bug("A04-contents-kept", "a pool that zeroes at the next allocation, by the old size")
 class ZeroesTheOldSize(Pool):
     """A block is cleared when it is handed out, as far as the last one before it went."""
 
@@ -42,7 +42,7 @@ class ZeroesTheOldSize(Pool):
         return address
 
 
-@planted("A08-size-known", "pyopencl#112: a slice that forgets how long it is")
+@seeded_bug("A08-size-known", "pyopencl#112: a slice that forgets how long it is")
 class ShortBuffers:
     """Buffers of 4096 bytes and more say that they are one byte shorter."""
 
@@ -64,7 +64,7 @@ class ShortBuffers:
         return self.Buffer(size)
 
 
-@planted("A13-zeroed", "mini-caffe drops the zeroing; NEP 49 asks for it")
+@seeded_bug("A13-zeroed", "mini-caffe drops the zeroing; NEP 49 asks for it")
 class CallocOfOldBytes(Pool):
     """A calloc trusts the system for zeros, also for memory that was used before."""
 
@@ -72,7 +72,7 @@ class CallocOfOldBytes(Pool):
         return self.allocate(size)
 
 
-@planted("A13-zeroed", "a clear in words, and the rest forgotten")
+@seeded_bug("A13-zeroed", "a clear in words, and the rest forgotten")
 class CallocInWords(Pool):
     """A calloc clears eight bytes at a time, and not the last few."""
 
@@ -83,12 +83,12 @@ class CallocInWords(Pool):
         return address
 
 
-@planted("A13-zeroed", "005: fresh pages are zero, reused ones are not", zeroed="yes")
+@seeded_bug("A13-zeroed", "005: fresh pages are zero, reused ones are not", zeroed="yes")
 class ZeroOnlyWhenFresh(Pool):
     """Memory is promised to be zero, and is only until it is used again."""
 
 
-@planted("A14-resize-keeps", "C17 7.22.3.5: up to the lesser of the sizes")
+@seeded_bug("A14-resize-keeps", "C17 7.22.3.5: up to the lesser of the sizes")
 class ReallocForgetsTheEnd(Pool):
     """A realloc copies all but the last eight bytes."""
 
@@ -100,7 +100,7 @@ class ReallocForgetsTheEnd(Pool):
         return address
 
 
-@planted("A15-copies", "KuiperLLama: copy_from in the wrong direction")
+@seeded_bug("A15-copies", "KuiperLLama: copy_from in the wrong direction")
 class CopiesBackwards(Pool):
     """A copy goes from the destination to the source."""
 
@@ -108,7 +108,7 @@ class CopiesBackwards(Pool):
         super().memcpy(dest, src, byte_size, kind, need_sync=need_sync)
 
 
-@planted("A15-copies", "KuiperLLama: null is checked before the size")
+@seeded_bug("A15-copies", "KuiperLLama: null is checked before the size")
 class NullBeforeSize(Pool):
     """A copy of zero bytes from null is refused."""
 
@@ -120,7 +120,7 @@ class NullBeforeSize(Pool):
         super().memcpy(src, dest, byte_size, kind, need_sync=need_sync)
 
 
-@planted("A15-copies", "KuiperLLama: CUDA's return codes are dropped")
+@seeded_bug("A15-copies", "KuiperLLama: CUDA's return codes are dropped")
 class DropsErrors(Pool):
     """A copy of a mebibyte and more fails, and nobody is told."""
 
@@ -129,7 +129,7 @@ class DropsErrors(Pool):
             super().memcpy(src, dest, byte_size, kind, need_sync=need_sync)
 
 
-@planted("A15-copies", "KuiperLLama: the smaller of two sizes, rounded")
+@seeded_bug("A15-copies", "KuiperLLama: the smaller of two sizes, rounded")
 class CopiesTooMuch(Pool):
     """A copy moves whole words, beyond the bytes that were asked for."""
 

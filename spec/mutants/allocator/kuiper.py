@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
+from ..registry import seeded_bug
 from .caching import MIB, CachingPool, Entry
-from .registry import planted
 
 __all__: list[str] = []
 
 
-@planted("A16-no-leaks", "KuiperLLama: release returns while there is no small buffer")
+@seeded_bug("A16-no-leaks", "KuiperLLama: release returns while there is no small buffer")
 class ReleasesNothingWithoutSmall(CachingPool):
     """As long as there are only big buffers, a release marks nothing idle."""
 
@@ -23,7 +23,7 @@ class ReleasesNothingWithoutSmall(CachingPool):
             self.uncount(entry)
 
 
-@planted("A09-zero-size", "KuiperLLama: zero bytes hand out any idle buffer", zero_size="null")
+@seeded_bug("A09-zero-size", "KuiperLLama: zero bytes hand out any idle buffer", zero_size="null")
 class ZeroTakesAnIdleBuffer(CachingPool):
     """Zero bytes take the first idle buffer, and it is out until somebody gives it back."""
 
@@ -32,7 +32,7 @@ class ZeroTakesAnIdleBuffer(CachingPool):
         return entry.address if entry is not None else 0
 
 
-@planted("A06-out-of-memory", "KuiperLLama: failure is a message and null")
+@seeded_bug("A06-out-of-memory", "KuiperLLama: failure is a message and null")
 class NullOnFailure(CachingPool):
     """When the system has no more, null is returned."""
 
@@ -43,7 +43,7 @@ class NullOnFailure(CachingPool):
             return 0
 
 
-@planted("A07-free-accepts", "KuiperLLama: cudaFree of what a reclaim freed is fatal")
+@seeded_bug("A07-free-accepts", "KuiperLLama: cudaFree of what a reclaim freed is fatal")
 class ReclaimForgetsBusy(CachingPool):
     """A reclaim drops every small buffer from the list, also those that are out."""
 
@@ -53,7 +53,7 @@ class ReclaimForgetsBusy(CachingPool):
             self.small = []
 
 
-@planted("A07-free-accepts", "a reclaim that does not look whether a buffer is busy")
+@seeded_bug("A07-free-accepts", "a reclaim that does not look whether a buffer is busy")
 class ReclaimsBusy(CachingPool):
     """A reclaim makes the first busy buffer idle, so that two callers have it."""
 
@@ -64,7 +64,7 @@ class ReclaimsBusy(CachingPool):
                 entry.busy = False
 
 
-@planted("A17-statistics", "KuiperLLama: a double release counts its size twice", double_free="ignore")
+@seeded_bug("A17-statistics", "KuiperLLama: a double release counts its size twice", double_free="ignore")
 class CountsDoubleReleases(CachingPool):
     """A release of an idle buffer is ignored, and counted."""
 
@@ -73,7 +73,7 @@ class CountsDoubleReleases(CachingPool):
         self.uncount(entry)
 
 
-@planted("A21-device-kept", "KuiperLLama: a reclaim leaves another device current")
+@seeded_bug("A21-device-kept", "KuiperLLama: a reclaim leaves another device current")
 class ReclaimLeavesADevice(CachingPool):
     """A reclaim goes through the devices, and the last one stays current."""
 
@@ -89,7 +89,9 @@ class ReclaimLeavesADevice(CachingPool):
         super().reclaim()
 
 
-@planted("A20-threads", "KuiperLLama: no locks, and vectors that several threads change", threads=4, thread_safe="yes")
+@seeded_bug(
+    "A20-threads", "KuiperLLama: no locks, and vectors that several threads change", threads=4, thread_safe="yes"
+)
 class PoolWithoutLocks(CachingPool):
     """Two threads can find the same idle buffer.  There is no reclaim, which would crash."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..registry import seeded_bug
 from .pool import ALIGNMENT, Pool
-from .registry import planted
 
 
-@planted("A01-distinct-pointers", "glibc before 2.26: a double entry in the thread cache")
+@seeded_bug("A01-distinct-pointers", "glibc before 2.26: a double entry in the thread cache")
 class PutBackTwice(Pool):
     """A block that was given back is in the list of holes twice."""
 
@@ -18,7 +18,7 @@ class PutBackTwice(Pool):
         self.holes.insert(0, (start, end))
 
 
-@planted("A02-no-overlap", "an end that is counted as inside: (size - 1) rounded up")
+@seeded_bug("A02-no-overlap", "an end that is counted as inside: (size - 1) rounded up")
 class OneByteShort(Pool):
     """Blocks of one byte more than a multiple of 64 take up 64 bytes too few."""
 
@@ -26,7 +26,7 @@ class OneByteShort(Pool):
         return max(ALIGNMENT, -(-(size - 1) // ALIGNMENT) * ALIGNMENT)
 
 
-@planted("A02-no-overlap", "a header that was changed: the wrong size at a merge")
+@seeded_bug("A02-no-overlap", "a header that was changed: the wrong size at a merge")
 class MergesOverGaps(Pool):
     """A hole swallows the block between it and the next hole, if that block is small."""
 
@@ -38,7 +38,7 @@ class MergesOverGaps(Pool):
                 return
 
 
-@planted("A03-aligned", "rmm#2397, rmm#2402: an adaptor that drops the alignment", alignment="64")
+@seeded_bug("A03-aligned", "rmm#2397, rmm#2402: an adaptor that drops the alignment", alignment="64")
 class DropsAlignment(Pool):
     """The alignment that a caller asks for is not passed on."""
 
@@ -47,7 +47,7 @@ class DropsAlignment(Pool):
         return super().allocate(size, stream=stream)
 
 
-@planted("A03-aligned", "KuiperLLama: 16 below 1024 bytes, 32 from there", alignment="64")
+@seeded_bug("A03-aligned", "KuiperLLama: 16 below 1024 bytes, 32 from there", alignment="64")
 class AlignsBySize(Pool):
     """Blocks of up to 32 bytes start at multiples of 32."""
 
@@ -59,7 +59,7 @@ class AlignsBySize(Pool):
         return super().place(room, min(alignment, room) if room < ALIGNMENT else alignment)
 
 
-@planted("A01-distinct-pointers", "a table that starts again when it is full, in use or not")
+@seeded_bug("A01-distinct-pointers", "a table that starts again when it is full, in use or not")
 class WrapsAround(Pool):
     """With 32 blocks out, the oldest is handed out again."""
 
@@ -67,7 +67,7 @@ class WrapsAround(Pool):
         return super().place(room, alignment) if len(self.sizes) < 32 else next(iter(self.sizes))
 
 
-@planted("A19-stream-order", "KuiperLLama: a released buffer is reusable at once", stream_ordered="yes")
+@seeded_bug("A19-stream-order", "KuiperLLama: a released buffer is reusable at once", stream_ordered="yes")
 class IgnoresStreams(Pool):
     """A block with work pending goes to whoever asks next."""
 
@@ -76,7 +76,7 @@ class IgnoresStreams(Pool):
         super().deallocate(pointer, size)
 
 
-@planted("A19-stream-order", "an event that is recorded on the stream of who asks", stream_ordered="yes")
+@seeded_bug("A19-stream-order", "an event that is recorded on the stream of who asks", stream_ordered="yes")
 class AsksTheWrongStream(Pool):
     """Whether a block is free is asked of the stream that wants it."""
 
@@ -97,7 +97,7 @@ class _NoLock:
         """Nobody goes on."""
 
 
-@planted("A20-threads", "KuiperLLama: no locks", threads=4, thread_safe="yes")
+@seeded_bug("A20-threads", "KuiperLLama: no locks", threads=4, thread_safe="yes")
 class NoLocks(Pool):
     """Two threads can take the same hole."""
 

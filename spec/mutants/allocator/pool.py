@@ -1,4 +1,4 @@
-"""`Pool`: a correct allocator, in pieces that a fault can replace one of."""
+"""`Pool`: a correct allocator, in pieces that a bug can replace one of."""
 
 from __future__ import annotations
 

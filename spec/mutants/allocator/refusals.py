@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 
+from ..registry import seeded_bug
 from .pool import Pool
-from .registry import planted
 
 
-@planted("A05-served", "KuiperLLama logs and returns null")
+@seeded_bug("A05-served", "KuiperLLama logs and returns null")
 class NullWhenFull(Pool):
     """When there is no room it returns null, which was not promised."""
 
@@ -22,7 +22,7 @@ class NullWhenFull(Pool):
         return 0
 
 
-@planted("A05-served", "std::length_error where std::bad_alloc is meant")
+@seeded_bug("A05-served", "std::length_error where std::bad_alloc is meant")
 class WrongErrorWhenFull(Pool):
     """When there is no room it raises an error of another kind."""
 
@@ -32,7 +32,7 @@ class WrongErrorWhenFull(Pool):
         raise RuntimeError(f"no hole of {size} bytes")
 
 
-@planted("A06-out-of-memory", "Caffe: host allocation of size -1655996416")
+@seeded_bug("A06-out-of-memory", "Caffe: host allocation of size -1655996416")
 class CutsSizes(Pool):
     """Sizes are kept in 32 bits, so a request beyond all memory is met with a few bytes."""
 
@@ -40,7 +40,7 @@ class CutsSizes(Pool):
         return super().allocate(size % (1 << 32) or (size and 64), alignment, stream)
 
 
-@planted("A06-out-of-memory", "a size that is multiplied before it is checked")
+@seeded_bug("A06-out-of-memory", "a size that is multiplied before it is checked")
 class OverflowsOnTooMuch(Pool):
     """A request beyond all memory ends in an arithmetic error."""
 
@@ -50,7 +50,7 @@ class OverflowsOnTooMuch(Pool):
         return super().refuse(size)
 
 
-@planted("A18-limit", "a lock, or a counter, that an error path forgets")
+@seeded_bug("A18-limit", "a lock, or a counter, that an error path forgets")
 class RefusesForever(Pool):
     """After it refused one request it refuses every request."""
 
@@ -64,7 +64,7 @@ class RefusesForever(Pool):
         return 0 if self.refused else super().place(room, alignment)
 
 
-@planted("A09-zero-size", "CuPy UnownedMemory; malloc(0) of other systems", zero_size="null")
+@seeded_bug("A09-zero-size", "CuPy UnownedMemory; malloc(0) of other systems", zero_size="null")
 class ZeroIsOneByte(Pool):
     """Zero bytes give a block, where null was promised."""
 
@@ -75,7 +75,7 @@ class ZeroIsOneByte(Pool):
         del pointer, size
 
 
-@planted("A09-zero-size", "a request for nothing that takes the first block there is", zero_size="any")
+@seeded_bug("A09-zero-size", "a request for nothing that takes the first block there is", zero_size="any")
 class ZeroIsSomebodyElses(Pool):
     """Zero bytes give the address of a block that is in use."""
 
@@ -83,7 +83,7 @@ class ZeroIsSomebodyElses(Pool):
         return next(iter(self.sizes), 0)
 
 
-@planted("A10-wrong-size", "RMM: the size of a deallocate is trusted", wrong_size="detect")
+@seeded_bug("A10-wrong-size", "RMM: the size of a deallocate is trusted", wrong_size="detect")
 class TrustsSizes(Pool):
     """A free with a wrong size is not noticed."""
 
@@ -91,7 +91,7 @@ class TrustsSizes(Pool):
         super().verify(pointer, self.sizes.get(pointer, size))
 
 
-@planted("A11-foreign-free", "KuiperLLama frees what it does not know", foreign_free="detect")
+@seeded_bug("A11-foreign-free", "KuiperLLama frees what it does not know", foreign_free="detect")
 class TakesAnything(Pool):
     """A free of what was never allocated is not noticed."""
 
@@ -100,7 +100,7 @@ class TakesAnything(Pool):
             super().deallocate(pointer, size, stream)
 
 
-@planted("A12-double-free", "a flag that is looked at and not set", double_free="detect")
+@seeded_bug("A12-double-free", "a flag that is looked at and not set", double_free="detect")
 class ForgetsFrees(Pool):
     """A second free of the same block is not noticed."""
 
@@ -114,7 +114,7 @@ class ForgetsFrees(Pool):
         self.known.add(pointer)
 
 
-@planted("A22-no-crash", "004:66-74, a failed CHECK ends the process")
+@seeded_bug("A22-no-crash", "004:66-74, a failed CHECK ends the process")
 class EndsTheProcess(Pool):
     """When there is no room the process is ended."""
 
@@ -124,7 +124,7 @@ class EndsTheProcess(Pool):
         return super().refuse(size)
 
 
-@planted("A23-no-hang", "a lock that is taken again by the one who has it")
+@seeded_bug("A23-no-hang", "a lock that is taken again by the one who has it")
 class WaitsForItself(Pool):
     """The lock is not one that its owner may take again, and a realloc takes it twice."""
 
@@ -137,7 +137,7 @@ class WaitsForItself(Pool):
             return super().realloc(pointer, size)
 
 
-@planted("A24-closes", "rmm#157: a teardown in the wrong order")
+@seeded_bug("A24-closes", "rmm#157: a teardown in the wrong order")
 class CannotBeClosed(Pool):
     """A pool that was ever used cannot be closed."""
 

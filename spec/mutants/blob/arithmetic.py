@@ -8,8 +8,8 @@ from typing import Any
 from syncedmem.model import Mode, SyncedHead, current_mode
 
 from ...blob.elements import decoded, encoded, itemsize, pour, shown
-from ...blob.reference import ReferenceBlob as BlobPort
-from .registry import planted
+from ...blob.reference import ReferenceBlob
+from ..registry import seeded_bug
 
 
 def as_float(value: float) -> float:
@@ -18,24 +18,24 @@ def as_float(value: float) -> float:
     return found
 
 
-@planted("B28-update-numbers", "003:76-102: data - diff")
-class UpdateAdds(BlobPort):
+@seeded_bug("B28-update-numbers", "003:76-102: data - diff")
+class UpdateAdds(ReferenceBlob):
     """update adds the diff."""
 
     def stepped(self, value: float, step: float) -> float:
         return value + step
 
 
-@planted("B28-update-numbers", "one block of 1000 threads, and no grid")
-class UpdatesAThousand(BlobPort):
+@seeded_bug("B28-update-numbers", "one block of 1000 threads, and no grid")
+class UpdatesAThousand(ReferenceBlob):
     """Only the first thousand elements are updated."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
         return (*super().differences(values[:1000], steps), *values[1000:])
 
 
-@planted("B28-update-numbers", "two at a time, and no loop for what is left")
-class UpdatesInPairs(BlobPort):
+@seeded_bug("B28-update-numbers", "two at a time, and no loop for what is left")
+class UpdatesInPairs(ReferenceBlob):
     """The last of an odd number of elements above a thousand is not updated."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
@@ -43,8 +43,8 @@ class UpdatesInPairs(BlobPort):
         return (*super().differences(values[:even], steps), *values[even:])
 
 
-@planted("B28-update-numbers", "65,535 blocks are the most in a grid's second dimension")
-class UpdatesIn16Bits(BlobPort):
+@seeded_bug("B28-update-numbers", "65,535 blocks are the most in a grid's second dimension")
+class UpdatesIn16Bits(ReferenceBlob):
     """The count of an update has 16 bits."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
@@ -52,16 +52,16 @@ class UpdatesIn16Bits(BlobPort):
         return (*super().differences(values[:count], steps), *values[count:])
 
 
-@planted("B28-update-numbers", "one kernel, in float, for all types")
-class UpdatesAsFloat(BlobPort):
+@seeded_bug("B28-update-numbers", "one kernel, in float, for all types")
+class UpdatesAsFloat(ReferenceBlob):
     """The difference of doubles is rounded to a float."""
 
     def stepped(self, value: float, step: float) -> float:
         return as_float(super().stepped(value, step))
 
 
-@planted("B29-update-side", "H11: by the head, not by the mode")
-class UpdateByMode(BlobPort):
+@seeded_bug("B29-update-side", "H11: by the head, not by the mode")
+class UpdateByMode(ReferenceBlob):
     """update works where the mode says."""
 
     def update(self) -> None:
@@ -71,40 +71,40 @@ class UpdateByMode(BlobPort):
         super().update()
 
 
-@planted("B29-update-side", "blob.cpp 183: SYNCED is the device")
-class SyncedUpdatesOnHost(BlobPort):
+@seeded_bug("B29-update-side", "blob.cpp 183: SYNCED is the device")
+class SyncedUpdatesOnHost(ReferenceBlob):
     """What is on both sides is updated on the host."""
 
     def where(self, memory: Any) -> str:
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
 
 
-@planted("B30-update-unwritten", "blob.cpp 194")
-class UpdatesNothing(BlobPort):
+@seeded_bug("B30-update-unwritten", "blob.cpp 194")
+class UpdatesNothing(ReferenceBlob):
     """update of what was never written subtracts from zero."""
 
     def check_written(self) -> None:
         pass
 
 
-@planted("B31-asum", "003:108: L1")
-class AsumOfSigned(BlobPort):
+@seeded_bug("B31-asum", "003:108: L1")
+class AsumOfSigned(ReferenceBlob):
     """asum forgets the magnitudes."""
 
     def asum(self, memory: Any) -> float:
         return float(sum(self.values(memory)))
 
 
-@planted("B31-asum", "cublasSasum for all types")
-class AsumAsFloat(BlobPort):
+@seeded_bug("B31-asum", "cublasSasum for all types")
+class AsumAsFloat(ReferenceBlob):
     """The sum of doubles is rounded to a float."""
 
     def asum(self, memory: Any) -> float:
         return as_float(super().asum(memory))
 
 
-@planted("B31-asum", "numpy.nan_to_num")
-class AsumOfTheFinite(BlobPort):
+@seeded_bug("B31-asum", "numpy.nan_to_num")
+class AsumOfTheFinite(ReferenceBlob):
     """A sum that is no number, or infinite, is zero."""
 
     def asum(self, memory: Any) -> float:
@@ -112,32 +112,32 @@ class AsumOfTheFinite(BlobPort):
         return found if isfinite(found) else 0.0
 
 
-@planted("B32-sumsq", "cublasSdot for all types")
-class SumsqAsFloat(BlobPort):
+@seeded_bug("B32-sumsq", "cublasSdot for all types")
+class SumsqAsFloat(ReferenceBlob):
     """The sum of the squares of doubles is rounded to a float."""
 
     def sumsq(self, memory: Any) -> float:
         return as_float(super().sumsq(memory))
 
 
-@planted("B32-sumsq", "what a message of a protocol holds")
-class SumsqInWords(BlobPort):
+@seeded_bug("B32-sumsq", "what a message of a protocol holds")
+class SumsqInWords(ReferenceBlob):
     """sumsq is a string."""
 
     def sumsq(self, memory: Any) -> Any:
         return str(super().sumsq(memory))
 
 
-@planted("B32-sumsq", "003:110 says that sumsq is the L1 norm")
-class SumsqIsL1(BlobPort):
+@seeded_bug("B32-sumsq", "003:110 says that sumsq is the L1 norm")
+class SumsqIsL1(ReferenceBlob):
     """sumsq is the sum of the magnitudes."""
 
     def sumsq(self, memory: Any) -> float:
         return self.asum(memory)
 
 
-@planted("B33-norm-unwritten", "blob.cpp 217")
-class NormAllocates(BlobPort):
+@seeded_bug("B33-norm-unwritten", "blob.cpp 217")
+class NormAllocates(ReferenceBlob):
     """The norm of what was never written is taken of zeroes."""
 
     def unwritten(self, memory: Any) -> bool:
@@ -145,16 +145,16 @@ class NormAllocates(BlobPort):
         return False
 
 
-@planted("B34-norm-side", "pycaffe: everything through cpu_data")
-class NormOnHost(BlobPort):
+@seeded_bug("B34-norm-side", "pycaffe: everything through cpu_data")
+class NormOnHost(ReferenceBlob):
     """Norms are taken on the host."""
 
     def read(self, memory: Any) -> tuple[Any, ...]:
         return decoded(shown(self.raw(memory, "cpu_data")), self.dtype)
 
 
-@planted("B35-scale-numbers", "blob.cpp 357: count_")
-class ScalesTheFirst(BlobPort):
+@seeded_bug("B35-scale-numbers", "blob.cpp 357: count_")
+class ScalesTheFirst(ReferenceBlob):
     """Only the first element is scaled."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -166,40 +166,40 @@ class ScalesTheFirst(BlobPort):
         pour(row, encoded((first * factor, *rest), self.dtype))
 
 
-@planted("B35-scale-numbers", "a rate that is counted in steps")
-class FactorInHalves(BlobPort):
+@seeded_bug("B35-scale-numbers", "a rate that is counted in steps")
+class FactorInHalves(ReferenceBlob):
     """The factor is rounded to halves, so that a rate of 0.1 is none."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, factor // 0.5 * 0.5)
 
 
-@planted("B35-scale-numbers", "cublasSscal for all types")
-class FactorAsFloat(BlobPort):
+@seeded_bug("B35-scale-numbers", "cublasSscal for all types")
+class FactorAsFloat(ReferenceBlob):
     """The factor for doubles is rounded to a float."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, as_float(factor))
 
 
-@planted("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
-class FactorAsHalf(BlobPort):
+@seeded_bug("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
+class FactorAsHalf(ReferenceBlob):
     """The factor is rounded to half a float."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, decoded(encoded((factor,), "float16"), "float16")[0])
 
 
-@planted("B35-scale-numbers", "a factor that is not given is NaN")
-class NanFactorIsZero(BlobPort):
+@seeded_bug("B35-scale-numbers", "a factor that is not given is NaN")
+class NanFactorIsZero(ReferenceBlob):
     """A factor that is no number counts as zero."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, 0.0 if isnan(factor) else factor)
 
 
-@planted("B36-scale-side", "BLAS: alpha = 1 returns at once")
-class ScaleByOneIsNothing(BlobPort):
+@seeded_bug("B36-scale-side", "BLAS: alpha = 1 returns at once")
+class ScaleByOneIsNothing(ReferenceBlob):
     """Scaling the diff by one moves no head."""
 
     def scale_diff(self, factor: float) -> None:
@@ -207,32 +207,32 @@ class ScaleByOneIsNothing(BlobPort):
             super().scale_diff(factor)
 
 
-@planted("B36-scale-side", "blob.cpp 360: SYNCED is the device")
-class ScalesOnHost(BlobPort):
+@seeded_bug("B36-scale-side", "blob.cpp 360: SYNCED is the device")
+class ScalesOnHost(ReferenceBlob):
     """What is on both sides is scaled on the host."""
 
     def side_of_scale(self, memory: Any) -> str:
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
 
 
-@planted("B37-scale-unwritten", "blob.cpp 351")
-class ScaleAllocates(BlobPort):
+@seeded_bug("B37-scale-unwritten", "blob.cpp 351")
+class ScaleAllocates(ReferenceBlob):
     """Scaling what was never written allocates zeroes."""
 
     def untouched(self, memory: Any) -> bool:
         return False
 
 
-@planted("B38-integers-refused", "blob.cpp 170: NOT_IMPLEMENTED")
-class IntegersToo(BlobPort):
+@seeded_bug("B38-integers-refused", "blob.cpp 170: NOT_IMPLEMENTED")
+class IntegersToo(ReferenceBlob):
     """Integers have arithmetic."""
 
     def check_arithmetic(self) -> None:
         pass
 
 
-@planted("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
-class CopiesAllButTheLast(BlobPort):
+@seeded_bug("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
+class CopiesAllButTheLast(ReferenceBlob):
     """The last element is not copied."""
 
     def copy(self, given: Any, taken: Any, side: str) -> None:
@@ -241,16 +241,16 @@ class CopiesAllButTheLast(BlobPort):
         pour(taken, shown(given)[: -itemsize(self.dtype)] + kept)
 
 
-@planted("B40-copy-by-mode", "H11: by the mode, not by the head")
-class CopiesByHead(BlobPort):
+@seeded_bug("B40-copy-by-mode", "H11: by the mode, not by the head")
+class CopiesByHead(ReferenceBlob):
     """A copy is made where the source is."""
 
     def side_of_copy(self, _mine: Any, theirs: Any) -> str:
         return self.where(theirs)
 
 
-@planted("B41-copy-reshape", "blob.cpp 436")
-class CopyKeepsShape(BlobPort):
+@seeded_bug("B41-copy-reshape", "blob.cpp 436")
+class CopyKeepsShape(ReferenceBlob):
     """A copy that has room keeps its shape, and fills the beginning."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
@@ -260,16 +260,16 @@ class CopyKeepsShape(BlobPort):
             self.axes, self.elements = before, count
 
 
-@planted("B42-copy-shape", "blob.cpp 435: count or shape")
-class CopiesByCount(BlobPort):
+@seeded_bug("B42-copy-shape", "blob.cpp 435: count or shape")
+class CopiesByCount(ReferenceBlob):
     """A copy needs equal counts only."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
         super().shape_like_source(source, reshape or source.count == self.count)
 
 
-@planted("B43-copy-self", "math_functions.cpp 89: X != Y")
-class SelfCopyIsNothing(BlobPort):
+@seeded_bug("B43-copy-self", "math_functions.cpp 89: X != Y")
+class SelfCopyIsNothing(ReferenceBlob):
     """Copying onto oneself does nothing at all."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:

@@ -1,20 +1,19 @@
-"""Planted faults: wrong memories that the kit must refuse, at least one for every requirement.
+"""Seeded bugs: wrong memories that the kit must refuse, at least one for every requirement.
 
 Each is the reference memory with one step done wrong, labelled with the requirement it breaks and with
-where the fault comes from: an erratum of a seed text, a real issue, a state of Caffe's own history, or a
+where the bug comes from: an erratum of a seed text, a real issue, a state of Caffe's own history, or a
 system that does it so.  They test the kit, and people who write a driver for a port can test that with them.
 """
 
 from __future__ import annotations
 
-from ..registry import FAULTS, Fault
+from ..registry import MEMORY_BUGS
 
-# Importing a module of faults registers them.
+# Importing a module of seeded bugs registers them.
 from . import adoption, copies, devices, edges, failures, flights, lifetimes, ownership
 
 __all__ = [
-    "FAULTS",
-    "Fault",
+    "MEMORY_BUGS",
     "adoption",
     "copies",
     "devices",

@@ -6,28 +6,28 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R35-own-buffer-refused", "H5: use after free in Caffe")
-class AdoptsOwnHostBuffer(Port):
+@seeded_bug("R35-own-buffer-refused", "H5: use after free in Caffe")
+class AdoptsOwnHostBuffer(ReferenceMemory):
     """set_cpu_data takes the memory's own host buffer."""
 
     def adopt_host(self, data: Any) -> Any:
         return self.host.adopt(data, self.size)
 
 
-@planted("R35-own-buffer-refused", "H5, on the device")
-class AdoptsOwnDeviceBuffer(Port):
+@seeded_bug("R35-own-buffer-refused", "H5, on the device")
+class AdoptsOwnDeviceBuffer(ReferenceMemory):
     """set_gpu_data takes the memory's own device buffer."""
 
     def adopt_device(self, data: Any) -> Any:
         return self.device.adopt(data, self.size)
 
 
-@planted("R36-too-small-refused", "H6: Caffe knows no sizes of external buffers")
-class AdoptsTooSmall(Port):
+@seeded_bug("R36-too-small-refused", "H6: Caffe knows no sizes of external buffers")
+class AdoptsTooSmall(ReferenceMemory):
     """set_cpu_data takes a buffer that is too small."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -36,24 +36,24 @@ class AdoptsTooSmall(Port):
         return super().adopt_host(data)
 
 
-@planted("R37-read-only-refused", "H6: const is cast away")
-class AdoptsReadOnly(Port):
+@seeded_bug("R37-read-only-refused", "H6: const is cast away")
+class AdoptsReadOnly(ReferenceMemory):
     """set_cpu_data takes a read-only buffer."""
 
     def adopt_host(self, data: Any) -> Any:
         return super().adopt_host(bytearray(data) if isinstance(data, bytes) else data)
 
 
-@planted("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
-class AdoptsStrided(Port):
+@seeded_bug("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
+class AdoptsStrided(ReferenceMemory):
     """set_cpu_data takes a copy of a buffer that is not contiguous."""
 
     def adopt_host(self, data: Any) -> Any:
         return super().adopt_host(data if getattr(data, "contiguous", True) else bytearray(data))
 
 
-@planted("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")
-class AdoptsHostAsDevice(Port):
+@seeded_bug("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")
+class AdoptsHostAsDevice(ReferenceMemory):
     """set_gpu_data takes host memory, and copies it."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -62,8 +62,8 @@ class AdoptsHostAsDevice(Port):
         return super().adopt_device(data)
 
 
-@planted("R35-own-buffer-refused", "H5: a check that looks at the head")
-class AdoptsOwnStaleHostBuffer(Port):
+@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head")
+class AdoptsOwnStaleHostBuffer(ReferenceMemory):
     """set_cpu_data takes the memory's own host buffer when that is stale."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -71,8 +71,8 @@ class AdoptsOwnStaleHostBuffer(Port):
         return self.host.adopt(data, self.size) if stale else super().adopt_host(data)
 
 
-@planted("R35-own-buffer-refused", "H5: a check that looks at the head, on the device")
-class AdoptsOwnStaleDeviceBuffer(Port):
+@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head, on the device")
+class AdoptsOwnStaleDeviceBuffer(ReferenceMemory):
     """set_gpu_data takes the memory's own device buffer when that is stale."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -80,8 +80,8 @@ class AdoptsOwnStaleDeviceBuffer(Port):
         return self.device.adopt(data, self.size) if stale else super().adopt_device(data)
 
 
-@planted("R35-own-buffer-refused", "H5: compared are objects, not addresses")
-class KnowsItsHostViewsOnly(Port):
+@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses")
+class KnowsItsHostViewsOnly(ReferenceMemory):
     """set_cpu_data recognises the memory's own buffer only by the object that its views are of."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -89,8 +89,8 @@ class KnowsItsHostViewsOnly(Port):
         return super().adopt_host(data) if own else self.host.adopt(data, self.size)
 
 
-@planted("R35-own-buffer-refused", "H5: compared are objects, not addresses; on the device")
-class KnowsItsDeviceViewsOnly(Port):
+@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses; on the device")
+class KnowsItsDeviceViewsOnly(ReferenceMemory):
     """set_gpu_data recognises the memory's own buffer only by the last view that was handed out."""
 
     seen: Any = None
@@ -103,8 +103,8 @@ class KnowsItsDeviceViewsOnly(Port):
         return super().adopt_device(data) if data is self.seen else self.device.adopt(data, self.size)
 
 
-@planted("R36-too-small-refused", "#5822: measured is what is replaced, so only memory of our own")
-class AdoptsTooSmallAgain(Port):
+@seeded_bug("R36-too-small-refused", "#5822: measured is what is replaced, so only memory of our own")
+class AdoptsTooSmallAgain(ReferenceMemory):
     """set_cpu_data takes a buffer that is too small once another one was adopted."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -114,8 +114,8 @@ class AdoptsTooSmallAgain(Port):
         return super().adopt_host(data)
 
 
-@planted("R36-too-small-refused", "#5822, on the device")
-class AdoptsTooSmallDeviceFirst(Port):
+@seeded_bug("R36-too-small-refused", "#5822, on the device")
+class AdoptsTooSmallDeviceFirst(ReferenceMemory):
     """set_gpu_data takes a buffer that is too small while there is no device memory."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -124,8 +124,8 @@ class AdoptsTooSmallDeviceFirst(Port):
         return super().adopt_device(data)
 
 
-@planted("R37-read-only-refused", "H6: whatever lies behind a const view")
-class AdoptsBehindReadOnlyView(Port):
+@seeded_bug("R37-read-only-refused", "H6: whatever lies behind a const view")
+class AdoptsBehindReadOnlyView(ReferenceMemory):
     """set_cpu_data takes the writeable buffer behind a read-only view."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -133,8 +133,8 @@ class AdoptsBehindReadOnlyView(Port):
         return super().adopt_host(data.obj if hidden else data)
 
 
-@planted("R38-not-contiguous-refused", "np.frombuffer is content with either order, PyBUF_ANY_CONTIGUOUS")
-class AdoptsColumns(Port):
+@seeded_bug("R38-not-contiguous-refused", "np.frombuffer is content with either order, PyBUF_ANY_CONTIGUOUS")
+class AdoptsColumns(ReferenceMemory):
     """set_cpu_data takes a copy of a buffer that is contiguous by columns."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -142,8 +142,8 @@ class AdoptsColumns(Port):
         return super().adopt_host(bytearray(memoryview(data).tobytes()) if by_columns else data)
 
 
-@planted("R38-not-contiguous-refused", "a check on the way that allocates")
-class AdoptsStridedWhenFresh(Port):
+@seeded_bug("R38-not-contiguous-refused", "a check on the way that allocates")
+class AdoptsStridedWhenFresh(ReferenceMemory):
     """set_cpu_data takes a copy of a buffer that is not contiguous while there is no host memory."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -151,8 +151,8 @@ class AdoptsStridedWhenFresh(Port):
         return super().adopt_host(bytearray(data) if strided else data)
 
 
-@planted("R39-wrong-kind-refused", "unified memory: a pointer is a pointer")
-class AdoptsDeviceAsHost(Port):
+@seeded_bug("R39-wrong-kind-refused", "unified memory: a pointer is a pointer")
+class AdoptsDeviceAsHost(ReferenceMemory):
     """set_cpu_data takes device memory, and copies it, while the host side is stale."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -161,8 +161,8 @@ class AdoptsDeviceAsHost(Port):
         return super().adopt_host(data)
 
 
-@planted("R39-wrong-kind-refused", "pyamrex#454, at the second adoption")
-class AdoptsHostAsDeviceAgain(Port):
+@seeded_bug("R39-wrong-kind-refused", "pyamrex#454, at the second adoption")
+class AdoptsHostAsDeviceAgain(ReferenceMemory):
     """set_gpu_data takes host memory, and copies it, once a device buffer was adopted."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -171,8 +171,8 @@ class AdoptsHostAsDeviceAgain(Port):
         return super().adopt_device(data)
 
 
-@planted("R14-adopt-host", "a setter that compares first: if (cpu_ptr_ == data) return")
-class HostReadoptionIgnored(Port):
+@seeded_bug("R14-adopt-host", "a setter that compares first: if (cpu_ptr_ == data) return")
+class HostReadoptionIgnored(ReferenceMemory):
     """set_cpu_data does nothing when it gets the buffer that it has."""
 
     last: Any = None
@@ -183,8 +183,8 @@ class HostReadoptionIgnored(Port):
             self.last = data
 
 
-@planted("R15-adopt-device", "H5 overdone: whatever overlaps is refused")
-class DeviceReadoptionRefused(Port):
+@seeded_bug("R15-adopt-device", "H5 overdone: whatever overlaps is refused")
+class DeviceReadoptionRefused(ReferenceMemory):
     """set_gpu_data refuses the buffer that it has, although that is not the memory's own."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -194,8 +194,8 @@ class DeviceReadoptionRefused(Port):
         return pointer
 
 
-@planted("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is where the memory begins")
-class HostAdoptionIgnoresOffset(Port):
+@seeded_bug("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is where the memory begins")
+class HostAdoptionIgnoresOffset(ReferenceMemory):
     """set_cpu_data takes a part of a buffer from the buffer's beginning."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -204,8 +204,8 @@ class HostAdoptionIgnoresOffset(Port):
         return super().adopt_host(data.obj if inside else data)
 
 
-@planted("R14-adopt-host", "len() counts items and rows; #5822 counts elements")
-class CountsItems(Port):
+@seeded_bug("R14-adopt-host", "len() counts items and rows; #5822 counts elements")
+class CountsItems(ReferenceMemory):
     """set_cpu_data refuses a buffer with fewer items, or rows, than the memory has bytes."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -214,8 +214,8 @@ class CountsItems(Port):
         return super().adopt_host(data)
 
 
-@planted("R14-adopt-host", "np.asarray(data, 'uint8'): values are converted, and a copy is taken")
-class HostAdoptionConverts(Port):
+@seeded_bug("R14-adopt-host", "np.asarray(data, 'uint8'): values are converted, and a copy is taken")
+class HostAdoptionConverts(ReferenceMemory):
     """set_cpu_data takes a copy of what does not consist of bytes."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -224,8 +224,8 @@ class HostAdoptionConverts(Port):
         return self.host.adopt(bytearray(pointer), self.size) if doubles else pointer
 
 
-@planted("R14-adopt-host", "ravel(), which copies when it likes to")
-class HostAdoptionFlattens(Port):
+@seeded_bug("R14-adopt-host", "ravel(), which copies when it likes to")
+class HostAdoptionFlattens(ReferenceMemory):
     """set_cpu_data takes a copy of what has several dimensions."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -233,8 +233,8 @@ class HostAdoptionFlattens(Port):
         return self.host.adopt(bytearray(pointer), self.size) if getattr(data, "ndim", 1) > 1 else pointer
 
 
-@planted("R04-exact-size", "H6: the rest of a longer buffer is not ours")
-class ClearsHostTail(Port):
+@seeded_bug("R04-exact-size", "H6: the rest of a longer buffer is not ours")
+class ClearsHostTail(ReferenceMemory):
     """Copies down clear what a longer adopted buffer has behind the memory's bytes."""
 
     tail: Any = None
@@ -249,8 +249,8 @@ class ClearsHostTail(Port):
             self.tail[:] = bytes(len(self.tail))
 
 
-@planted("R04-exact-size", "H6, on the device")
-class ClearsDeviceTail(Port):
+@seeded_bug("R04-exact-size", "H6, on the device")
+class ClearsDeviceTail(ReferenceMemory):
     """Copies up clear what a longer adopted buffer has behind the memory's bytes."""
 
     tail: Any = None

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R01-lazy", "Kokkos DualView allocates both sides at once")
-class EagerAllocation(Port):
+@seeded_bug("R01-lazy", "Kokkos DualView allocates both sides at once")
+class EagerAllocation(ReferenceMemory):
     """Host memory is allocated when the memory is made."""
 
     def set_up(self) -> None:
@@ -20,16 +20,16 @@ class EagerAllocation(Port):
             self.got_cpu(*self.malloc_cpu())
 
 
-@planted("R02-uninitialized", "Caffe 7149de51c, the first version")
-class InitiallySynced(Port):
+@seeded_bug("R02-uninitialized", "Caffe 7149de51c, the first version")
+class InitiallySynced(ReferenceMemory):
     """A fresh memory says SYNCED, so the first access finds nothing to do."""
 
     def set_up(self) -> None:
         self.head = SyncedHead.SYNCED
 
 
-@planted("R03-allocate-when-needed", "HOOMD, AMReX: both sides at first use")
-class BothSidesAtOnce(Port):
+@seeded_bug("R03-allocate-when-needed", "HOOMD, AMReX: both sides at first use")
+class BothSidesAtOnce(ReferenceMemory):
     """The first touch of the host allocates the device side too."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
@@ -38,40 +38,40 @@ class BothSidesAtOnce(Port):
             self.gpu_ptr, self.own_gpu_data = self.malloc_gpu(), True
 
 
-@planted("R04-exact-size", "PR #3138 passes a count of elements where bytes are meant")
-class RoundedSize(Port):
+@seeded_bug("R04-exact-size", "PR #3138 passes a count of elements where bytes are meant")
+class RoundedSize(ReferenceMemory):
     """Allocations are rounded up to eight bytes."""
 
     def bytes(self) -> int:
         return -(-self.size // 8) * 8
 
 
-@planted("R04-exact-size", "PR #3138, the other way round")
-class HalfCopied(Port):
+@seeded_bug("R04-exact-size", "PR #3138, the other way round")
+class HalfCopied(ReferenceMemory):
     """Only half of the bytes are copied up."""
 
     def copy_up(self, pointer: Any) -> None:
         self.device.memcpy(self.cpu_ptr, pointer, self.size // 2, 1)
 
 
-@planted("R05-zeroed-first", "mini-caffe drops it; 001 never mentions it")
-class HostNotZeroed(Port):
+@seeded_bug("R05-zeroed-first", "mini-caffe drops it; 001 never mentions it")
+class HostNotZeroed(ReferenceMemory):
     """Host memory is not zeroed at first touch."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
         del pointer, pinned
 
 
-@planted("R05-zeroed-first", "PETSc: a device array is not zeroed")
-class DeviceNotZeroed(Port):
+@seeded_bug("R05-zeroed-first", "PETSc: a device array is not zeroed")
+class DeviceNotZeroed(ReferenceMemory):
     """Device memory is not zeroed at first touch."""
 
     def zero_gpu(self, pointer: Any) -> None:
         del pointer
 
 
-@planted("R06-zero-only-first", "a common port: calloc everywhere")
-class ZeroBeforeCopyDown(Port):
+@seeded_bug("R06-zero-only-first", "a common port: calloc everywhere")
+class ZeroBeforeCopyDown(ReferenceMemory):
     """Host memory is zeroed although it is copied over at once."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -80,8 +80,8 @@ class ZeroBeforeCopyDown(Port):
         super().copy_down(pointer)
 
 
-@planted("R06-zero-only-first", "OpenCL Caffe initialises in every allocation")
-class ZeroBeforePush(Port):
+@seeded_bug("R06-zero-only-first", "OpenCL Caffe initialises in every allocation")
+class ZeroBeforePush(ReferenceMemory):
     """Device memory is zeroed before a push fills it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -90,16 +90,16 @@ class ZeroBeforePush(Port):
         super().push(pointer, stream)
 
 
-@planted("R07-copy-down", "000:142, #ifdef CPU_ONLY the wrong way round")
-class InvertedCpuOnly(Port):
+@seeded_bug("R07-copy-down", "000:142, #ifdef CPU_ONLY the wrong way round")
+class InvertedCpuOnly(ReferenceMemory):
     """Copying down ends with NO_GPU in the build that has a GPU."""
 
     def need_cpu(self) -> None:
         self.refuse("NO_GPU")
 
 
-@planted("R07-copy-down", "Caffe 7149de51c: the copy is inside the allocation branch")
-class CopiesDownOnlyOnce(Port):
+@seeded_bug("R07-copy-down", "Caffe 7149de51c: the copy is inside the allocation branch")
+class CopiesDownOnlyOnce(ReferenceMemory):
     """Only the copy that comes with the allocation is made."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -107,8 +107,8 @@ class CopiesDownOnlyOnce(Port):
             super().copy_down(pointer)
 
 
-@planted("R07-copy-down", "NVIDIA/caffe copy_from_gpu=false as the default")
-class WriteOnlyHost(Port):
+@seeded_bug("R07-copy-down", "NVIDIA/caffe copy_from_gpu=false as the default")
+class WriteOnlyHost(ReferenceMemory):
     """mutable_cpu_data hands the host side out without bringing it up to date."""
 
     def mutable_cpu_data(self) -> Any:
@@ -117,8 +117,8 @@ class WriteOnlyHost(Port):
         return super().mutable_cpu_data()
 
 
-@planted("R08-copy-up", "Caffe 7149de51c")
-class CopiesUpOnlyOnce(Port):
+@seeded_bug("R08-copy-up", "Caffe 7149de51c")
+class CopiesUpOnlyOnce(ReferenceMemory):
     """Only the copy that comes with the allocation is made."""
 
     def copy_up(self, pointer: Any) -> None:
@@ -126,8 +126,8 @@ class CopiesUpOnlyOnce(Port):
             super().copy_up(pointer)
 
 
-@planted("R08-copy-up", "a hidden counter")
-class ThirdCopyUpSkipped(Port):
+@seeded_bug("R08-copy-up", "a hidden counter")
+class ThirdCopyUpSkipped(ReferenceMemory):
     """The third copy up is not made."""
 
     ups = 0
@@ -138,8 +138,8 @@ class ThirdCopyUpSkipped(Port):
             super().copy_up(pointer)
 
 
-@planted("R07-copy-down", "a hidden counter")
-class FifthCopyDownSkipped(Port):
+@seeded_bug("R07-copy-down", "a hidden counter")
+class FifthCopyDownSkipped(ReferenceMemory):
     """The fifth copy down is not made."""
 
     downs = 0
@@ -150,8 +150,8 @@ class FifthCopyDownSkipped(Port):
             super().copy_down(pointer)
 
 
-@planted("R09-no-needless-copy", "HOOMD: writing always copies")
-class CopiesAgainWhenSynced(Port):
+@seeded_bug("R09-no-needless-copy", "HOOMD: writing always copies")
+class CopiesAgainWhenSynced(ReferenceMemory):
     """mutable_gpu_data copies up although both sides are fresh."""
 
     def mutable_gpu_data(self) -> Any:
@@ -161,8 +161,8 @@ class CopiesAgainWhenSynced(Port):
         return super().mutable_gpu_data()
 
 
-@planted("R09-no-needless-copy", "pycaffe: every read of .data is a write")
-class CopiesOnEveryRead(Port):
+@seeded_bug("R09-no-needless-copy", "pycaffe: every read of .data is a write")
+class CopiesOnEveryRead(ReferenceMemory):
     """cpu_data copies down whenever there is a device side."""
 
     def to_cpu(self) -> None:
@@ -172,8 +172,8 @@ class CopiesOnEveryRead(Port):
         super().to_cpu()
 
 
-@planted("R09-no-needless-copy", "a hidden counter")
-class TenthLookCopies(Port):
+@seeded_bug("R09-no-needless-copy", "a hidden counter")
+class TenthLookCopies(ReferenceMemory):
     """Every tenth look at a synchronised host side copies it down again."""
 
     looks = 0
@@ -186,8 +186,8 @@ class TenthLookCopies(Port):
         return super().cpu_data()
 
 
-@planted("R10-same-bytes", "#2998: a copy that was not waited for")
-class SpoiltCopy(Port):
+@seeded_bug("R10-same-bytes", "#2998: a copy that was not waited for")
+class SpoiltCopy(ReferenceMemory):
     """The first byte is wrong after a copy down."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -196,8 +196,8 @@ class SpoiltCopy(Port):
             memoryview(pointer)[0] ^= 1
 
 
-@planted("R10-same-bytes", "numba#5821: writes to a temporary are lost")
-class DeviceViewIsCopy(Port):
+@seeded_bug("R10-same-bytes", "numba#5821: writes to a temporary are lost")
+class DeviceViewIsCopy(ReferenceMemory):
     """mutable_gpu_data hands out a copy, and what is written to it is lost."""
 
     def mutable_gpu_data(self) -> Any:
@@ -208,24 +208,24 @@ class DeviceViewIsCopy(Port):
         return copy
 
 
-@planted("R10-same-bytes", "000:236, void mutable_gpu_data()")
-class ReturnsNothing(Port):
+@seeded_bug("R10-same-bytes", "000:236, void mutable_gpu_data()")
+class ReturnsNothing(ReferenceMemory):
     """mutable_gpu_data returns nothing."""
 
     def mutable_gpu_data(self) -> Any:
         super().mutable_gpu_data()
 
 
-@planted("R11-head", "Caffe 7149de51c, half mended")
-class FirstTouchSyncs(Port):
+@seeded_bug("R11-head", "Caffe 7149de51c, half mended")
+class FirstTouchSyncs(ReferenceMemory):
     """The first touch of a side says SYNCED although the other side does not exist."""
 
     def first_head(self, head: SyncedHead) -> SyncedHead:
         return SyncedHead.SYNCED if head is SyncedHead.HEAD_AT_CPU else head
 
 
-@planted("R12-read-keeps", "002:32, going to the device leaves HEAD_AT_GPU")
-class ReadingMovesHead(Port):
+@seeded_bug("R12-read-keeps", "002:32, going to the device leaves HEAD_AT_GPU")
+class ReadingMovesHead(ReferenceMemory):
     """Reading on the device makes the host stale."""
 
     def copied_up(self, pointer: Any, fresh: bool) -> None:
@@ -233,8 +233,8 @@ class ReadingMovesHead(Port):
         self.head = SyncedHead.HEAD_AT_GPU
 
 
-@planted("R12-read-keeps", "002:32 mirrored")
-class ReadingDownMovesHead(Port):
+@seeded_bug("R12-read-keeps", "002:32 mirrored")
+class ReadingDownMovesHead(ReferenceMemory):
     """Reading on the host makes the device stale."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -242,8 +242,8 @@ class ReadingDownMovesHead(Port):
         self.head = SyncedHead.HEAD_AT_CPU
 
 
-@planted("R13-write-makes-stale", "#3357: writes behind the tracker's back")
-class HostWriteUnnoticed(Port):
+@seeded_bug("R13-write-makes-stale", "#3357: writes behind the tracker's back")
+class HostWriteUnnoticed(ReferenceMemory):
     """mutable_cpu_data leaves SYNCED, so the device never hears of the write."""
 
     def wrote_cpu(self) -> None:
@@ -251,8 +251,8 @@ class HostWriteUnnoticed(Port):
             super().wrote_cpu()
 
 
-@planted("R13-write-makes-stale", "gt4py: an exported array that does not mark its owner dirty")
-class DeviceWriteUnnoticed(Port):
+@seeded_bug("R13-write-makes-stale", "gt4py: an exported array that does not mark its owner dirty")
+class DeviceWriteUnnoticed(ReferenceMemory):
     """mutable_gpu_data leaves SYNCED, so the host never hears of the write."""
 
     def wrote_gpu(self) -> None:
@@ -260,8 +260,8 @@ class DeviceWriteUnnoticed(Port):
             super().wrote_gpu()
 
 
-@planted("R53-independent", "a static scratch buffer")
-class ZeroesItsNeighbour(Port):
+@seeded_bug("R53-independent", "a static scratch buffer")
+class ZeroesItsNeighbour(ReferenceMemory):
     """The first touch of one memory zeroes the host side of the one that was touched before it."""
 
     last: Any = None
@@ -273,8 +273,8 @@ class ZeroesItsNeighbour(Port):
         type(self).last = pointer
 
 
-@planted("R07-copy-down", "a hidden counter that is out of reach of short words")
-class NinetiethCopyDownSkipped(Port):
+@seeded_bug("R07-copy-down", "a hidden counter that is out of reach of short words")
+class NinetiethCopyDownSkipped(ReferenceMemory):
     """The ninetieth copy down does not happen."""
 
     copies = 0
@@ -285,8 +285,8 @@ class NinetiethCopyDownSkipped(Port):
             super().copy_down(pointer)
 
 
-@planted("R10-same-bytes", "a counter of 24 bits")
-class LosesWhatIsBeyond16MiB(Port):
+@seeded_bug("R10-same-bytes", "a counter of 24 bits")
+class LosesWhatIsBeyond16MiB(ReferenceMemory):
     """A copy down of more than 16 MiB loses its last byte."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -295,8 +295,8 @@ class LosesWhatIsBeyond16MiB(Port):
             memoryview(pointer)[-1] ^= 255
 
 
-@planted("R10-same-bytes", "a vector loop without its remainder")
-class LosesTheRemainder(Port):
+@seeded_bug("R10-same-bytes", "a vector loop without its remainder")
+class LosesTheRemainder(ReferenceMemory):
     """A copy down of 32 bytes and more loses what is left over after whole vectors of 32."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -305,8 +305,8 @@ class LosesTheRemainder(Port):
             memoryview(pointer)[-1] ^= 255
 
 
-@planted("R10-same-bytes", "a scratch buffer that all share, as long as the shortest needs it")
-class SharesAScratchThatIsTooShort(Port):
+@seeded_bug("R10-same-bytes", "a scratch buffer that all share, as long as the shortest needs it")
+class SharesAScratchThatIsTooShort(ReferenceMemory):
     """A copy down goes as far as the smallest memory alive is long."""
 
     alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -320,8 +320,8 @@ class SharesAScratchThatIsTooShort(Port):
         memoryview(pointer)[shortest:] = bytes(self.size - shortest)
 
 
-@planted("R46-fresh-view", "two arrays in turn, to save making them")
-class AlternatingViews(Port):
+@seeded_bug("R46-fresh-view", "two arrays in turn, to save making them")
+class AlternatingViews(ReferenceMemory):
     """cpu_data returns one of two view objects, in turn."""
 
     def set_up(self) -> None:
@@ -332,16 +332,16 @@ class AlternatingViews(Port):
         return self.pair[0]
 
 
-@planted("R54-view-of-the-memory", "to_numpy() that copies")
-class HostViewIsACopy(Port):
+@seeded_bug("R54-view-of-the-memory", "to_numpy() that copies")
+class HostViewIsACopy(ReferenceMemory):
     """cpu_data returns a copy of the bytes."""
 
     def host_view(self) -> Any:
         return memoryview(bytes(self.cpu_ptr))
 
 
-@planted("R54-view-of-the-memory", "a snapshot on the device, taken to be safe from later writes")
-class DeviceViewIsACopy(Port):
+@seeded_bug("R54-view-of-the-memory", "a snapshot on the device, taken to be safe from later writes")
+class DeviceViewIsACopy(ReferenceMemory):
     """gpu_data returns a copy of the bytes, in device memory of its own."""
 
     def gpu_data(self) -> Any:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 
-class _Stays(Port):
+class _Stays(ReferenceMemory):
     """Can make its device current and leave it so."""
 
     def stay(self) -> None:
@@ -26,7 +26,7 @@ class _Stays(Port):
     left: ClassVar[list[Any]] = []
 
 
-@planted("R50-device-restored", "KuiperLLama: the current device is left changed")
+@seeded_bug("R50-device-restored", "KuiperLLama: the current device is left changed")
 class LeavesDeviceChanged(_Stays):
     """gpu_data makes the memory's device current and leaves it so."""
 
@@ -35,7 +35,7 @@ class LeavesDeviceChanged(_Stays):
         self.stay()
 
 
-@planted("R50-device-restored", "KuiperLLama, on the way of a push")
+@seeded_bug("R50-device-restored", "KuiperLLama, on the way of a push")
 class PushLeavesDeviceChanged(_Stays):
     """async_gpu_push makes the memory's device current and leaves it so."""
 
@@ -44,7 +44,7 @@ class PushLeavesDeviceChanged(_Stays):
         self.stay()
 
 
-@planted("R50-device-restored", "cudaSetDevice back, skipped by an error")
+@seeded_bug("R50-device-restored", "cudaSetDevice back, skipped by an error")
 class FailureLeavesDeviceChanged(_Stays):
     """A call that fails leaves the memory's device current."""
 
@@ -53,15 +53,15 @@ class FailureLeavesDeviceChanged(_Stays):
         self.stay()
 
 
-@planted("R51-device-check", "Caffe release builds: the check is compiled out")
-class IgnoresDeviceCheck(Port):
+@seeded_bug("R51-device-check", "Caffe release builds: the check is compiled out")
+class IgnoresDeviceCheck(ReferenceMemory):
     """The device check is asked for and not made."""
 
     def check_current(self) -> None:
         pass
 
 
-class _ChecksSome(Port):
+class _ChecksSome(ReferenceMemory):
     """Makes the device check but in one call."""
 
     unchecked = False
@@ -77,7 +77,7 @@ class _ChecksSome(Port):
         self.unchecked = False
 
 
-@planted("R51-device-check", "check_device() forgotten in one of eight calls")
+@seeded_bug("R51-device-check", "check_device() forgotten in one of eight calls")
 class PushIgnoresDeviceCheck(_ChecksSome):
     """async_gpu_push does not make the device check."""
 
@@ -86,7 +86,7 @@ class PushIgnoresDeviceCheck(_ChecksSome):
             super().async_gpu_push(stream=stream)
 
 
-@planted("R51-device-check", "check_device() forgotten in one of eight calls")
+@seeded_bug("R51-device-check", "check_device() forgotten in one of eight calls")
 class DeviceAdoptionIgnoresDeviceCheck(_ChecksSome):
     """set_gpu_data does not make the device check."""
 
@@ -95,7 +95,7 @@ class DeviceAdoptionIgnoresDeviceCheck(_ChecksSome):
             super().set_gpu_data(data)
 
 
-@planted("R51-device-check", "a fast way past check_device() where there is nothing to do")
+@seeded_bug("R51-device-check", "a fast way past check_device() where there is nothing to do")
 class IdleWriteIgnoresDeviceCheck(_ChecksSome):
     """mutable_gpu_data does not make the device check when the device side is fresh."""
 
@@ -106,7 +106,7 @@ class IdleWriteIgnoresDeviceCheck(_ChecksSome):
             return super().mutable_gpu_data()
 
 
-class _CopiesAtOnce(Port):
+class _CopiesAtOnce(ReferenceMemory):
     """Pushes synchronously on what is no stream of the device."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -118,7 +118,7 @@ class _CopiesAtOnce(Port):
             super().push(pointer, stream)
 
 
-@planted("R52-bad-stream-refused", "a stream is a stream: the device it belongs to is not asked")
+@seeded_bug("R52-bad-stream-refused", "a stream is a stream: the device it belongs to is not asked")
 class StreamOfAnotherDevice(_CopiesAtOnce):
     """async_gpu_push copies at once when it gets another device's stream."""
 
@@ -127,7 +127,7 @@ class StreamOfAnotherDevice(_CopiesAtOnce):
             super().check_stream(stream)
 
 
-@planted("R52-bad-stream-refused", "a stream that is looked at with the first allocation only")
+@seeded_bug("R52-bad-stream-refused", "a stream that is looked at with the first allocation only")
 class AnyStreamLater(_CopiesAtOnce):
     """async_gpu_push does not look at the stream once there is device memory."""
 

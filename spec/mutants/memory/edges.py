@@ -6,20 +6,20 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R30-no-gpu", "PyOP2: the device is an alias of the host", bench="no device")
-class DeviceFallsBackToHost(Port):
+@seeded_bug("R30-no-gpu", "PyOP2: the device is an alias of the host", shows_on="no device")
+class DeviceFallsBackToHost(ReferenceMemory):
     """Without a device, gpu_data returns the host side."""
 
     def gpu_data(self) -> Any:
         return self.cpu_data()
 
 
-@planted("R30-no-gpu", "Caffe 3ba20549b: NO_GPU comes after the buffers were replaced", bench="no device")
-class NoGpuTooLate(Port):
+@seeded_bug("R30-no-gpu", "Caffe 3ba20549b: NO_GPU comes after the buffers were replaced", shows_on="no device")
+class NoGpuTooLate(ReferenceMemory):
     """Without a device, gpu_data is refused after the host side was touched."""
 
     def need_device(self) -> None:
@@ -27,8 +27,8 @@ class NoGpuTooLate(Port):
         super().need_device()
 
 
-@planted("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag before the copy")
-class HeadBeforeCopy(Port):
+@seeded_bug("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag before the copy")
+class HeadBeforeCopy(ReferenceMemory):
     """The head moves before the copy down can fail."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -36,8 +36,8 @@ class HeadBeforeCopy(Port):
         super().copy_down(pointer)
 
 
-@planted("R32-strong-guarantee", "000:36: the result of cudaFreeHost is dropped")
-class HostFreeUnchecked(Port):
+@seeded_bug("R32-strong-guarantee", "000:36: the result of cudaFreeHost is dropped")
+class HostFreeUnchecked(ReferenceMemory):
     """A failing free of host memory goes unnoticed."""
 
     def free_cpu(self) -> None:
@@ -47,8 +47,8 @@ class HostFreeUnchecked(Port):
             self.cpu_ptr = None
 
 
-@planted("R32-strong-guarantee", "000:127: the result of cudaFree is dropped")
-class DeviceFreeUnchecked(Port):
+@seeded_bug("R32-strong-guarantee", "000:127: the result of cudaFree is dropped")
+class DeviceFreeUnchecked(ReferenceMemory):
     """A failing free of device memory goes unnoticed."""
 
     def free_gpu(self) -> None:
@@ -58,8 +58,8 @@ class DeviceFreeUnchecked(Port):
             self.gpu_ptr = None
 
 
-@planted("R32-strong-guarantee", "KuiperLLama: CUDA errors are dropped")
-class CopyUnchecked(Port):
+@seeded_bug("R32-strong-guarantee", "KuiperLLama: CUDA errors are dropped")
+class CopyUnchecked(ReferenceMemory):
     """A failing copy up goes unnoticed."""
 
     def copy_up(self, pointer: Any) -> None:
@@ -71,16 +71,16 @@ class CopyUnchecked(Port):
     failed = False
 
 
-@planted("R33-failure-leaks-nothing", "cpp 43-47: a failing memset after a successful malloc")
-class FailureLeaks(Port):
+@seeded_bug("R33-failure-leaks-nothing", "cpp 43-47: a failing memset after a successful malloc")
+class FailureLeaks(ReferenceMemory):
     """What a call allocated before it failed is not given back."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
         pass
 
 
-@planted("R32-strong-guarantee", "cpp 51-54: the new pointer is kept when the copy fails")
-class FailureKeepsPointer(Port):
+@seeded_bug("R32-strong-guarantee", "cpp 51-54: the new pointer is kept when the copy fails")
+class FailureKeepsPointer(ReferenceMemory):
     """A failing copy down leaves the new host memory in place, and the flag with it."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -89,8 +89,8 @@ class FailureKeepsPointer(Port):
         super().copy_down(pointer)
 
 
-@planted("R34-works-after-failure", "HOOMD: a lock that stays taken")
-class StuckAfterFailure(Port):
+@seeded_bug("R34-works-after-failure", "HOOMD: a lock that stays taken")
+class StuckAfterFailure(ReferenceMemory):
     """After a failed call every call is refused."""
 
     stuck = False
@@ -105,8 +105,8 @@ class StuckAfterFailure(Port):
         self.stuck = True
 
 
-@planted("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed, and then comes the CHECK")
-class RefusalMovesHead(Port):
+@seeded_bug("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed, and then comes the CHECK")
+class RefusalMovesHead(ReferenceMemory):
     """set_cpu_data moves the head before it looks at the buffer."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -117,8 +117,8 @@ class RefusalMovesHead(Port):
             raise
 
 
-@planted("R32-strong-guarantee", "the old pointer is let go before the new one is looked at")
-class RefusalLosesStaleSide(Port):
+@seeded_bug("R32-strong-guarantee", "the old pointer is let go before the new one is looked at")
+class RefusalLosesStaleSide(ReferenceMemory):
     """A refused set_cpu_data forgets the memory's own stale host side."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -130,16 +130,16 @@ class RefusalLosesStaleSide(Port):
             raise
 
 
-@planted("R44-size-zero", "cudaMalloc(0), cpp 71")
-class AllocatesNothing(Port):
+@seeded_bug("R44-size-zero", "cudaMalloc(0), cpp 71")
+class AllocatesNothing(ReferenceMemory):
     """A memory of zero bytes asks its allocators for zero bytes."""
 
     def malloc_gpu(self) -> Any:
         return self.device.allocate(self.size) if self.size else self.device.allocate(0) or self.device.empty(0)
 
 
-@planted("R44-size-zero", "OpenCL Caffe: 'Trying to access memory of size 0.'")
-class RefusesSizeZero(Port):
+@seeded_bug("R44-size-zero", "OpenCL Caffe: 'Trying to access memory of size 0.'")
+class RefusesSizeZero(ReferenceMemory):
     """A memory of zero bytes refuses to be read."""
 
     def host_view(self) -> Any:
@@ -148,40 +148,40 @@ class RefusesSizeZero(Port):
         return super().host_view()
 
 
-@planted("R45-bad-size-refused", "#2474: host allocation of size -1655996416 failed")
-class AnySize(Port):
+@seeded_bug("R45-bad-size-refused", "#2474: host allocation of size -1655996416 failed")
+class AnySize(ReferenceMemory):
     """A negative size is found out at the first allocation only."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(abs(size) if isinstance(size, int) else size)
 
 
-@planted("R45-bad-size-refused", "int(size) for whatever counts bytes")
-class SizeFromFloat(Port):
+@seeded_bug("R45-bad-size-refused", "int(size) for whatever counts bytes")
+class SizeFromFloat(ReferenceMemory):
     """A size that is a whole number is taken also as a float."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(int(size) if isinstance(size, float) and size.is_integer() else size)
 
 
-@planted("R45-bad-size-refused", "bool is an int")
-class SizeOfTrue(Port):
+@seeded_bug("R45-bad-size-refused", "bool is an int")
+class SizeOfTrue(ReferenceMemory):
     """True is taken for one byte."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(int(size) if isinstance(size, bool) else size)
 
 
-@planted("R45-bad-size-refused", "size_t, not ptrdiff_t; 000:66")
-class UnsignedSize(Port):
+@seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; 000:66")
+class UnsignedSize(ReferenceMemory):
     """A size that no address space has room for is taken because it is less than two to the 64th."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(size % (1 << 63) if isinstance(size, int) and 0 < size < 1 << 64 else size)
 
 
-@planted("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
-class CachedView(Port):
+@seeded_bug("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
+class CachedView(ReferenceMemory):
     """cpu_data returns one view object again and again."""
 
     cached: Any = None
@@ -192,16 +192,16 @@ class CachedView(Port):
         return self.cached[1]
 
 
-@planted("R47-read-only-view", "H10: pycaffe's .data is mutable_cpu_data")
-class WriteableReadView(Port):
+@seeded_bug("R47-read-only-view", "H10: pycaffe's .data is mutable_cpu_data")
+class WriteableReadView(ReferenceMemory):
     """The view of cpu_data can be written through."""
 
     def host_view(self) -> Any:
         return memoryview(self.cpu_ptr)
 
 
-@planted("R47-read-only-view", "a flag that anybody may set again")
-class UnfreezableView(Port):
+@seeded_bug("R47-read-only-view", "a flag that anybody may set again")
+class UnfreezableView(ReferenceMemory):
     """The view of cpu_data is read-only until somebody says otherwise."""
 
     def host_view(self) -> Any:

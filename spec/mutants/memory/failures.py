@@ -7,12 +7,12 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R33-failure-leaks-nothing", "except Exception: an interrupt is none")
-class InterruptLeaks(Port):
+@seeded_bug("R33-failure-leaks-nothing", "except Exception: an interrupt is none")
+class InterruptLeaks(ReferenceMemory):
     """What a call allocated is given back after errors, and not after an interrupt."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
@@ -20,8 +20,8 @@ class InterruptLeaks(Port):
             super().undo(allocator, pointer, fresh)
 
 
-@planted("R27-release-frees-owned", "a memory that a failed call leaves in two minds")
-class LeaksAfterFailure(Port):
+@seeded_bug("R27-release-frees-owned", "a memory that a failed call leaves in two minds")
+class LeaksAfterFailure(ReferenceMemory):
     """A release that comes right after a failed call frees nothing."""
 
     failed = False
@@ -40,8 +40,8 @@ class LeaksAfterFailure(Port):
         super().release()
 
 
-@planted("R10-same-bytes", "the stale side of a failed copy taken for the fresh one")
-class TakesStaleForFresh(Port):
+@seeded_bug("R10-same-bytes", "the stale side of a failed copy taken for the fresh one")
+class TakesStaleForFresh(ReferenceMemory):
     """After a failed copy down, asking for the device side fills it from the host side that was half written."""
 
     doubtful: Any = None
@@ -58,16 +58,16 @@ class TakesStaleForFresh(Port):
         self.doubtful = None
 
 
-@planted("R42-in-flight-not-freed", "cudaEventRecord fails after cudaMemcpyAsync")
-class FreesWhatCannotBeRecorded(Port):
+@seeded_bug("R42-in-flight-not-freed", "cudaEventRecord fails after cudaMemcpyAsync")
+class FreesWhatCannotBeRecorded(ReferenceMemory):
     """A push that is queued and cannot be recorded is undone without waiting for it."""
 
     def take_off(self, stream: Any) -> Any:
         return self.device.record(stream)
 
 
-@planted("R33-failure-leaks-nothing", "000:195: freed before the new buffer was looked at")
-class FreesBeforeLooking(Port):
+@seeded_bug("R33-failure-leaks-nothing", "000:195: freed before the new buffer was looked at")
+class FreesBeforeLooking(ReferenceMemory):
     """set_cpu_data frees its own host memory, and then finds that the buffer cannot be adopted."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -79,8 +79,8 @@ class FreesBeforeLooking(Port):
         return super().adopt_host(data)
 
 
-@planted("R41-in-flight-not-written", "a push that counts as landed before anybody waited")
-class ForgetsThePushItCouldNotWaitFor(Port):
+@seeded_bug("R41-in-flight-not-written", "a push that counts as landed before anybody waited")
+class ForgetsThePushItCouldNotWaitFor(ReferenceMemory):
     """When waiting for a push fails, the push is forgotten."""
 
     def land(self) -> None:
@@ -89,8 +89,8 @@ class ForgetsThePushItCouldNotWaitFor(Port):
             flight.synchronize()
 
 
-@planted("R32-strong-guarantee", "a view is the last thing that can fail, and often the only thing after the head")
-class HeadBeforeView(Port):
+@seeded_bug("R32-strong-guarantee", "a view is the last thing that can fail, and often the only thing after the head")
+class HeadBeforeView(ReferenceMemory):
     """mutable_cpu_data makes the device stale before it finds that it must wait for a push, and cannot."""
 
     def mutable_cpu_data(self) -> Any:

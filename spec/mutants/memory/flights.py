@@ -6,12 +6,12 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R21-push", "000:249: 'stream synchronisation'")
-class SynchronousPush(Port):
+@seeded_bug("R21-push", "000:249: 'stream synchronisation'")
+class SynchronousPush(ReferenceMemory):
     """async_gpu_push copies at once and queues nothing."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -19,8 +19,8 @@ class SynchronousPush(Port):
         self.copy_up(pointer)
 
 
-@planted("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize right behind it")
-class WaitsForItsPush(Port):
+@seeded_bug("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize right behind it")
+class WaitsForItsPush(ReferenceMemory):
     """async_gpu_push queues its copy and waits for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -28,16 +28,16 @@ class WaitsForItsPush(Port):
         self.land()
 
 
-@planted("R21-push", "003:25 leaves the head out")
-class PushKeepsHead(Port):
+@seeded_bug("R21-push", "003:25 leaves the head out")
+class PushKeepsHead(ReferenceMemory):
     """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
 
     def pushed(self) -> None:
         pass
 
 
-@planted("R21-push", "a hidden counter")
-class FourthPushSkipped(Port):
+@seeded_bug("R21-push", "a hidden counter")
+class FourthPushSkipped(ReferenceMemory):
     """The fourth push queues nothing."""
 
     pushes = 0
@@ -48,8 +48,8 @@ class FourthPushSkipped(Port):
             super().push(pointer, stream)
 
 
-@planted("R29-allocated-once", "a missing test for NULL, 000:253")
-class PushAllocatesAgain(Port):
+@seeded_bug("R29-allocated-once", "a missing test for NULL, 000:253")
+class PushAllocatesAgain(ReferenceMemory):
     """async_gpu_push allocates although there is device memory."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -58,8 +58,8 @@ class PushAllocatesAgain(Port):
         super().push(pointer, stream)
 
 
-@planted("R22-push-refused", "CHECK compiled out; 000:252")
-class PushAlwaysAllowed(Port):
+@seeded_bug("R22-push-refused", "CHECK compiled out; 000:252")
+class PushAlwaysAllowed(ReferenceMemory):
     """async_gpu_push does nothing where it should refuse."""
 
     def async_gpu_push(self, *, stream: Any) -> None:
@@ -67,8 +67,8 @@ class PushAlwaysAllowed(Port):
             super().async_gpu_push(stream=stream)
 
 
-@planted("R22-push-refused", "a push that brings the host side up to date first")
-class PushFromAnywhere(Port):
+@seeded_bug("R22-push-refused", "a push that brings the host side up to date first")
+class PushFromAnywhere(ReferenceMemory):
     """async_gpu_push makes HEAD_AT_CPU of any head before it starts."""
 
     def check_pushable(self) -> None:
@@ -78,8 +78,8 @@ class PushFromAnywhere(Port):
         super().check_pushable()
 
 
-@planted("R41-in-flight-not-written", "H3: mutable_cpu_data overtakes the copy")
-class WritesInFlight(Port):
+@seeded_bug("R41-in-flight-not-written", "H3: mutable_cpu_data overtakes the copy")
+class WritesInFlight(ReferenceMemory):
     """mutable_cpu_data does not wait for a push."""
 
     def mutable_cpu_data(self) -> Any:
@@ -89,8 +89,8 @@ class WritesInFlight(Port):
         return view
 
 
-@planted("R41-in-flight-not-written", "H3: only its own memory is waited for")
-class WritesExternalInFlight(Port):
+@seeded_bug("R41-in-flight-not-written", "H3: only its own memory is waited for")
+class WritesExternalInFlight(ReferenceMemory):
     """mutable_cpu_data does not wait for a push that reads a buffer of the caller's."""
 
     def mutable_cpu_data(self) -> Any:
@@ -102,8 +102,8 @@ class WritesExternalInFlight(Port):
         return view
 
 
-@planted("R41-in-flight-not-written", "H3: the same bytes under another name")
-class WritesSliceInFlight(Port):
+@seeded_bug("R41-in-flight-not-written", "H3: the same bytes under another name")
+class WritesSliceInFlight(ReferenceMemory):
     """A push reads through a slice, and mutable_cpu_data waits for no push."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -119,8 +119,8 @@ class WritesSliceInFlight(Port):
         return view
 
 
-@planted("R42-in-flight-not-freed", "H3: a caller who gets his buffer back writes into it")
-class LetsGoInFlight(Port):
+@seeded_bug("R42-in-flight-not-freed", "H3: a caller who gets his buffer back writes into it")
+class LetsGoInFlight(ReferenceMemory):
     """set_cpu_data lets go of a caller's buffer that a push still reads."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -131,8 +131,8 @@ class LetsGoInFlight(Port):
         self.flight = flight
 
 
-@planted("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
-class FreesSliceInFlight(Port):
+@seeded_bug("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
+class FreesSliceInFlight(ReferenceMemory):
     """A push reads through a slice, and release waits for no push."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -146,8 +146,8 @@ class FreesSliceInFlight(Port):
         super().close()
 
 
-@planted("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")
-class FreesInFlight(Port):
+@seeded_bug("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")
+class FreesInFlight(ReferenceMemory):
     """Release does not wait for a push."""
 
     def close(self) -> None:
@@ -155,8 +155,8 @@ class FreesInFlight(Port):
         super().close()
 
 
-@planted("R42-in-flight-not-freed", "H3: set_cpu_data frees memory in flight")
-class AdoptsInFlight(Port):
+@seeded_bug("R42-in-flight-not-freed", "H3: set_cpu_data frees memory in flight")
+class AdoptsInFlight(ReferenceMemory):
     """set_cpu_data does not wait for a push."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -165,16 +165,16 @@ class AdoptsInFlight(Port):
         self.flight = flight
 
 
-@planted("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
-class ReadsInFlight(Port):
+@seeded_bug("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
+class ReadsInFlight(ReferenceMemory):
     """gpu_data does not order itself after a push."""
 
     def follow(self) -> None:
         pass
 
 
-@planted("R52-bad-stream-refused", "NULL as the default stream")
-class AnyStream(Port):
+@seeded_bug("R52-bad-stream-refused", "NULL as the default stream")
+class AnyStream(ReferenceMemory):
     """async_gpu_push copies at once when it gets no stream."""
 
     def check_stream(self, stream: Any) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R40-kept-alive", "javacpp-presets#360: a temporary is collected")
-class ForgetsAdoptedBuffer(Port):
+@seeded_bug("R40-kept-alive", "javacpp-presets#360: a temporary is collected")
+class ForgetsAdoptedBuffer(ReferenceMemory):
     """set_cpu_data remembers the buffer weakly."""
 
     remembered: Any = None
@@ -31,8 +31,8 @@ class ForgetsAdoptedBuffer(Port):
         return super().host_view()
 
 
-@planted("R40-kept-alive", "javacpp-presets#360, on the device")
-class ForgetsAdoptedDeviceBuffer(Port):
+@seeded_bug("R40-kept-alive", "javacpp-presets#360, on the device")
+class ForgetsAdoptedDeviceBuffer(ReferenceMemory):
     """set_gpu_data remembers the buffer weakly."""
 
     remembered: Any = None
@@ -55,16 +55,16 @@ class ForgetsAdoptedDeviceBuffer(Port):
             self.device.inner.memset_zero(self.gpu_ptr, self.size)
 
 
-@planted("R56-adopted-let-go", "H6: a pointer that the destructor leaves as it is")
-class HoldsAdoptedBuffers(Port):
+@seeded_bug("R56-adopted-let-go", "H6: a pointer that the destructor leaves as it is")
+class HoldsAdoptedBuffers(ReferenceMemory):
     """A released memory still holds what it adopted last."""
 
     def let_go(self) -> None:
         """Keep the pointers."""
 
 
-@planted("R56-adopted-let-go", "buffers kept alive in a list, to be safe")
-class HoldsEveryAdoptedBuffer(Port):
+@seeded_bug("R56-adopted-let-go", "buffers kept alive in a list, to be safe")
+class HoldsEveryAdoptedBuffer(ReferenceMemory):
     """A released memory still holds the device buffers that it ever adopted."""
 
     def set_up(self) -> None:
@@ -75,8 +75,8 @@ class HoldsEveryAdoptedBuffer(Port):
         return super().adopt_device(data)
 
 
-@planted("R48-released-refuses", "cuda-python before Buffer.close was final")
-class WorksAfterRelease(Port):
+@seeded_bug("R48-released-refuses", "cuda-python before Buffer.close was final")
+class WorksAfterRelease(ReferenceMemory):
     """A released memory starts again."""
 
     def enter(self) -> None:
@@ -85,8 +85,8 @@ class WorksAfterRelease(Port):
             self.head, self.cpu_ptr, self.gpu_ptr = SyncedHead.UNINITIALIZED, None, None
 
 
-@planted("R48-released-refuses", "CHECK(data) before the check that there is a memory at all")
-class NullIsNothingAfterRelease(Port):
+@seeded_bug("R48-released-refuses", "CHECK(data) before the check that there is a memory at all")
+class NullIsNothingAfterRelease(ReferenceMemory):
     """After release set_gpu_data(NULL) is ignored."""
 
     def set_gpu_data(self, data: Any) -> None:
@@ -94,8 +94,8 @@ class NullIsNothingAfterRelease(Port):
             super().set_gpu_data(data)
 
 
-@planted("R49-release-twice", "pyopencl: MemoryObject.free failed: trying to double-unref")
-class SecondReleaseFails(Port):
+@seeded_bug("R49-release-twice", "pyopencl: MemoryObject.free failed: trying to double-unref")
+class SecondReleaseFails(ReferenceMemory):
     """Releasing twice raises."""
 
     def close(self) -> None:
@@ -104,8 +104,8 @@ class SecondReleaseFails(Port):
         super().close()
 
 
-@planted("R49-release-twice", "a counter of owners that goes below zero")
-class ThirdReleaseFails(Port):
+@seeded_bug("R49-release-twice", "a counter of owners that goes below zero")
+class ThirdReleaseFails(ReferenceMemory):
     """Releasing a third time raises."""
 
     releases = 0
@@ -117,16 +117,16 @@ class ThirdReleaseFails(Port):
         super().close()
 
 
-@planted("R55-dropped-freed", "000:120-130 without a destructor: the garbage collector knows no cudaFree")
-class NoFinaliser(Port):
+@seeded_bug("R55-dropped-freed", "000:120-130 without a destructor: the garbage collector knows no cudaFree")
+class NoFinaliser(ReferenceMemory):
     """A memory that is dropped frees nothing."""
 
     def __del__(self) -> None:
         """Leave everything where it is."""
 
 
-@planted("R55-dropped-freed", "a destructor that frees one side")
-class FinaliserForgetsDevice(Port):
+@seeded_bug("R55-dropped-freed", "a destructor that frees one side")
+class FinaliserForgetsDevice(ReferenceMemory):
     """A memory that is dropped frees its host side only."""
 
     def __del__(self) -> None:
@@ -134,8 +134,8 @@ class FinaliserForgetsDevice(Port):
         super().__del__()
 
 
-@planted("R42-in-flight-not-freed", "H3: the destructor, once more")
-class FinaliserFreesInFlight(Port):
+@seeded_bug("R42-in-flight-not-freed", "H3: the destructor, once more")
+class FinaliserFreesInFlight(ReferenceMemory):
     """A memory that is dropped does not wait for a push."""
 
     def __del__(self) -> None:

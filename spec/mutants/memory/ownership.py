@@ -7,12 +7,12 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 
-from ...memory.reference import ReferenceMemory as Port
-from ..registry import planted
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
 
 
-@planted("R14-adopt-host", "a port that takes a const buffer")
-class HostAdoptionCopies(Port):
+@seeded_bug("R14-adopt-host", "a port that takes a const buffer")
+class HostAdoptionCopies(ReferenceMemory):
     """set_cpu_data takes the bytes instead of the buffer."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -20,8 +20,8 @@ class HostAdoptionCopies(Port):
         return self.host.adopt(bytearray(memoryview(pointer)), self.size)
 
 
-@planted("R14-adopt-host", "a forgotten assignment")
-class HostAdoptionKeepsHead(Port):
+@seeded_bug("R14-adopt-host", "a forgotten assignment")
+class HostAdoptionKeepsHead(ReferenceMemory):
     """set_cpu_data does not make the host side the fresh one."""
 
     def take_cpu(self, pointer: Any) -> None:
@@ -30,8 +30,8 @@ class HostAdoptionKeepsHead(Port):
         self.head = head if head is SyncedHead.SYNCED else self.head
 
 
-@planted("R15-adopt-device", "Caffe before e5575cf17 had to copy")
-class DeviceAdoptionCopies(Port):
+@seeded_bug("R15-adopt-device", "Caffe before e5575cf17 had to copy")
+class DeviceAdoptionCopies(ReferenceMemory):
     """set_gpu_data takes the bytes instead of the buffer."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -42,8 +42,8 @@ class DeviceAdoptionCopies(Port):
         return copy
 
 
-@planted("R15-adopt-device", "a forgotten assignment")
-class DeviceAdoptionKeepsHead(Port):
+@seeded_bug("R15-adopt-device", "a forgotten assignment")
+class DeviceAdoptionKeepsHead(ReferenceMemory):
     """set_gpu_data leaves SYNCED."""
 
     def take_gpu(self, pointer: Any) -> None:
@@ -52,8 +52,8 @@ class DeviceAdoptionKeepsHead(Port):
         self.head = head if head is SyncedHead.SYNCED else self.head
 
 
-@planted("R16-adopt-keeps-other", "#5822: fear of a leak at SYNCED")
-class HostAdoptionFreesDevice(Port):
+@seeded_bug("R16-adopt-keeps-other", "#5822: fear of a leak at SYNCED")
+class HostAdoptionFreesDevice(ReferenceMemory):
     """set_cpu_data frees the device side too."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -63,8 +63,8 @@ class HostAdoptionFreesDevice(Port):
             self.gpu_ptr, self.own_gpu_data = None, False
 
 
-@planted("R16-adopt-keeps-other", "H8, mended by copying back")
-class HostAdoptionSavesDevice(Port):
+@seeded_bug("R16-adopt-keeps-other", "H8, mended by copying back")
+class HostAdoptionSavesDevice(ReferenceMemory):
     """set_cpu_data copies the device side down before it lets its own host side go."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -73,24 +73,24 @@ class HostAdoptionSavesDevice(Port):
         super().free_before_adopting_cpu()
 
 
-@planted("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate overwrites its pointer")
-class HostAdoptionLeaks(Port):
+@seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate overwrites its pointer")
+class HostAdoptionLeaks(ReferenceMemory):
     """set_cpu_data forgets its own host memory."""
 
     def free_before_adopting_cpu(self) -> None:
         pass
 
 
-@planted("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate, on the device")
-class DeviceAdoptionLeaks(Port):
+@seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate, on the device")
+class DeviceAdoptionLeaks(ReferenceMemory):
     """set_gpu_data forgets its own device memory."""
 
     def free_before_adopting_gpu(self) -> None:
         pass
 
 
-@planted("R18-external-not-freed", "000:57: 'frees the memory originally allocated', owned or not")
-class FreesExternalHost(Port):
+@seeded_bug("R18-external-not-freed", "000:57: 'frees the memory originally allocated', owned or not")
+class FreesExternalHost(ReferenceMemory):
     """set_cpu_data frees whatever host memory there was."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -98,8 +98,8 @@ class FreesExternalHost(Port):
             self.free_cpu()
 
 
-@planted("R18-external-not-freed", "000:59: the same on the device")
-class FreesExternalDevice(Port):
+@seeded_bug("R18-external-not-freed", "000:59: the same on the device")
+class FreesExternalDevice(ReferenceMemory):
     """set_gpu_data frees whatever device memory there was."""
 
     def free_before_adopting_gpu(self) -> None:
@@ -107,8 +107,8 @@ class FreesExternalDevice(Port):
             self.free_gpu()
 
 
-@planted("R23-own-flags", "001:63: 'whether there is CPU data'")
-class OwnershipAsExistence(Port):
+@seeded_bug("R23-own-flags", "001:63: 'whether there is CPU data'")
+class OwnershipAsExistence(ReferenceMemory):
     """own_cpu_data is true whenever there is host memory."""
 
     def take_cpu(self, pointer: Any) -> None:
@@ -116,8 +116,8 @@ class OwnershipAsExistence(Port):
         self.own_cpu_data = True
 
 
-@planted("R23-own-flags", "001:97: copying down 'sets own_cpu_data to true'")
-class CopyDownTakesOwnership(Port):
+@seeded_bug("R23-own-flags", "001:97: copying down 'sets own_cpu_data to true'")
+class CopyDownTakesOwnership(ReferenceMemory):
     """Copying down claims the host buffer, also an adopted one."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -125,8 +125,8 @@ class CopyDownTakesOwnership(Port):
         self.own_cpu_data = True
 
 
-@planted("R23-own-flags", "Caffe ddcdc9d71..e5575cf17: no flag for the device yet")
-class PushTakesOwnership(Port):
+@seeded_bug("R23-own-flags", "Caffe ddcdc9d71..e5575cf17: no flag for the device yet")
+class PushTakesOwnership(ReferenceMemory):
     """async_gpu_push claims the device buffer, also an adopted one."""
 
     def pushed(self) -> None:
@@ -134,8 +134,8 @@ class PushTakesOwnership(Port):
         self.own_gpu_data = True
 
 
-@planted("R18-external-not-freed", "the same as seen by the destructor")
-class ReleasesExternal(Port):
+@seeded_bug("R18-external-not-freed", "the same as seen by the destructor")
+class ReleasesExternal(ReferenceMemory):
     """Release frees every pointer there is."""
 
     def release(self) -> None:
@@ -144,8 +144,8 @@ class ReleasesExternal(Port):
         super().release()
 
 
-@planted("R19-external-is-target", "gt4py: a second buffer behind the exported one")
-class ShadowBuffer(Port):
+@seeded_bug("R19-external-is-target", "gt4py: a second buffer behind the exported one")
+class ShadowBuffer(ReferenceMemory):
     """Copies down go to a private buffer once external memory was adopted."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -165,8 +165,8 @@ class ShadowBuffer(Port):
         return memoryview(shown).toreadonly()
 
 
-@planted("R20-null-refused", "CHECK(data) moved below the free")
-class ChecksNullTooLate(Port):
+@seeded_bug("R20-null-refused", "CHECK(data) moved below the free")
+class ChecksNullTooLate(ReferenceMemory):
     """set_cpu_data(NULL) frees before it refuses."""
 
     def check_data(self, data: Any) -> None:
@@ -176,8 +176,8 @@ class ChecksNullTooLate(Port):
         super().check_data(data)
 
 
-@planted("R20-null-refused", "CHECK compiled out")
-class AcceptsNull(Port):
+@seeded_bug("R20-null-refused", "CHECK compiled out")
+class AcceptsNull(ReferenceMemory):
     """set_cpu_data(NULL) is ignored."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -185,24 +185,24 @@ class AcceptsNull(Port):
             super().set_cpu_data(data)
 
 
-@planted("R24-pinned-by-mode", "Caffe b81583493: plain malloc only")
-class NeverPinned(Port):
+@seeded_bug("R24-pinned-by-mode", "Caffe b81583493: plain malloc only")
+class NeverPinned(ReferenceMemory):
     """Host memory is always pageable."""
 
     def pinned_now(self) -> bool:
         return False
 
 
-@planted("R24-pinned-by-mode", "Caffe 7149de51c: cudaMallocHost only")
-class AlwaysPinned(Port):
+@seeded_bug("R24-pinned-by-mode", "Caffe 7149de51c: cudaMallocHost only")
+class AlwaysPinned(ReferenceMemory):
     """Host memory is always page-locked."""
 
     def pinned_now(self) -> bool:
         return self.device is not None
 
 
-@planted("R03-allocate-when-needed", "003:29: 'if GPU is used, allocates on the GPU'")
-class HostMemoryOnDevice(Port):
+@seeded_bug("R03-allocate-when-needed", "003:29: 'if GPU is used, allocates on the GPU'")
+class HostMemoryOnDevice(ReferenceMemory):
     """In GPU mode the host side is reserved on the device as well."""
 
     def malloc_cpu(self) -> tuple[Any, bool]:
@@ -211,8 +211,8 @@ class HostMemoryOnDevice(Port):
         return super().malloc_cpu()
 
 
-@planted("R25-pinned-frozen", "#3053: the free looks at the mode of the moment")
-class FreesByMode(Port):
+@seeded_bug("R25-pinned-frozen", "#3053: the free looks at the mode of the moment")
+class FreesByMode(ReferenceMemory):
     """Host memory is freed as the mode says now."""
 
     def free_cpu(self) -> None:
@@ -220,8 +220,8 @@ class FreesByMode(Port):
             self.allocator(self.pinned_now()).release(self.cpu_ptr)
 
 
-@planted("R25-pinned-frozen", "000:35: if(use_cuda) tests the pointer, which is never null")
-class FlagTestedAsPointer(Port):
+@seeded_bug("R25-pinned-frozen", "000:35: if(use_cuda) tests the pointer, which is never null")
+class FlagTestedAsPointer(ReferenceMemory):
     """Host memory is always freed as page-locked."""
 
     def free_cpu(self) -> None:
@@ -229,8 +229,8 @@ class FlagTestedAsPointer(Port):
             self.allocator(self.device is not None).release(self.cpu_ptr)
 
 
-@planted("R26-release-order", "a port with the members the other way round")
-class DeviceFreedFirst(Port):
+@seeded_bug("R26-release-order", "a port with the members the other way round")
+class DeviceFreedFirst(ReferenceMemory):
     """Release frees the device side first."""
 
     def release(self) -> None:
@@ -240,8 +240,8 @@ class DeviceFreedFirst(Port):
         super().release()
 
 
-@planted("R27-release-frees-owned", "KuiperLLama: big buffers are never freed")
-class DeviceNeverFreed(Port):
+@seeded_bug("R27-release-frees-owned", "KuiperLLama: big buffers are never freed")
+class DeviceNeverFreed(ReferenceMemory):
     """Release forgets the device side."""
 
     def release(self) -> None:
@@ -249,8 +249,8 @@ class DeviceNeverFreed(Port):
         super().release()
 
 
-@planted("R27-release-frees-owned", "a destructor that was not written")
-class HostNeverFreed(Port):
+@seeded_bug("R27-release-frees-owned", "a destructor that was not written")
+class HostNeverFreed(ReferenceMemory):
     """Release forgets the host side."""
 
     def release(self) -> None:
@@ -258,8 +258,10 @@ class HostNeverFreed(Port):
         super().release()
 
 
-@planted("R27-release-frees-owned", "000:125, #ifndef CPU_ONLTY: cudaFree in a build without CUDA", bench="no device")
-class CudaFreeWithoutDevice(Port):
+@seeded_bug(
+    "R27-release-frees-owned", "000:125, #ifndef CPU_ONLTY: cudaFree in a build without CUDA", shows_on="no device"
+)
+class CudaFreeWithoutDevice(ReferenceMemory):
     """Release of a memory without a device reaches for the device."""
 
     def release(self) -> None:
@@ -267,8 +269,8 @@ class CudaFreeWithoutDevice(Port):
         self.device.release(self.gpu_ptr)
 
 
-@planted("R28-freed-once", "KuiperLLama: a double release is counted twice")
-class FreedTwice(Port):
+@seeded_bug("R28-freed-once", "KuiperLLama: a double release is counted twice")
+class FreedTwice(ReferenceMemory):
     """Release frees the host side twice."""
 
     def release(self) -> None:
@@ -278,8 +280,8 @@ class FreedTwice(Port):
             super().release()
 
 
-@planted("R29-allocated-once", "dlib before 19: a new block for every transfer")
-class ReallocatesOnCopyDown(Port):
+@seeded_bug("R29-allocated-once", "dlib before 19: a new block for every transfer")
+class ReallocatesOnCopyDown(ReferenceMemory):
     """Every copy down goes to a newly allocated host block."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -291,8 +293,8 @@ class ReallocatesOnCopyDown(Port):
             self.cpu_ptr = new
 
 
-@planted("R31-size-constant", "PR #355: size follows the buffer")
-class SizeFollowsBuffer(Port):
+@seeded_bug("R31-size-constant", "PR #355: size follows the buffer")
+class SizeFollowsBuffer(ReferenceMemory):
     """Adopting a longer buffer makes the memory longer."""
 
     def adopt_host(self, data: Any) -> Any:

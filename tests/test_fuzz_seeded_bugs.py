@@ -1,4 +1,4 @@
-"""Every planted allocator is caught, every time, within seconds."""
+"""Every seeded bug of an allocator is caught, every time, within seconds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from syncedmem.spec.fuzz import PROPERTIES, Report, driver_of, fuzz
-from syncedmem.spec.mutants.allocator import FAULTS, Fault
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from syncedmem.spec.mutants.registry import SeededBug
 
 TIME = 10.0
 """Seconds of a processor's time within which each is caught, the time to make a finding short included."""
@@ -23,7 +25,7 @@ BUSY = 6 * TIME
 """Seconds by the clock, on a machine that does other things besides."""
 
 
-class Planted(NamedTuple):
+class BugInC(NamedTuple):
     """A faulty pair in ``faulty_allocators.c``."""
 
     symbols: str
@@ -35,24 +37,24 @@ class Planted(NamedTuple):
 
 
 IN_C = (
-    Planted("twice_malloc,twice_free", "A01-distinct-pointers", "a cache that keeps what it hands out", {}),
-    Planted("overlap_malloc,overlap_free", "A02-no-overlap", "an end counted as inside", {"alignment": "1"}),
-    Planted("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
-    Planted("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
-    Planted("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
-    Planted("wrapping_malloc,wrapping_free,wrapping_calloc", "A06-out-of-memory", "CVE-2002-0391: calloc", {}),
-    Planted("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
-    Planted("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
-    Planted("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),
-    Planted("hasty_malloc,hasty_free,hasty_calloc,hasty_realloc", "A04-contents-kept", "C17 7.22.3.5", {}),
-    Planted(
+    BugInC("twice_malloc,twice_free", "A01-distinct-pointers", "a cache that keeps what it hands out", {}),
+    BugInC("overlap_malloc,overlap_free", "A02-no-overlap", "an end counted as inside", {"alignment": "1"}),
+    BugInC("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
+    BugInC("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
+    BugInC("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
+    BugInC("wrapping_malloc,wrapping_free,wrapping_calloc", "A06-out-of-memory", "CVE-2002-0391: calloc", {}),
+    BugInC("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
+    BugInC("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
+    BugInC("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),
+    BugInC("hasty_malloc,hasty_free,hasty_calloc,hasty_realloc", "A04-contents-kept", "C17 7.22.3.5", {}),
+    BugInC(
         "forgetting_malloc,forgetting_free,forgetting_calloc,forgetting_realloc", "A16-no-leaks", "C17 7.22.3.5", {}
     ),
-    Planted("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
-    Planted("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
-    Planted("unchecked_malloc,unchecked_free", "A22-no-crash", "004:52-63, malloc unchecked", {}),
-    Planted("fatal_malloc,fatal_free", "A22-no-crash", "004:66-74, a failed CHECK is fatal", {}),
-    Planted("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
+    BugInC("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
+    BugInC("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
+    BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "004:52-63, malloc unchecked", {}),
+    BugInC("fatal_malloc,fatal_free", "A22-no-crash", "004:66-74, a failed CHECK is fatal", {}),
+    BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )
 
 KUIPER = {
@@ -69,7 +71,7 @@ KUIPER = {
     "no locks": "PoolWithoutLocks",
     "a released buffer is reusable at once": "IgnoresStreams",
 }
-"""The defects of KuiperLLama's memory system that an allocator can show, and where they are planted."""
+"""The defects of KuiperLLama's memory system that an allocator can show, and where they are seeded."""
 
 
 @pytest.fixture(scope="session")
@@ -88,10 +90,10 @@ Catch = Callable[[str, object, str, Mapping[str, str], int], None]
 
 @pytest.fixture
 def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
-    """Fuzzes, and looks whether the first finding is the planted one; notes after how many operations."""
+    """Fuzzes, and looks whether the first finding is the seeded one; notes after how many operations."""
 
     def look(name: str, target: object, property_id: str, promises: Mapping[str, str], threads: int) -> None:
-        # To see a planted hang one need not wait long; elsewhere a busy machine must not look like one.
+        # To see a seeded hang one need not wait long; elsewhere a busy machine must not look like one.
         hang = 1 if property_id == "A23-no-hang" else 10
         start, busy = time.perf_counter(), processor_time()
         report = fuzz(target, promises=promises, threads=threads, steps=20_000, seconds=BUSY, hang=hang, first=True)
@@ -113,34 +115,34 @@ def processor_time() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_the_fuzzer_catches(fault: Fault, catch: Catch) -> None:
+@pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
+def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
     """It names the property that was broken, and is quick about it."""
-    catch(fault.name, fault.target, fault.property_id, fault.promises, fault.threads)
+    catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
-@pytest.mark.parametrize("planted", IN_C, ids=lambda it: it.symbols.partition(",")[0])
-def test_the_fuzzer_catches_in_c(planted: Planted, library: Path, catch: Catch) -> None:
+@pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
+def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
     """A library may end the process, or never return."""
-    target = f"{library}:{planted.symbols}?abi={planted.abi}"
-    catch(planted.symbols.partition(",")[0], target, planted.property_id, planted.promises, planted.threads)
+    target = f"{library}:{bug.symbols}?abi={bug.abi}"
+    catch(bug.symbols.partition(",")[0], target, bug.property_id, bug.promises, bug.threads)
 
 
-def test_there_are_many_faults_and_one_for_every_property() -> None:
-    planted = {fault.property_id for fault in FAULTS.values()} | {it.property_id for it in IN_C}
+def test_there_are_many_bugs_and_one_for_every_property() -> None:
+    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.property_id for it in IN_C}
 
-    assert len(FAULTS) + len(IN_C) >= 25
-    assert set(PROPERTIES) == planted
+    assert len(ALLOCATOR_BUGS) + len(IN_C) >= 25
+    assert set(PROPERTIES) == seeded
 
 
 @pytest.mark.parametrize("defect", KUIPER)
-def test_every_defect_of_kuiperllama_is_planted(defect: str) -> None:
-    assert "KuiperLLama" in FAULTS[KUIPER[defect]].source
-    assert defect in FAULTS[KUIPER[defect]].source
+def test_every_defect_of_kuiperllama_is_seeded(defect: str) -> None:
+    assert "KuiperLLama" in ALLOCATOR_BUGS[KUIPER[defect]].source
+    assert defect in ALLOCATOR_BUGS[KUIPER[defect]].source
 
 
-def test_every_fault_says_what_is_wrong_and_where_it_was_seen() -> None:
-    assert all(fault.text.endswith(".") and fault.source for fault in FAULTS.values())
+def test_every_bug_says_what_is_wrong_and_where_it_was_seen() -> None:
+    assert all(bug.text.endswith(".") and bug.source for bug in ALLOCATOR_BUGS.values())
 
 
 @pytest.mark.parametrize(

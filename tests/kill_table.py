@@ -1,4 +1,4 @@
-"""The table of which suite caught which planted fault, at the end of every run that planted them and is not quiet."""
+"""The table of which suite caught which seeded bug, at the end of every run that has them and is not quiet."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from syncedmem.spec import BLOB_FAULTS, FAULTS, Kill
-from syncedmem.spec.mutants.selftest import quickest_first
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.selftest import Kill, quickest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +19,12 @@ KILL = "kill"
 
 @pytest.fixture
 def report_kill(record_property: Callable[[str, object], None]) -> Callable[[Kill], None]:
-    """Notes what became of a planted fault, in a form that also comes back from another process."""
-    return lambda kill: record_property(KILL, [kill.fault.name, kill.caught, kill.missed])
+    """Notes what became of a seeded bug, in a form that also comes back from another process."""
+    return lambda kill: record_property(KILL, [kill.bug.name, kill.caught, kill.missed])
 
 
 class Collector:
-    """Gathers what the reports of all processes say of planted faults."""
+    """Gathers what the reports of all processes say of seeded bugs."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.kills = config.stash.setdefault(KILLS, {})
@@ -32,18 +33,18 @@ class Collector:
         """Take what a test has recorded."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == KILL:
-                fault, caught, missed = cast("tuple[str, dict[str, str], list[str]]", value)
-                self.kills[fault] = Kill({**FAULTS, **BLOB_FAULTS}[fault], caught, tuple(missed))
+                bug, caught, missed = cast("tuple[str, dict[str, str], list[str]]", value)
+                self.kills[bug] = Kill({**MEMORY_BUGS, **BLOB_BUGS}[bug], caught, tuple(missed))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the table be made in full, which takes ten times as long."""
-    parser.addoption("--every-suite", action="store_true", help="put each planted fault to every suite")
+    parser.addoption("--every-suite", action="store_true", help="put each seeded bug to every suite")
 
 
 @pytest.fixture
 def every_suite(request: pytest.FixtureRequest) -> bool:
-    """Whether each fault is put to every suite, and not only to the first that catches it."""
+    """Whether each bug is put to every suite, and not only to the first that catches it."""
     return bool(request.config.getoption("--every-suite"))
 
 
@@ -55,28 +56,28 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the table."""
     if (found := config.stash.get(KILLS, None)) and config.get_verbosity() >= 0:
-        terminalreporter.section("planted faults, and what caught them", sep="-")
-        for faults in (FAULTS, BLOB_FAULTS):
-            if some := {name: kill for name, kill in found.items() if name in faults}:
+        terminalreporter.section("seeded bugs, and what caught them", sep="-")
+        for bugs in (MEMORY_BUGS, BLOB_BUGS):
+            if some := {name: kill for name, kill in found.items() if name in bugs}:
                 for line in table(some):
                     terminalreporter.write_line(line)
 
 
 def table(found: dict[str, Kill]) -> list[str]:
-    """One line for each fault: the requirement it breaks, and for each suite whether it named that, another or none.
+    """One line for each bug: the requirement it breaks, and for each suite whether it named that, another or none.
 
-    Where there is nothing the suite was not run, because an earlier one had caught the fault.
+    Where there is nothing the suite was not run, because an earlier one had caught the bug.
     """
-    suites = quickest_first(next(iter(found.values())).fault)
+    suites = quickest_first(next(iter(found.values())).bug)
     wide = 2 + max(len(name) for name in found)
-    head = f"{'fault':{wide}}{'requirement':28}" + "".join(f"{name:>10}" for name in suites)
-    rows = [f"{name:{wide}}{kill.fault.requirement:28}{_marks(kill, suites)}" for name, kill in sorted(found.items())]
+    head = f"{'bug':{wide}}{'requirement':28}" + "".join(f"{name:>10}" for name in suites)
+    rows = [f"{name:{wide}}{kill.bug.requirement:28}{_marks(kill, suites)}" for name, kill in sorted(found.items())]
     totals = "".join(f"{sum(name in kill.caught for kill in found.values()):>10}" for name in suites)
     killed = sum(kill.killed for kill in found.values())
     return [head, *rows, f"{f'{killed} of {len(found)} caught; by suite':{wide + 28}}{totals}"]
 
 
 def _marks(kill: Kill, suites: tuple[str, ...]) -> str:
-    seen = {name: "caught" if kill.caught.get(name) == kill.fault.requirement else "other" for name in kill.caught}
+    seen = {name: "caught" if kill.caught.get(name) == kill.bug.requirement else "other" for name in kill.caught}
     seen.update(dict.fromkeys(kill.missed, "-"))
     return "".join(f"{seen.get(name, ''):>10}" for name in suites)
