@@ -32,10 +32,10 @@ from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.palette import Theme
-from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec import REQUIREMENTS, Subject
+from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.verdicts import DeviceVerdict
 
@@ -122,7 +122,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
     """The others are told of all the same."""
 
     def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
-        dead = Death("was ended by SIGSEGV", "cells", 12)
+        dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
     monkeypatch.setattr(verification, "side_by_side", answers)
