@@ -341,3 +341,19 @@ def test_a_cycle_ends_where_memory_is_refused() -> None:
     with driver_of(Pool(32)) as driver:
         assert not driver.cycle(64, 8)
         assert not driver.cycle(64, 2)
+
+
+def test_only_fresh_memory_has_to_be_zero() -> None:
+    """What a resize gives besides is the target's to choose, also where zeros are promised."""
+
+    class Fresh(Pool):
+        """Zero at first, and anything after a resize."""
+
+        def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
+            pointer = super().allocate(size, alignment, stream)
+            ctypes.memset(pointer, 0, size)
+            return pointer
+
+    with driver_of(Fresh(), zeroed="yes") as driver:
+        assert driver.allocate(0, 64)
+        assert driver.resize(0, 128)

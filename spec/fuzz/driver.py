@@ -93,6 +93,7 @@ class Driver:
         self._admit = self.oracle.admit
         self._look = self.oracle.look
         self._forget = self.oracle.heap.remove
+        self._zeroed = capabilities.zeroed
         self._streams: dict[int, Stream] = {}
         self._freed: OrderedDict[int, Block] | None = None if capabilities.double_free == "undefined" else OrderedDict()
         self._foreign = bytearray(4096)
@@ -328,7 +329,11 @@ class Driver:
             self._try_again(size)
             return False
         address = handle if plain else address_of(handle)
-        self._admit(Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream), alignment, zeroed=zeroed)
+        self._admit(
+            Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream),
+            alignment,
+            zeroed=zeroed or self._zeroed,
+        )
         return True
 
     def _try_again(self, size: int) -> None:

@@ -116,7 +116,7 @@ class Oracle:
         alignment : int
             What was asked for besides; 0 for nothing.
         zeroed : bool
-            Whether zeros were asked for.
+            Whether zeros were asked for, or promised of fresh memory.
         """
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
@@ -125,7 +125,7 @@ class Oracle:
             self._admit_nothing(block)
             return
         access = self._access or self._reach(block)
-        if zeroed or self._capabilities.zeroed:
+        if zeroed:
             self._check_zero(block, access)
         if address & self._mask or alignment:
             self._check_alignment(block, alignment)
