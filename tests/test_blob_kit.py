@@ -23,8 +23,8 @@ from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
 from syncedmem.spec.blob.messages import offers_messages
 from syncedmem.spec.blob.oracle import World
-from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shorter_scenario
-from syncedmem.spec.blob.steps import BlobCall, Other, failing_calls, foresee
+from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
+from syncedmem.spec.blob.steps import BlobCall, Fail, Lend, Other, failing_calls, foresee
 from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 
@@ -331,23 +331,54 @@ def test_what_cannot_fail_is_not_made_to_fail() -> None:
             BlobCall(0, "copy_from", (Other(1),)),
         )
     ]
-    scenario = Scenario(((2,), (2,)), (BlobCall(0, "update"),), failing=1)
+    driver = BlobDriver(blob_device_subject())
+    driver.make((2,))
+    driver.perform_failing(BlobCall(0, "update"), 1)
 
     assert [0, 0, 2, 5] == counts
-    assert [U, U] == [run_scenario(blob_device_subject(), scenario).world.head(0, part) for part in ("data", "diff")]
+    assert [U, U] == [driver.world.head(0, part) for part in ("data", "diff")]
 
 
-def test_a_shorter_story_has_less_and_still_fits() -> None:
-    """Blobs that take no part go, with their numbers; a table's row stays."""
-    scenario = Scenario(((2,), (3,), (4,)), (BlobCall(0, "update"), BlobCall(2, "share_data", (Other(0),))))
-    shorter = [list(it) for position in range(5) if (it := shorter_scenario(scenario, position)) is not None]
-    row = replace(scenario, row=next(rows(has_device=False)))
+class Counts(ReferenceBlob):
+    """It loses count of three elements."""
 
-    assert [0, 1, 0, 1, 1] == [len(found) for found in shorter]
-    assert BlobCall(1, "share_data", (Other(0),)) == shorter[1][0].steps[1]
-    assert shorter_scenario(scenario, 5) is None
-    assert [] == list(shorter_scenario(row, 1) or ())
-    assert [] == list(shorter_scenario(Scenario(((2,),), ()), 0) or ())
+    @property
+    def count(self) -> int:
+        return 4 if self.axes == (3,) else super().count
+
+
+def shortest(*steps: Any) -> list[str]:
+    """What is left of a scenario of three blobs that shows this."""
+    scenario = Scenario(((2,), (3,), (4,)), steps)
+    with pytest.raises(Violation) as caught:
+        run_scenario(device_subject(Counts), scenario)
+    found = shortened(device_subject(Counts), scenario, caught.value)
+    return [line for line in found.statements if "import" not in line and "recorded" not in line]
+
+
+def test_blobs_that_take_no_part_are_left_out_and_the_rest_is_counted_anew() -> None:
+    assert ["blob = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobCall(0, "update"))
+
+
+@pytest.mark.parametrize(
+    ("step", "numbers", "expected"),
+    [
+        (BlobCall(2, "share_data", (Other(1),)), {1: 0, 2: 1}, BlobCall(1, "share_data", (Other(0),))),
+        (BlobCall(1, "update", text="blob2.update()"), {1: 0}, BlobCall(0, "update", text="blob.update()")),
+        (Fail(BlobCall(1, "update"), 2), {1: 0}, Fail(BlobCall(0, "update"), 2)),
+        (Lend(2, "cpu"), {0: 0, 2: 1}, Lend(1, "cpu")),
+        (TableRow(next(rows(has_device=False))), {0: 0}, TableRow(next(rows(has_device=False)))),
+    ],
+)  # fmt: skip
+def test_a_step_is_told_of_other_numbers(step: Any, numbers: dict[int, int], expected: Any) -> None:
+    assert expected == step.renumbered(numbers)
+
+
+@pytest.mark.parametrize("step", [Lend(1, "cpu"), TableRow(next(rows(has_device=False))), BlobCall(0, "update")])
+def test_a_step_of_a_blob_that_is_gone_cannot_be_told(step: Any) -> None:
+    """Nor can one that is about the first, if that is another now."""
+    with pytest.raises(KeyError):
+        step.renumbered({1: 0})
 
 
 # --- elements

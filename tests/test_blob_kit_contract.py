@@ -15,17 +15,15 @@ from subjects import device_subject, host_subject
 from syncedmem.runtime import Blob
 from syncedmem.spec import ReferenceBlob, check_blobs
 from syncedmem.spec.blob.calls import CALLS
-from syncedmem.spec.blob.driver import BlobDriver
-from syncedmem.spec.blob.excerpts import Actions, shortened, watched
-from syncedmem.spec.blob.inspection import PARTS
 from syncedmem.spec.blob.reference import IntReferenceBlob
-from syncedmem.spec.blob.steps import BlobCall
+from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
+from syncedmem.spec.blob.steps import BlobCall, Shows
 from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from syncedmem.spec import Subject
 
@@ -152,39 +150,30 @@ def test_a_count_of_caffe_is_shown_as_briefly() -> None:
     assert 4 == len(found.statements)
 
 
-def rule_with_a_trap(subject: Subject) -> Iterator[BlobDriver]:
-    """It expects of its last shape what an action before it does."""
-    for part in PARTS:
-        driver = BlobDriver.of(subject, (2, 3))
-        driver.perform(BlobCall(0, f"mutable_cpu_{part}"))
-        driver.perform(BlobCall(0, "reshape", ((5,),)))
-        driver.perform(BlobCall(0, "reshape", ((3, 2),)))
-        driver.shows("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6))
-        yield driver.ended()
-
-
-def test_what_the_rule_itself_needs_is_not_left_out() -> None:
-    """A shorter program that the small blob does not get through either accuses nobody."""
+def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
+    """A shorter program that the reference does not get through either accuses nobody."""
 
     class Forgets(ReferenceBlob):
         @property
         def count(self) -> int:
             return 7 if self.axes == (3, 2) else super().count
 
-    subject, actions = device_subject(Forgets), Actions()
-    with watched(actions), pytest.raises(Violation) as caught:
-        list(rule_with_a_trap(subject))
-    found = shortened(subject, rule_with_a_trap, caught.value, actions)
+    steps = (
+        BlobCall(0, "mutable_cpu_data"),
+        BlobCall(0, "reshape", ((5,),)),
+        BlobCall(0, "reshape", ((3, 2),), about="B03-shape"),
+        Shows("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6)),
+    )
+    scenario, subject = Scenario(((2, 3),), steps), device_subject(Forgets)
+    with pytest.raises(Violation) as caught:
+        run_scenario(subject, scenario)
+    found = shortened(subject, scenario, caught.value)
 
-    assert (caught.value.requirement, 3) == (found.requirement, actions.count - 1)
+    assert caught.value.requirement == found.requirement
     assert ["blob = subject.make((2, 3), dtype='float32', host=host, device=device)", "blob.reshape((3, 2))"] == [
         line for line in found.statements if "import" not in line and "recorded" not in line
     ]
 
 
-def test_a_driver_of_nothing_ends() -> None:
-    """As where an excerpt has left out all blobs."""
-    driver = BlobDriver.of(device_subject(ReferenceBlob))
-
-    assert driver.ended() is driver
-    assert 0 == driver.steps
+def test_a_scenario_of_nothing_ends() -> None:
+    assert 0 == run_scenario(device_subject(ReferenceBlob), Scenario((), ())).steps

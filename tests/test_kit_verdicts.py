@@ -9,8 +9,7 @@ import pytest
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.engine.shrinking import shrink
-from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shorter_case
+from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from syncedmem.model import SyncedHead
 
 
-def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
+def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
     """What is reported is what was found."""
-    found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
+    found = Violation("R11-head", "what the whole sequence is said to show", ("all of it",))
     subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
 
-    assert found is shrink(subject, Case((GPU_WRITE, READ, READ)), found, run_case, shorter_case)
+    assert found is shortened(subject, Case((GPU_WRITE, READ, READ)), found)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
@@ -42,12 +41,12 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
 
 
 def test_shrinking_keeps_the_requirement() -> None:
-    """A word that fails for another reason after a move was left out is not a shorter witness."""
+    """A sequence that fails for another reason after a move was left out is not a shorter witness."""
     subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
         run_case(subject, case)
-    shorter = shrink(subject, case, caught.value, run_case, shorter_case)
+    shorter = shortened(subject, case, caught.value)
 
     assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
     assert 3 >= sum("memory." in line for line in shorter.statements)

@@ -10,9 +10,8 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 
 from syncedmem.model import space
 from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.engine.shrinking import shrink
 from syncedmem.spec.memory.suites import Stumble
-from syncedmem.spec.memory.walks import Walk, run_walk, search, shorter_walk
+from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def test_the_same_seed_takes_the_same_walks() -> None:
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
     verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
-    walk = Walk((4, 9), ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
+    walk = Walk((4, 9), ((1, WRITE), (1, READ), (0, WRITE), (1, RELEASE)))
     drivers = run_walk(reference_subject(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
@@ -58,43 +57,33 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
 
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
-    """Neither a memory, nor a step to a start, nor a move; a move that need not fail does not."""
+    """Neither a memory nor a move; a move that need not fail does not."""
     subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
-    walk = Walk(
-        (4, 9, 3),
-        ((READ, GPU_READ), (WRITE,), ()),
-        ((1, READ), *push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE)),
-    )
+    begun = ((0, READ), (0, GPU_READ), (1, WRITE), (1, READ))
+    rest = (*push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE))
+    walk = Walk((4, 9, 3), (*begun, *rest))
     with pytest.raises(Violation) as caught:
         run_walk(subject, walk)
-    shortest = shrink(subject, walk, caught.value, run_walk, shorter_walk)
+    shortest = shortened(subject, walk, caught.value)
 
     assert "R21-push" == shortest.requirement
     assert 8 == sum(".mutable_cpu_data()" in line or "async_gpu_push" in line for line in shortest.statements)
     assert not any("memory2" in line or "armed" in line or ".cpu_data" in line for line in shortest.statements)
 
 
-def test_a_walk_of_one_memory_keeps_it() -> None:
-    walk = Walk((4,), ((WRITE,),), ((0, READ),))
+def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
+    """So it goes with the last of its moves; the others keep their sizes."""
+    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
 
-    assert [[], [Walk((4,), ((),), ((0, READ),))], [Walk((4,), ((WRITE,),), ())], None] == [
-        None if (shorter := shorter_walk(walk, position)) is None else list(shorter) for position in range(4)
-    ]
-
-
-def test_any_letter_of_any_start_can_be_left_out() -> None:
-    walk = Walk((4, 9), ((WRITE,), (READ, GPU_READ)), ())
-
-    assert [((), (READ, GPU_READ)), ((WRITE,), (GPU_READ,)), ((WRITE,), (READ,))] == [
-        shorter.starts for position in (2, 3, 4) for shorter in shorter_walk(walk, position) or ()
-    ]
+    assert [9] == [driver.size for driver in drivers]
+    assert [] == run_walk(reference_subject(), Walk((4,), ()))
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
     bug = MEMORY_BUGS["ZeroesItsNeighbour"].make
     with pytest.raises(Violation, match="R53-independent"):
-        run_walk(device_subject(bug), Walk((4, 4), ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
+        run_walk(device_subject(bug), Walk((4, 4), ((0, WRITE), (1, WRITE), (0, READ), (1, READ))))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
@@ -127,6 +116,6 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
     subject = replace(reference_subject(), profile="caffe")
-    drivers = run_walk(subject, Walk((4,), ((),), ((0, RELEASE), (0, READ))))
+    drivers = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
 
     assert [RELEASE] == [entry for _, entry in drivers[0].visited]

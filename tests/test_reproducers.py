@@ -171,7 +171,7 @@ def test_a_script_says_in_which_mode_a_call_is_made() -> None:
 
 def test_a_bench_says_where_it_comes_from() -> None:
     """Then the program needs nothing."""
-    reproducer = Reproducer(replace(host_subject(), source="import this\nbench = this"))
+    reproducer = Reproducer(replace(host_subject(), source="import this\nsubject = this"))
     reproducer.run("gc.collect()")
 
     assert ("import gc", "import this", "subject = this", "gc.collect()") == reproducer.complete()

@@ -11,20 +11,18 @@ from collections import Counter
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Mode, SyncedHead, using_mode
+from syncedmem.model import SyncedHead, using_mode
 
-from ..engine.finding import Violation
-from ..engine.reproducer import Reproducer
 from .elements import alike, near, shown
 from .oracle import Duty, World
-from .steps import NORMS
+from .steps import NORMS, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..engine.call_log import AllocatorCall, CallLog
+    from ..engine.call_log import AllocatorCall
     from ..engine.calls import Side
-    from ..engine.subject import Subject
+    from ..engine.run import Run
     from .oracle import Foreseen, Part
     from .steps import BlobCall
 
@@ -46,83 +44,39 @@ _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 
 _LONGEST = 256
 
-_ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
-"""What reproducers about blobs may use."""
-
 
 class BlobInspection:
-    """Blobs of one type that live at the same time, with one log, and the oracle beside them.
+    """What can be seen of the blobs of one driver, compared with the oracle.
 
     Parameters
     ----------
-    subject : Subject
-        Makes blobs.
-    dtype : str
-        Of all of them.
+    run : Run
+    world : World
 
     Attributes
     ----------
     world : World
-        What must be the case now.
-    log : CallLog
-        What all of them asked their allocators for.
+        What must be the case now; the driver says so.
+    has_extents : bool
+        Whether a blob's shape was asked for on the device, which has memory too.
     """
 
-    def __init__(self, subject: Subject, dtype: str) -> None:
-        self.subject = subject
-        self.world = World(dtype, subject.device is not None, Mode.GPU)
-        self.reproducer = Reproducer(subject, _ELEMENTS)
-        self.reproducer.run("log, host, device = recorded(subject)")
-        self.log: CallLog = self.reproducer.names["log"]
+    def __init__(self, run: Run, world: World) -> None:
+        self.world = world
+        self.has_extents = False
+        self._run = run
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object
-        self._extents = False  # whether a blob's shape was asked for, which has memory too
-
-    @property
-    def safe(self) -> bool:
-        """Whether more is asked than Caffe promises."""
-        return self.subject.profile == "safe"
-
-    def name(self, n: int) -> str:
-        """What the reproducer calls a blob."""
-        return "blob" if n == 0 else f"blob{n + 1}"
 
     def blob(self, n: int) -> Any:
         """A blob itself."""
-        return self.reproducer.names[self.name(n)]
-
-    # --- failing
-
-    def violation(self, requirement: str, message: str) -> Violation:
-        """A violation with the reproducer that led to it."""
-        return Violation(requirement, message, self.reproducer.complete())
-
-    def require(self, holds: bool, requirement: str, message: str) -> None:
-        """Report what does not hold.
-
-        Raises
-        ------
-        Violation
-        """
-        if not holds:
-            raise self.violation(requirement, message)
-
-    def must_raise(self, raised: BaseException | None, requirement: str, message: str) -> None:
-        """Report a call that did not raise; who runs the reproducer must get past one that did.
-
-        Raises
-        ------
-        Violation
-        """
-        if raised is None:
-            raise self.violation(requirement, message)
-        raised.__traceback__ = None  # it holds blobs, which are watched for being dropped
-        self.reproducer.expect(raised)
+        return self._run.reproducer.names[name_of(n)]
 
     # --- what a call did
 
-    def _compare_calls(self, foreseen: Foreseen, seen: Sequence[AllocatorCall], requirement: str) -> None:
-        for _, sentence in self.log.stray:
-            self.require(False, "B60-nothing-left", sentence)
+    def compare_calls(self, foreseen: Foreseen, seen: Sequence[AllocatorCall], requirement: str) -> None:
+        """The allocator calls that were seen of a call; which memory comes first is left open."""
+        for _, sentence in self._run.log.stray:
+            self._run.require(False, "B60-nothing-left", sentence)
         found = [
             (it.operation, it.side, it.pinned, it.byte_size) for it in seen if it.operation not in ("free", "clone")
         ]
@@ -131,54 +85,57 @@ class BlobInspection:
             for order in permutations(foreseen.calls)
         ] or [[]]
         sentence = f"saw {_listed(found)}, expected {_listed(orders[0])}"
-        self.require(found in orders, requirement, sentence)
+        self._run.require(found in orders, requirement, sentence)
 
-    def _compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
+    def compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
+        """The number or the view that a call returned."""
         result = foreseen.duty.result
         if foreseen.value is not None:
             tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
             same = near(value, foreseen.value, tolerance)
-            self.require(same, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
+            self._run.require(same, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
         if foreseen.view is not None:
             self._compare_view(step, foreseen.view, value)
 
     def _compare_view(self, step: BlobCall, content: bytes, view: Any) -> None:
         found = shown(view)
         same = alike(found, content, self.world.dtype)
-        self.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
+        self._run.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
         if content and "cpu" in step.call:
             shape, wanted = memoryview(view).shape, self.world.blobs[step.blob].shape
-            self.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
+            self._run.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
 
     # --- what is the case
 
-    def _compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
+    def compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
         """Shapes, and who holds which memory."""
         objects: list[tuple[int, Any, str]] = []
         for n, wanted in enumerate(self.world.blobs):
             blob, known = self.blob(n), duty.conduct if n in acting else duty.others
             found = (tuple(blob.shape), blob.count)
-            self.require(
+            self._run.require(
                 found == (wanted.shape, wanted.count),
                 known,
-                f"{self.name(n)} has the shape {found[0]} and {found[1]} elements, expected {wanted.shape} and "
+                f"{name_of(n)} has the shape {found[0]} and {found[1]} elements, expected {wanted.shape} and "
                 f"{wanted.count}",
             )
             objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
         self._compare_sharing(objects)
         for n in range(len(self.world.blobs)):
             self._compare_capacity(n, sizes or duty.conduct)
-        self._compare_live()
+        self.compare_live()
 
     def _compare_sharing(self, objects: list[tuple[int, Any, str]]) -> None:
         """Each memory is the object that it was, and is held by whom it should be."""
         now: dict[int, int] = {}
         for key, memory, known in objects:
             there = now.setdefault(key, id(memory))
-            self.require(there == id(memory), known, "blobs that share a memory hold different ones")
+            self._run.require(there == id(memory), known, "blobs that share a memory hold different ones")
             before = self._known.get(key, there)
-            self.require(before == there, known, "a blob holds another memory than before")
-        self.require(len(set(now.values())) == len(now), objects[-1][2], "blobs hold one memory that do not share it")
+            self._run.require(before == there, known, "a blob holds another memory than before")
+        self._run.require(
+            len(set(now.values())) == len(now), objects[-1][2], "blobs hold one memory that do not share it"
+        )
         self._known = now
 
     def _compare_capacity(self, n: int, requirement: str) -> None:
@@ -187,18 +144,18 @@ class BlobInspection:
         sizes = tuple(self.world.memories[wanted.memory(part)].size for part in PARTS)
         if requirement == "B06-growth-renews" and len(set(found)) > 1:
             requirement = "B08-equal-sizes"
-        self.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
+        self._run.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
         expected = self.world.capacity(n)
-        if self.safe:
-            self.require(
+        if self._run.safe:
+            self._run.require(
                 blob.capacity == expected,
                 "B46-capacity",
                 f"the capacity is {blob.capacity}, but {expected} elements fit",
             )
 
-    def _compare_live(self) -> None:
+    def compare_live(self) -> None:
         """What is allocated is what the memories that are held own."""
-        if self._extents:
+        if self.has_extents:
             return
         held = [self.world.memories[key] for key in self.world.held]
         sides: tuple[Side, ...] = ("cpu", "gpu")
@@ -209,18 +166,18 @@ class BlobInspection:
             gc.collect()
         found = self._live()
         left = f"allocated are {_tally(found)}, expected {_tally(wanted)}"
-        self.require(found == wanted, "B60-nothing-left", left)
+        self._run.require(found == wanted, "B60-nothing-left", left)
 
     def _live(self) -> Counter[tuple[Side, int]]:
-        return Counter((entry.side, entry.byte_size) for _, entry in self.log.live.values())
+        return Counter((entry.side, entry.byte_size) for _, entry in self._run.log.live.values())
 
-    def _compare_memories(self, acting: set[int], duty: Duty) -> None:
+    def compare_memories(self, acting: set[int], duty: Duty) -> None:
         """Heads, and the bytes of every fresh side."""
         mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
         for key, memory in self._held_objects().items():
             known = duty.conduct if key in mine else duty.others
             wanted = self.world.memories[key].head
-            self.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
+            self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
             content: dict[Side, bytes | None] = {
                 side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]
             }
@@ -235,14 +192,14 @@ class BlobInspection:
 
     def _compare_content(self, memory: Any, content: dict[Side, bytes | None], requirement: str) -> None:
         for side, wanted in content.items():
-            start = len(self.log.calls)
+            start = len(self._run.log.calls)
             with using_mode(self.world.mode):
                 found = shown(getattr(memory, f"{side}_data")())
-            self.require(len(self.log.calls) == start, requirement, f"the {side} side was not fresh")
+            self._run.require(len(self._run.log.calls) == start, requirement, f"the {side} side was not fresh")
             same = alike(found, wanted or b"", self.world.dtype)
-            self.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
+            self._run.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 
-    def _fresh_numbers(self) -> dict[int, bytes | None]:
+    def fresh_numbers(self) -> dict[int, bytes | None]:
         """What each memory holds that was ever written."""
         memories = {key: self.world.memories[key] for key in self.world.held}
         return {
@@ -251,10 +208,10 @@ class BlobInspection:
             if it.head is not SyncedHead.UNINITIALIZED
         }
 
-    def _compare_side_by_side(self, key: int, expected: bytes | None, requirement: str) -> None:
+    def compare_fresh(self, key: int, expected: bytes | None, requirement: str) -> None:
         """Whatever the head of a memory says: its fresh sides hold these bytes."""
         memory = self._held_objects()[key]
-        self.require(bool(_FRESH[memory.head]), requirement, "what was written is not there any more")
+        self._run.require(bool(_FRESH[memory.head]), requirement, "what was written is not there any more")
         self._compare_content(memory, dict.fromkeys(_FRESH[memory.head], expected), requirement)
 
 

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
-from ..engine.shrinking import shrink
 from ..requirements import applicable
 from .coverage import BlobCoverage
-from .excerpts import Actions, shortened, watched
-from .messages import MESSAGES, offers_messages
-from .rules import RULES
-from .scenarios import run_scenario, shorter_scenario
+from .messages import offers_messages
+from .scenarios import run_scenario, shortened
 from .suites import SUITES
 from .walks import search
 
@@ -32,7 +29,7 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     """The suites for a subject of blobs, in the order they run."""
     # Caffe's own capacity goes wrong when memory is shared or adopted, so nothing may be made of that there.
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
-    return tuple(name for name in ("rules", *SUITES, "walks") if name not in left_out)
+    return tuple(name for name in (*SUITES, "walks") if name not in left_out)
 
 
 def blob_requirements_for(subject: Subject) -> list[str]:
@@ -84,7 +81,7 @@ def check_blobs(
 def _runner(name: str, steps: int, seed: int) -> Runner:
     if name == "walks":
         return partial(_run_walks, steps=steps, seed=seed)
-    return _run_rules if name == "rules" else partial(_run_enumerated, name=name)
+    return partial(_run_enumerated, name=name)
 
 
 def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
@@ -92,22 +89,7 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
         try:
             counter.add(run_scenario(subject, scenario))
         except Violation as violation:
-            return shrink(subject, scenario, violation, run_scenario, shorter_scenario)
-    return None
-
-
-def _run_rules(subject: Subject, counter: Counter) -> Violation | None:
-    for rule in (*RULES, *MESSAGES) if offers_messages(subject) else RULES:
-        actions = Actions()
-        try:
-            with watched(actions):
-                for driver in rule(subject):
-                    counter.add(driver)
-        except Violation as violation:
-            return shortened(subject, rule, violation, actions)
-        except Exception as error:  # noqa: BLE001 -- whatever a blob makes a check stumble over
-            text = (rule.__doc__ or rule.__name__).split("(")[0].strip()
-            return Violation("B22-elements", f"{text}: {type(error).__name__}: {error}")
+            return shortened(subject, scenario, violation)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What is checked of messages: what a blob takes from a BlobProto, and writes into one (blob.cpp 410-553).
+"""Rules of messages: what a blob takes from a BlobProto, and what it writes into one (blob.cpp 410-553).
 
 The messages are made from the one that the blob under test writes, so that no package is needed here.
 """
@@ -9,16 +9,16 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .driver import BlobDriver
-from .elements import USUAL, decoded, itemsize, shown
-from .steps import BlobCall, Other
+from .elements import USUAL
+from .scenarios import Scenario
+from .steps import BlobCall, Fail, Other, Prepare, Shows, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..engine.calls import Side
     from ..engine.subject import Subject
     from .oracle import Part, Shape
+    from .steps import Step
 
 __all__ = ["MESSAGES", "offers_messages"]
 
@@ -38,7 +38,7 @@ def offers_messages(subject: Subject) -> bool:
     return True
 
 
-def _shapes(driver: BlobDriver) -> None:
+def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
     """Old fields are the shape where there are any, missing ones zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
@@ -51,11 +51,11 @@ def _shapes(driver: BlobDriver) -> None:
     )
     for fields, shape in cases:
         values = six[: prod(shape)]
-        _message(driver, *fields, f"data.extend({list(values)})")
-        _load(driver, known, shape, {"data": values})
+        yield from _message(dtype, *fields, f"data.extend({list(values)})")
+        yield _load(known, shape, {"data": values})
 
 
-def _numbers(driver: BlobDriver) -> None:
+def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
     """Doubles before floats; a diff only where there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
@@ -67,11 +67,11 @@ def _numbers(driver: BlobDriver) -> None:
         ((double, diff, double_diff), {"data": doubles, "diff": doubles}),
     )
     for fields, numbers in cases:
-        _message(driver, "shape.dim.extend([3])", *fields)
-        _load(driver, known, (3,), numbers)
+        yield from _message(dtype, "shape.dim.extend([3])", *fields)
+        yield _load(known, (3,), numbers)
 
 
-def _counts(driver: BlobDriver) -> None:
+def _counts(_: Subject, dtype: str) -> Iterator[Step]:
     """As many numbers as the shape has, or nothing is taken (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
@@ -82,15 +82,16 @@ def _counts(driver: BlobDriver) -> None:
         (enough, "diff.extend([1.0] * 4)"),
     )
     for fields in bad:
-        _message(driver, "shape.dim.extend([3])", *fields)
-        driver.refused("B52-message-count", "blob.from_proto(message)")
-    _message(driver)
-    driver.refused("B52-message-count", "blob.from_proto(message)")
+        yield from _message(dtype, "shape.dim.extend([3])", *fields)
+        yield from refused("B52-message-count", "blob.from_proto(message)")
+    yield from _message(dtype)
+    yield from refused("B52-message-count", "blob.from_proto(message)")
 
 
-def _same_shape(driver: BlobDriver) -> None:
+def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
     """Without reshaping only the blob's own shape is taken (B53), and what that is (B55)."""
-    driver.perform(BlobCall(0, "reshape", ((3, 2),)))
+    known, options = "B53-message-same-shape", ", reshape=False"
+    yield BlobCall(0, "reshape", ((3, 2),))
     values, data = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "data.extend([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])"
     cases = (
         (("shape.dim.extend([3, 2])",), True),
@@ -102,79 +103,72 @@ def _same_shape(driver: BlobDriver) -> None:
         ((), False),
     )
     for fields, same in cases:
-        _message(driver, *fields, data)
-        driver.shows("B55-shape-equals", "blob.shape_equals(message)", same)
+        yield from _message(dtype, *fields, data)
+        yield Shows("B55-shape-equals", "blob.shape_equals(message)", same)
         if same:
-            _load(driver, "B53-message-same-shape", (3, 2), {"data": values}, ", reshape=False")
+            yield _load(known, (3, 2), {"data": values}, options)
         else:
-            driver.refused("B53-message-same-shape", "blob.from_proto(message, reshape=False)")
+            yield from refused(known, f"blob.from_proto(message{options})")
 
 
-def _written(driver: BlobDriver) -> None:
+def _written(_: Subject, dtype: str) -> Iterator[Step]:
     """What is written is read back (B54)."""
-    known = "B54-message-written"
-    for part in ("data", "diff"):
-        driver.perform(BlobCall(0, f"mutable_cpu_{part}"))
-    size = itemsize(driver.world.dtype)
-    held = {part: shown(getattr(driver.blob(0), f"cpu_{part}")()) for part in ("data", "diff")}
-    double = "double_" if size == itemsize("float64") else ""
+    known, values = "B54-message-written", tuple(map(float, range(1, prod(_SHAPE) + 1)))
+    held = {"data": values, "diff": values[::-1]}
+    for part, numbers in held.items():
+        yield BlobCall(0, f"mutable_cpu_{part}", values=numbers)
+    double = "double_" if dtype == "float64" else ""
     for text, parts in (("", ("data",)), ("True", ("data", "diff"))):
-        driver.prepare(f"message = blob.to_proto({text})")
-        driver.shows(known, "tuple(message.shape.dim)", driver.world.blobs[0].shape)
-        for part in ("data", "diff"):
-            expected = decoded(held[part], driver.world.dtype) if part in parts else ()
-            driver.shows(known, f"tuple(message.{double}{part})", expected)
+        yield Prepare(f"message = blob.to_proto({text})")
+        yield Shows(known, "tuple(message.shape.dim)", _SHAPE)
+        for part, numbers in held.items():
+            yield Shows(known, f"tuple(message.{double}{part})", numbers if part in parts else ())
 
 
-def _failures(driver: BlobDriver) -> None:
+def _failures(subject: Subject, dtype: str) -> Iterator[Step]:
     """What fails takes neither shape nor numbers, whether there is memory for them or not (B57)."""
-    if driver.subject.profile != "safe":
-        return
-    side: Side = "cpu" if driver.subject.device is None else "gpu"
-    for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)):
+    for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)) if subject.profile == "safe" else ():
         for part in ("data", "diff"):
-            driver.perform(BlobCall(0, f"mutable_{side}_{part}"))
+            yield BlobCall(0, f"mutable_{subject.sides[-1]}_{part}")
         shape = (2 + k * grows, 4)
         values = tuple(map(float, range(prod(shape))))
         numbers: dict[Part, tuple[float, ...]] = {"data": values, "diff": values[::-1]}
         fields = (f"{part}.extend({list(it)})" for part, it in numbers.items())
-        _message(driver, f"shape.dim.extend({list(shape)})", *fields)
-        driver.perform_failing(BlobCall(0, "from_proto", (shape, numbers)), k, text="blob.from_proto(message)")
+        yield from _message(dtype, f"shape.dim.extend({list(shape)})", *fields)
+        yield Fail(_load("", shape, numbers), k)
 
 
-_MOST_CALLS = 4  # two allocations, and each filled with zeros
+_MOST_CALLS = 4
+"""Two allocations, and each filled with zeros."""
 
+_SHAPE: Shape = (2, 4)
 
 _CHECKS = (_numbers, _shapes, _counts, _same_shape, _written, _failures)
 
 
-def _rule(subject: Subject) -> Iterator[BlobDriver]:
+def _rule(subject: Subject) -> Iterator[Scenario]:
     """Each check, on blobs of both types that messages have, with numbers on the device, and shared."""
+    side = subject.sides[-1]
     for check, dtype in product(_CHECKS, ("float32", "float64")):
-        driver = BlobDriver.of(subject, (2, 4), (4, 2), dtype=dtype)
-        side = "cpu" if subject.device is None else "gpu"
-        for step in (
+        before = (
             BlobCall(0, f"mutable_{side}_data"),
             BlobCall(0, f"mutable_{side}_diff"),
             BlobCall(1, "share_diff", (Other(0),)),
-        ):
-            driver.perform(step)
-        check(driver)
-        yield driver.ended()
+        )
+        yield Scenario((_SHAPE, (4, 2)), (*before, *check(subject, dtype)), dtype)
 
 
-def _message(driver: BlobDriver, *fields: str) -> None:
-    """A message with these fields, known to the reproducer as ``message``."""
-    made = f"subject.make((1,), dtype={driver.world.dtype!r}, host=subject.host, device=subject.device)"
-    driver.prepare(f"message = type({made}.to_proto())()", *(f"message.{field}" for field in fields))
+def _message(dtype: str, *fields: str) -> Iterator[Step]:
+    """A message with these fields, which later steps call ``message``."""
+    made = f"subject.make((1,), dtype={dtype!r}, host=subject.host, device=subject.device)"
+    yield Prepare(f"message = type({made}.to_proto())()")
+    yield from (Prepare(f"message.{field}") for field in fields)
 
 
-def _load(
-    driver: BlobDriver, known: str, shape: Shape, numbers: dict[Part, tuple[float, ...]], options: str = ""
-) -> None:
-    step = BlobCall(0, "from_proto", (shape, numbers))
-    driver.perform(step, text=f"blob.from_proto(message{options})", about=known)
+def _load(known: str, shape: Shape, numbers: dict[Part, tuple[float, ...]], options: str = "") -> BlobCall:
+    text = f"blob.from_proto(message{options})"
+    return BlobCall(0, "from_proto", (shape, numbers), about=known, text=text)
 
 
-MESSAGES: tuple[Callable[[Subject], Iterator[BlobDriver]], ...] = (_rule,)
-"""The checks of blobs that have messages."""
+MESSAGES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (_rule,)
+"""The rules of blobs that have messages."""

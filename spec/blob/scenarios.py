@@ -1,29 +1,32 @@
 """A scenario: blobs of one type, and what is done to them; run, and made shorter.
 
-What is enumerated and what is generated are scenarios, so that whatever fails is shrunk and shown in one way.
+What is enumerated, what is checked rule by rule and what is generated are scenarios, so that whatever fails is shrunk
+and shown in one way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..engine.shrinking import shortest
 from .driver import BlobDriver
 from .elements import USUAL
-from .steps import SCALES, BlobCall, Other
+from .reference import IntReferenceBlob, ReferenceBlob
+from .steps import SCALES, BlobCall, Extents, Fail, Prepare, Refusal, Shows, Unchanged, unmoved
 from .tables import cell_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from syncedmem.model import Mode
 
+    from ..engine.finding import Violation
     from ..engine.subject import Subject
     from .oracle import Shape
+    from .steps import Numbers, Step
     from .tables import Row
 
-__all__ = ["Scenario", "in_mode", "run_scenario", "shorter_scenario"]
+__all__ = ["Scenario", "TableRow", "in_mode", "run_scenario", "shortened"]
 
 _ABOUT = {
     "update": "B29-update-side",
@@ -41,19 +44,46 @@ class Scenario:
     ----------
     shapes : tuple
         Of each blob that is made; None for one that is given no shape.
-    steps : tuple of BlobCall
+    steps : tuple of Step
     dtype : str
-    row : Row or None
-        The last step, with what a table says of it.
-    failing : int
-        Which allocator call of the last step fails, from 1; 0 for none.
     """
 
     shapes: tuple[Shape | None, ...]
-    steps: tuple[BlobCall, ...]
+    steps: tuple[Step, ...]
     dtype: str = USUAL
-    row: Row | None = None
-    failing: int = 0
+
+
+class TableRow(NamedTuple):
+    """A call with what a table says of it."""
+
+    row: Row
+
+    def renumbered(self, numbers: Numbers) -> TableRow:
+        """The row itself, if its blobs are still the same."""
+        for n in self.row.step.blobs:
+            unmoved(n, numbers)
+        return self
+
+    def take(self, driver: BlobDriver) -> None:
+        """Make the call, and compare with the table besides the oracle, if this is its cell.
+
+        Raises
+        ------
+        Violation
+        """
+        row = self.row
+        start, known = len(driver.log.calls), _ABOUT.get(row.step.call, "B34-norm-side")
+        its_cell = cell_of(driver.world, row.step) == row.cell  # or something was left out to make the scenario shorter
+        driver.perform(row.step)
+        if not its_cell:
+            return
+        seen = [f"{it.operation} {it.side}" for it in driver.log.calls[start:] if it.operation != "clone"]
+        orders = [[action for effect in order for action in effect.actions] for order in permutations(row.effects)]
+        sentence = f"saw {', '.join(seen) or 'nothing'}, the table has {orders}"
+        driver.run.require(seen in (orders or [[]]), known, sentence)
+        wanted = tuple(head for effect in row.effects for head in effect.heads) or row.cell.heads
+        found = tuple(getattr(driver.blob(n), f"{part}_memory").head for n, part in row.parts)
+        driver.run.require(found == wanted, known, f"the heads are {found}, the table has {wanted}")
 
 
 def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
@@ -63,58 +93,67 @@ def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
     ------
     Violation
     """
-    driver = BlobDriver.of(subject, *scenario.shapes, dtype=scenario.dtype)
-    for step in scenario.steps[:-1] if scenario.failing else scenario.steps:
-        driver.perform(step)
-    if scenario.row is not None:
-        _take_row(driver, scenario.row)
-    if scenario.failing:
-        driver.perform_failing(scenario.steps[-1], scenario.failing)
-    else:
-        driver.finish()
+    driver = BlobDriver(subject, scenario.dtype)
+    for shape in scenario.shapes:
+        driver.make(shape)
+    for step in scenario.steps:
+        step.take(driver)
+    driver.finish()
     return driver
-
-
-def _take_row(driver: BlobDriver, row: Row) -> None:
-    """Make the call of a row, and compare with the table besides the oracle, if this is its cell."""
-    if cell_of(driver.world, row.step) != row.cell:  # something was left out to make the scenario shorter
-        driver.perform(row.step)
-        return
-    start, known = len(driver.log.calls), _ABOUT.get(row.step.call, "B34-norm-side")
-    driver.perform(row.step)
-    seen = [f"{it.operation} {it.side}" for it in driver.log.calls[start:] if it.operation != "clone"]
-    orders = [[action for effect in order for action in effect.actions] for order in permutations(row.effects)]
-    driver.require(seen in (orders or [[]]), known, f"saw {', '.join(seen) or 'nothing'}, the table has {orders}")
-    wanted = tuple(head for effect in row.effects for head in effect.heads) or row.cell.heads
-    found = tuple(getattr(driver.blob(n), f"{part}_memory").head for n, part in row.parts)
-    driver.require(found == wanted, known, f"the heads are {found}, the table has {wanted}")
-
-
-def shorter_scenario(scenario: Scenario, position: int) -> Iterator[Scenario] | None:
-    """A scenario with a blob left out that takes part in nothing, or a step, or a mode made the usual one."""
-    blobs, steps = len(scenario.shapes), len(scenario.steps) - bool(scenario.failing)
-    if position < blobs:
-        return _without_blob(scenario, position)
-    if position >= blobs + steps:
-        return None
-    at = position - blobs
-    return iter((replace(scenario, steps=(*scenario.steps[:at], *scenario.steps[at + 1 :])),))
-
-
-def _without_blob(scenario: Scenario, number: int) -> Iterator[Scenario]:
-    last = () if scenario.row is None else (scenario.row.step,)
-    used = {n for step in (*scenario.steps, *last) if step.call != "mode" for n in step.blobs}
-    if number not in used and len(scenario.shapes) > 1 and scenario.row is None:
-        shapes = scenario.shapes[:number] + scenario.shapes[number + 1 :]
-        yield replace(scenario, shapes=shapes, steps=tuple(_renumbered(step, number) for step in scenario.steps))
-
-
-def _renumbered(step: BlobCall, gone: int) -> BlobCall:
-    """The step when one blob is gone."""
-    arguments = tuple(Other(it.blob - (it.blob > gone)) if isinstance(it, Other) else it for it in step.arguments)
-    return step._replace(blob=step.blob - (step.blob > gone), arguments=arguments)
 
 
 def in_mode(mode: Mode) -> BlobCall:
     """The step that changes Caffe's mode."""
     return BlobCall(0, "mode", (mode,))
+
+
+# --- making it shorter
+
+
+def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Violation:
+    """The violation of the shortest scenario that breaks the same requirement.
+
+    A step may expect what an earlier one has made so.  So a shorter scenario counts only if the reference gets through
+    it: otherwise the scenario would be what is wrong.
+    """
+    reference = replace(subject, make=ReferenceBlob if subject.profile == "safe" else IntReferenceBlob)
+
+    def run(steps: tuple[Step | _Made, ...]) -> None:
+        shorter = _scenario_of(steps, scenario.dtype)
+        if shorter is None:
+            return
+        if any(isinstance(step, _EXPECTING) for step in steps):
+            try:
+                run_scenario(reference, shorter)
+            except Exception:  # noqa: BLE001 -- whatever the scenario stumbles over without what was left out
+                return
+        run_scenario(subject, shorter)
+
+    def simpler(step: Step | _Made) -> tuple[Step, ...]:
+        return (step.step,) if isinstance(step, Fail) else ()
+
+    made = tuple(_Made(n, shape) for n, shape in enumerate(scenario.shapes))
+    whole: tuple[Step | _Made, ...] = (*made, *scenario.steps)
+    return shortest(whole, violation, run, simpler=simpler)
+
+
+class _Made(NamedTuple):
+    """The making of a blob, under the number that it has in the whole scenario."""
+
+    number: int
+    shape: Shape | None
+
+
+_EXPECTING = (Refusal, Unchanged, Shows, Prepare, Extents)
+"""Steps that say themselves what must be seen, where others leave that to the oracle."""
+
+
+def _scenario_of(steps: tuple[Step | _Made, ...], dtype: str) -> Scenario | None:
+    """The scenario of some steps, its blobs counted from 0; None if a step names a blob that is not made."""
+    made = [step for step in steps if isinstance(step, _Made)]
+    numbers = {it.number: n for n, it in enumerate(made)}
+    try:
+        renumbered = tuple(step.renumbered(numbers) for step in steps if not isinstance(step, _Made))
+    except KeyError:
+        return None
+    return Scenario(tuple(it.shape for it in made), renumbered, dtype)

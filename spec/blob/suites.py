@@ -1,4 +1,4 @@
-"""What is enumerated for blobs: every cell of the tables, every short sequence of calls, every failure."""
+"""What is enumerated for blobs: the rules, every cell of the tables, every short sequence of calls, every failure."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from syncedmem.model import Mode
 
 from .elements import TYPES, USUAL
 from .oracle import World
-from .scenarios import Scenario, in_mode
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, failing_calls, foresee
-from .tables import WAYS, rows
+from .rules import rules
+from .scenarios import Scenario, TableRow, in_mode
+from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Fail, Other, failing_calls, foresee
+from .tables import WAYS, rows, way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .oracle import Part, Shape
+    from .oracle import Shape
 
-__all__ = ["SUITES", "alphabet", "way"]
+__all__ = ["SUITES", "alphabet"]
 
 _SHAPE, _OTHER = (2, 3), (3, 2)
-
-
-def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
-    """The steps that bring a part of a blob to a head."""
-    return tuple(BlobCall(n, f"{accessor}_{part}") for accessor in accessors)
 
 
 def _tables(subject: Subject) -> Iterator[Scenario]:
@@ -34,7 +30,7 @@ def _tables(subject: Subject) -> Iterator[Scenario]:
     for row in rows(subject.device is not None):
         starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
         steps = (in_mode(row.cell.mode), *(step for start in starts for step in start))
-        yield Scenario((_SHAPE, _SHAPE), steps, row=row)
+        yield Scenario((_SHAPE, _SHAPE), (*steps, TableRow(row)))
 
 
 def alphabet(subject: Subject) -> tuple[BlobCall, ...]:
@@ -127,7 +123,7 @@ def _failures(subject: Subject) -> Iterator[Scenario]:
         for other in (_SHAPE, *_SOURCES) if ("reshape", True) in step.options else (_SHAPE,):
             shapes = (_SHAPE, other) if step.blob == 0 else (other, _SHAPE)
             for k in range(1, failing_calls(_after(subject, shapes, start), step) + 1):
-                yield Scenario(shapes, (*start, step), failing=k)
+                yield Scenario(shapes, (*start, Fail(step, k)))
 
 
 _LESS: Shape = (2, 2)
@@ -146,6 +142,7 @@ def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall,
 
 
 SUITES: dict[str, Callable[[Subject], Iterator[Scenario]]] = {
+    "rules": rules,
     "tables": _tables,
     "sequences": _sequences,
     "shapes": _shapes,

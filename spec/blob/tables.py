@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .oracle import Part, World
 
-__all__ = ["COPY_SOURCE", "COPY_TARGET", "NORM", "SCALE", "UPDATE", "WAYS", "Cell", "Row", "cell_of", "rows"]
+__all__ = ["COPY_SOURCE", "COPY_TARGET", "NORM", "SCALE", "UPDATE", "WAYS", "Cell", "Row", "cell_of", "rows", "way"]
 
 U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
 Heads = tuple[SyncedHead, ...]
@@ -43,6 +43,12 @@ class Effect(NamedTuple):
 
 WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}
 """The accessors that bring a memory to a head on the shortest way."""
+
+
+def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
+    """The steps that bring a part of a blob to a head."""
+    return tuple(BlobCall(n, f"{accessor}_{part}") for accessor in accessors)
+
 
 UPDATE: dict[Heads, Effect | None] = {
     (U, U): None,
@@ -126,7 +132,7 @@ class Row(NamedTuple):
 
 def cell_of(world: World, step: BlobCall) -> Cell | None:
     """The cell that a step is in; None for calls that no table is about."""
-    n, call, arguments, options = step
+    n, call, arguments, options, *_ = step
     if call == "update":
         return Cell(call, world.mode, (world.head(n, "data"), world.head(n, "diff")))
     if call in NORMS or call in SCALES:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from syncedmem.model import Mode
 
 from ..engine.search import hunt
-from .scenarios import Scenario, in_mode, run_scenario, shorter_scenario
+from .scenarios import Scenario, in_mode, run_scenario, shortened
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
     blob, other = st.integers(0, _MOST - 1), st.builds(Other, st.integers(0, _MOST - 1))
 
     def calls(names: Any, *arguments: st.SearchStrategy[Any], options: Any = ()) -> st.SearchStrategy[BlobCall]:
-        return st.builds(
-            BlobCall, blob, st.sampled_from(tuple(names)), st.tuples(*arguments), st.sampled_from([*options, ()])
+        chosen = st.sampled_from([*options, ()])
+        return st.tuples(blob, st.sampled_from(tuple(names)), st.tuples(*arguments), chosen).map(
+            lambda it: BlobCall(*it)
         )
 
     step = st.one_of(
@@ -85,4 +86,4 @@ def search(subject: Subject, steps: int, start: int, on_scenario: Callable[[Blob
         Told of the driver of every scenario that passed.
     """
     examples = -(-2 * steps // (SHORTEST + LONGEST))
-    return hunt(subject, scenarios(subject), run_scenario, shorter_scenario, examples, start, on_scenario)
+    return hunt(subject, scenarios(subject), run_scenario, shortened, examples, start, on_scenario)

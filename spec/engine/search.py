@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from .finding import Violation
-from .shrinking import shrink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from hypothesis import strategies as st
 
@@ -26,7 +25,7 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
     subject: Subject,
     strategy: st.SearchStrategy[Witness],
     run: Callable[[Subject, Witness], Seen],
-    shorter: Callable[[Witness, int], Iterator[Witness] | None],
+    shortened: Callable[[Subject, Witness, Violation], Violation],
     examples: int,
     number: int,
     on_passed: Callable[[Seen], None],
@@ -37,8 +36,10 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
     ----------
     subject : Subject
     strategy : SearchStrategy
-    run, shorter : callable
-        As for `syncedmem.spec.engine.shrinking.shrink`.
+    run : callable
+        Runs one, and raises the violation.
+    shortened : callable
+        Given one that was run, and its violation: the violation of the shortest that breaks the same requirement.
     examples, number : int
         How many, and the seed.
     on_passed : callable
@@ -68,7 +69,7 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
         take()
     except Violation:
         violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
-        return shrink(subject, witness, violation, run, shorter)
+        return shortened(subject, witness, violation)
     except Exception:
         # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
         if not found:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
-from ..engine.shrinking import shrink
 from ..requirements import applicable
 from .contracts import CONTRACTS, DEVICE_CONTRACTS
 from .coverage import Coverage
-from .suites import SUITES, run_case, shorter_case
+from .suites import SUITES, run_case, shortened
 from .walks import search
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
         try:
             counter.add(run_case(subject, case))
         except Violation as violation:
-            return shrink(subject, case, violation, run_case, shorter_case)
+            return shortened(subject, case, violation)
     return None
 
 

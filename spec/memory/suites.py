@@ -13,11 +13,13 @@ from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, cycles
 
 from ..engine.calls import READS
+from ..engine.shrinking import shortest
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..engine.finding import Violation
     from ..engine.subject import Subject
 
 __all__ = [
@@ -30,7 +32,7 @@ __all__ = [
     "make_move",
     "plainer",
     "run_case",
-    "shorter_case",
+    "shortened",
 ]
 
 
@@ -111,12 +113,13 @@ def make_move(driver: MemoryDriver, move: Move) -> None:
         driver.perform(move.entry if isinstance(move, Fail) else move)
 
 
-def shorter_case(case: Case, position: int) -> Iterator[Case] | None:
-    """A case with one move left out or made plainer; see `syncedmem.spec.engine.shrinking.shrink`."""
-    if position >= len(case.moves):
-        return None
-    before, move, after = case.moves[:position], case.moves[position], case.moves[position + 1 :]
-    return (Case((*before, *other, *after), case.size) for other in ((), *((it,) for it in plainer(move))))
+def shortened(subject: Subject, case: Case, violation: Violation) -> Violation:
+    """The violation of the shortest case that breaks the same requirement."""
+
+    def run(moves: tuple[Move, ...]) -> None:
+        run_case(subject, Case(moves, case.size))
+
+    return shortest(case.moves, violation, run, simpler=plainer)
 
 
 def plainer(move: Move) -> list[Move]:

@@ -16,16 +16,17 @@ from syncedmem.model.suites import access_words
 
 from ..engine.reproducer import Reproducer
 from ..engine.search import hunt
+from ..engine.shrinking import shortest
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..engine.finding import Violation
     from ..engine.subject import Subject
 
-__all__ = ["Walk", "run_walk", "search", "shorter_walk", "walks"]
+__all__ = ["Walk", "run_walk", "search", "shortened", "walks"]
 
 SHORTEST, LONGEST = 10, 20
 # The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
@@ -41,14 +42,11 @@ class Walk:
     ----------
     sizes : tuple of int
         Of each memory, in bytes.
-    starts : tuple of tuple of Input
-        For each memory the sequence that brings it to its first state.
     moves : tuple of (int, Move)
         Which memory, and what to do with it.
     """
 
     sizes: tuple[int, ...]
-    starts: tuple[tuple[Input, ...], ...]
     moves: tuple[tuple[int, Move], ...]
 
 
@@ -77,8 +75,9 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
     def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
-        count = 1 + len(others)
-        return Walk(sizes[:count], (first, *others), tuple((k % count, move) for k, move in moves))
+        starts = (first, *others)
+        begun = ((number, entry) for number, sequence in enumerate(starts) for entry in sequence)
+        return Walk(sizes[: len(starts)], (*begun, *((k % len(starts), move) for k, move in moves)))
 
     return st.builds(
         joined,
@@ -91,25 +90,26 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
 def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
     """Take a walk; after every step look at the memories that were not touched.
 
+    A memory to which nothing is done is not made.
+
     Raises
     ------
     Violation
         With the reproducer of all memories, in the order things happened.
     """
     reproducer = Reproducer(subject)
-    drivers: list[MemoryDriver] = []
     smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
-    for sequence, size in zip(walk.starts, walk.sizes, strict=True):
-        drivers.append(MemoryDriver(subject, max(size, smallest), reproducer=reproducer))
-        for entry in sequence:
-            _step(drivers, drivers[-1], entry)
+    drivers = {
+        number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
+        for number in sorted({number for number, _ in walk.moves})
+    }
     for number, move in walk.moves:
         # Caffe says nothing about a destroyed object.
         if not drivers[number].oracle.released or subject.profile == "safe":
-            _step(drivers, drivers[number], move)
-    for driver in drivers:
+            _step([*drivers.values()], drivers[number], move)
+    for driver in drivers.values():
         driver.finish()
-    return drivers
+    return [*drivers.values()]
 
 
 def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
@@ -148,37 +148,16 @@ def _search_from(
     number: int,
     on_walk: Callable[[list[MemoryDriver]], None],
 ) -> Violation | None:
-    return hunt(subject, walks(subject.edition, sequence), run_walk, shorter_walk, examples, number, on_walk)
+    return hunt(subject, walks(subject.edition, sequence), run_walk, shortened, examples, number, on_walk)
 
 
-def shorter_walk(walk: Walk, position: int) -> Iterator[Walk] | None:
-    """A walk with something left out: a memory with all that is done to it, a step to its start, or a move."""
-    memories, steps = len(walk.starts), sum(map(len, walk.starts))
-    if position < memories:
-        return _without_memory(walk, position)
-    if position < memories + steps:
-        return _without_step(walk, position - memories)
-    number = position - memories - steps
-    if number >= len(walk.moves):
-        return None
-    before, (memory, move), after = walk.moves[:number], walk.moves[number], walk.moves[number + 1 :]
-    return (
-        Walk(walk.sizes, walk.starts, (*before, *other, *after))
-        for other in ((), *(((memory, it),) for it in plainer(move)))
-    )
+def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:
+    """The violation of the shortest walk that breaks the same requirement."""
 
+    def run(moves: tuple[tuple[int, Move], ...]) -> None:
+        run_walk(subject, Walk(walk.sizes, moves))
 
-def _without_memory(walk: Walk, number: int) -> Iterator[Walk]:
-    if len(walk.starts) > 1:
-        sizes = walk.sizes[:number] + walk.sizes[number + 1 :]
-        starts = walk.starts[:number] + walk.starts[number + 1 :]
-        moves = tuple((memory - (memory > number), move) for memory, move in walk.moves if memory != number)
-        yield Walk(sizes, starts, moves)
+    def simpler(move: tuple[int, Move]) -> list[tuple[int, Move]]:
+        return [(move[0], other) for other in plainer(move[1])]
 
-
-def _without_step(walk: Walk, position: int) -> Iterator[Walk]:
-    steps = [(number, at) for number, sequence in enumerate(walk.starts) for at in range(len(sequence))]
-    number, at = steps[position]
-    sequence = walk.starts[number]
-    starts = (*walk.starts[:number], sequence[:at] + sequence[at + 1 :], *walk.starts[number + 1 :])
-    yield Walk(walk.sizes, starts, walk.moves)
+    return shortest(walk.moves, violation, run, simpler=simpler)

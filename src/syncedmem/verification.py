@@ -85,7 +85,7 @@ def make_subject(name: str, seed: int) -> Subject:
     NoDeviceError
         If it is not available; the message says why.
     """
-    source = f"from syncedmem.verification import make_subject\nbench = make_subject({name!r}, {seed})"
+    source = f"from syncedmem.verification import make_subject\nsubject = make_subject({name!r}, {seed})"
     if name == HOST:
         return Subject(name, SyncedMemory, cpu_allocator(), None, source=source)
     device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
@@ -101,7 +101,7 @@ def make_blob_subject(name: str, seed: int) -> Subject:
     ------
     NoDeviceError
     """
-    source = f"from syncedmem.verification import make_blob_subject\nbench = make_blob_subject({name!r}, {seed})"
+    source = f"from syncedmem.verification import make_blob_subject\nsubject = make_blob_subject({name!r}, {seed})"
     return replace(make_subject(name, seed), make=Blob, source=source)
 
 
