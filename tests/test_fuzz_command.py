@@ -27,9 +27,9 @@ from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.machine import search
-from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
+from syncedmem.spec.fuzz.shortening import shortened
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
         asked.append(steps)
         return False
 
-    assert (program[1], program[3], program[5]) == minimise(program, fails, 1.0) == asked[0]
+    assert (program[1], program[3], program[5]) == shortened(program, fails, 1.0) == asked[0]
 
 
 def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:

@@ -8,7 +8,7 @@ from .campaign import Outcome, campaign, threaded
 from .driver import Driver
 from .finding import Finding, Step, TargetError, Wrong
 from .machine import search
-from .minimise import minimise
+from .shortening import shortened
 from .statistics import limit_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     ----------
     source : Source
     job : dict
-        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"minimise"``, with ``"promises"``
+        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and what the job needs.
     journal : Journal
         Where steps are written down.
@@ -135,16 +135,16 @@ def run_program(source: Source, record: Capabilities, program: tuple[Step, ...],
     return None
 
 
-def _minimise(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     def fails(program: tuple[Step, ...]) -> bool:
         wrong = run_program(source, record, program, journal)
         return wrong is not None and wrong.property_id == job["property"]
 
-    shortest = minimise(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
+    shortest = shortened(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
     wrong = run_program(source, record, shortest, journal)
     if wrong is None or wrong.property_id != job["property"]:
         return {"finding": None}
     return {"finding": Finding(wrong.property_id, wrong.message, shortest, shrunk=True).as_json()}
 
 
-_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "minimise": _minimise}
+_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "shorten": _shorten}

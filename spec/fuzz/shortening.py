@@ -1,24 +1,24 @@
-"""Makes a program short: steps are left out as long as the same property is broken, then numbers are made small."""
+"""Makes the program of a finding short: the engine's shrinker, with what is known of the steps of an allocator."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..engine.shrinking import shrink
 from .finding import OPERATIONS, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["minimise"]
+__all__ = ["shortened"]
 
 Program = tuple[Step, ...]
 
 _NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work")
 
 
-def minimise(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
+def shortened(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
     """The shortest program found in a time that still fails.
 
     Parameters
@@ -33,15 +33,13 @@ def minimise(program: Program, fails: Callable[[Program], bool], seconds: float)
     tuple of Step
         The program itself, without steps that do nothing, if it does not fail again.
     """
-    search = _Search(fails, time.perf_counter() + seconds)
+    deadline = time.perf_counter() + seconds
     program = _effective(program)
-    if not search.fails(program):
+    if seconds <= 0 or not fails(program):
         return program
-    while True:
-        shorter = _smaller_numbers(_fewer_steps(program, search), search)
-        if shorter == program:
-            return _renumbered(shorter, search)
-        program = shorter
+    program = shrink(program, fails, simpler=_simpler, seconds=deadline - time.perf_counter())
+    renumbered = _renumbered(program)
+    return renumbered if time.perf_counter() < deadline and fails(renumbered) else program
 
 
 def _effective(program: Program) -> Program:
@@ -61,43 +59,6 @@ def _effective(program: Program) -> Program:
     return tuple(kept)
 
 
-@dataclass
-class _Search:
-    """A question that is asked until time is up; after that every answer is no."""
-
-    question: Callable[[Program], bool]
-    deadline: float
-
-    def fails(self, program: Program) -> bool:
-        return time.perf_counter() < self.deadline and self.question(program)
-
-
-def _fewer_steps(program: Program, search: _Search) -> Program:
-    """Delta debugging: leave out halves, then quarters, down to single steps."""
-    size = max(len(program) // 2, 1)
-    while True:
-        start = len(program)
-        while start > 0:
-            start = max(start - size, 0)
-            candidate = program[:start] + program[start + size :]
-            if search.fails(candidate):
-                program = candidate
-        if size == 1:
-            break
-        size //= 2
-    return program
-
-
-def _smaller_numbers(program: Program, search: _Search) -> Program:
-    for at, step in enumerate(program):
-        for candidate in _simpler(step):
-            shorter = (*program[:at], candidate, *program[at + 1 :])
-            if search.fails(shorter):
-                program = shorter
-                break
-    return program
-
-
 def _simpler(step: Step) -> Iterator[Step]:
     """The step with one number smaller, the smallest first; what is to be too much stays too much."""
     if step.operation in ("request_too_much", "request_too_many", "resize_too_much"):
@@ -111,11 +72,10 @@ def _simpler(step: Step) -> Iterator[Step]:
                 yield Step(step.operation, (*step.numbers[:at], smaller, *step.numbers[at + 1 :]))
 
 
-def _renumbered(program: Program, search: _Search) -> Program:
+def _renumbered(program: Program) -> Program:
     """Blocks counted from 0 in the order in which they appear."""
     new: dict[int, int] = {}
-    steps = [Step(step.operation, tuple(_counted(step, new))) for step in program]
-    return tuple(steps) if search.fails(tuple(steps)) else program
+    return tuple(Step(step.operation, tuple(_counted(step, new))) for step in program)
 
 
 def _counted(step: Step, new: dict[int, int]) -> Sequence[int]:
