@@ -5,18 +5,17 @@ the shrinker, findings and reports.  On it are the kits of ``memory``, of ``blob
 each kit an ``oracle`` predicts what must happen, and never reads the transition table; a ``driver`` makes one call
 after the other and compares everything with the oracle; ``suites`` are enumerated, ``walks`` generated.
 ``vectors`` are the same for ports that Python cannot call, written down with what must be seen.  ``proofs`` are about
-the model alone.  ``faults`` are wrong memories that the kit must refuse, ``evidence`` compares the model with what was
-observed of Caffe, and ``errata`` say what is wrong in texts about it.  Nothing here imports the runtime.
+the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; only ``vectors`` load
+them.  ``evidence`` compares the model with what was observed of Caffe, and ``errata`` say what is wrong
+in texts about it.  Nothing here imports the runtime.
 """
 
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
-from .blobs.faults import BLOB_FAULTS
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.finding import Violation
 from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
 from .evidence import compare_model, evidence
-from .faults import FAULTS, Fault, Kill, kill_table, run_fault
 from .memory import (
     Coverage,
     MemoryDriver,
@@ -29,16 +28,12 @@ from .memory import (
 from .requirements import REQUIREMENTS, Requirement
 
 __all__ = [
-    "BLOB_FAULTS",
-    "FAULTS",
     "REQUIREMENTS",
     "BlobCoverage",
     "BlobMaker",
     "CallLog",
     "Conformance",
     "Coverage",
-    "Fault",
-    "Kill",
     "Maker",
     "Memory",
     "MemoryDriver",
@@ -57,8 +52,6 @@ __all__ = [
     "check_conformance",
     "compare_model",
     "evidence",
-    "kill_table",
     "requirements_for",
-    "run_fault",
     "suite_names",
 ]

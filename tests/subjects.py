@@ -11,7 +11,7 @@ from syncedmem.spec import ReferenceBlob, ReferenceMemory, Subject
 
 if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator
-    from syncedmem.spec import Fault
+    from syncedmem.spec.mutants.registry import SeededBug
 
 READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 GPU_READ, GPU_WRITE, GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
@@ -55,11 +55,11 @@ def blob_device_subject(make: Any = ReferenceBlob) -> Subject:
     return device_subject(make)
 
 
-def subject_for(fault: Fault) -> Subject:
-    """A subject of the kind that a fault shows on."""
-    if fault.bench == "no device":
+def subject_for(bug: SeededBug) -> Subject:
+    """A subject of the kind that a bug shows on."""
+    if bug.shows_on == "no device":
         return host_subject()
-    return device_subject() if fault.bench == "device" else replace(device_subject(), profile="caffe")
+    return device_subject() if bug.shows_on == "device" else replace(device_subject(), profile="caffe")
 
 
 def devices() -> list[DeviceAllocator]:

@@ -11,7 +11,6 @@ from subjects import blob_device_subject, device_subject, host_subject
 from syncedmem.model import InvalidArgumentError, Mode, SyncedHead
 from syncedmem.runtime import Blob
 from syncedmem.spec import (
-    BLOB_FAULTS,
     REQUIREMENTS,
     ReferenceBlob,
     Subject,
@@ -27,6 +26,7 @@ from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Fail, Lend, Other, failing_calls, foresee
 from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
+from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,7 +149,7 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
 
 def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
     """The very lines that were run, and the requirement."""
-    found = caught(BLOB_FAULTS["ShareCopies"].make, "sequences")
+    found = caught(BLOB_BUGS["ShareCopies"].make, "sequences")
 
     assert "B26-share-object" == found.requirement
     assert [line for line in found.statements if "import" not in line] == [
@@ -164,12 +164,12 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
 def test_a_reproducer_runs_as_it_stands(name: str) -> None:
     """Given a subject, without the kit."""
-    fault = BLOB_FAULTS[name]
-    found = caught(fault.make)
-    names: dict[str, Any] = {"subject": device_subject(fault.make)}
+    bug = BLOB_BUGS[name]
+    found = caught(bug.make)
+    names: dict[str, Any] = {"subject": device_subject(bug.make)}
     exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
 
-    assert isinstance(names.get("blob", names["host"]), (fault.make, type(names["host"])))
+    assert isinstance(names.get("blob", names["host"]), (bug.make, type(names["host"])))
 
 
 def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
@@ -419,7 +419,7 @@ def test_what_is_no_number_is_near_none(value: object) -> None:
 
 def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
     """Not what else a blob without elements must do, nor what cannot be looked at."""
-    found = [caught(BLOB_FAULTS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
+    found = [caught(BLOB_BUGS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
 
     assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
     assert "sumsq_data is '" in found[0].message
@@ -427,7 +427,7 @@ def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
 
 
 def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
-    found = caught(BLOB_FAULTS["UpdatesAThousand"].make, "rules")
+    found = caught(BLOB_BUGS["UpdatesAThousand"].make, "rules")
 
     assert "from byte 4000 of 4012, expected" in found.message
     assert len(found.message) < 200

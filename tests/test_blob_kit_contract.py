@@ -13,13 +13,14 @@ import pytest
 from subjects import device_subject, host_subject
 
 from syncedmem.runtime import Blob
-from syncedmem.spec import BLOB_FAULTS, ReferenceBlob, check_blobs
+from syncedmem.spec import ReferenceBlob, check_blobs
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Shows
 from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
+from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,7 @@ def told(function: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("fault", "lines"),
+    ("bug", "lines"),
     [
         ("SizeWraps", ["blob.reshape((2097152, 2097152, 2097152))"]),
         ("TakesSets", ["blob.reshape({2, 3})"]),
@@ -126,13 +127,13 @@ def told(function: Any) -> list[tuple[Any, ...]]:
         ),
     ],
 )
-def test_a_rule_shows_what_it_needs_and_no_more(fault: str, lines: list[str]) -> None:
+def test_a_rule_shows_what_it_needs_and_no_more(bug: str, lines: list[str]) -> None:
     """Behind what it imports, the log and the first blob; and the program does what it says."""
-    make: Any = BLOB_FAULTS[fault].make
+    make: Any = BLOB_BUGS[bug].make
     found = check_blobs(device_subject(make), steps=0, suites=["rules"]).violations[0]
     program = [line for line in found.statements if "import" not in line and "recorded" not in line]
 
-    assert BLOB_FAULTS[fault].requirement == found.requirement
+    assert BLOB_BUGS[bug].requirement == found.requirement
     assert (True, lines) == (program[0].startswith("blob = subject.make("), program[1:])
     names: dict[str, Any] = {"subject": device_subject(make)}
     with suppress(Refused):  # the last line, if that is what is wrong with it

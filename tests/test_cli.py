@@ -32,11 +32,12 @@ from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.trace import trace_of
 from syncedmem.model.mermaid import mermaid
 from syncedmem.model.palette import Theme
-from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
-from syncedmem.spec import FAULTS, REQUIREMENTS, Subject
+from syncedmem.spec import REQUIREMENTS, Subject
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.verdicts import DeviceVerdict
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
     """The others are told of all the same."""
 
     def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
-        dead = Death("was ended by SIGSEGV", "cells", 12)
+        dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
     monkeypatch.setattr(verification, "side_by_side", answers)
@@ -219,7 +220,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
 
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It exits with 1, names the requirement, and what it prints is Python."""
-    use(monkeypatch, device_subject(FAULTS["CopiesUpOnlyOnce"].make))
+    use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     script = result.output.partition("The shortest way to see it:")[2].partition("passed")[0]
 
@@ -233,7 +234,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
-    subject = device_subject(FAULTS["CopiesUpOnlyOnce"].make)
+    subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
     use(monkeypatch, replace(subject, source=verification.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     program = result.output.partition("The shortest way to see it:")[2].partition("\nsimulated: ")[0]

@@ -14,11 +14,12 @@ from syncedmem.explorer.material import calls_of
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec import FAULTS, check_conformance
+from syncedmem.spec import check_conformance
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
 from syncedmem.spec.fuzz.properties import PROPERTIES
 from syncedmem.spec.fuzz.replay import Replay
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
@@ -173,15 +174,15 @@ def load(explorer: Explorer, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "calls"),
+    ("bug", "calls"),
     [
         ("WriteOnlyHost", ["cpu_data", "mutable_gpu_data", "mutable_cpu_data"]),
         ("AdoptsOwnHostBuffer", ["cpu_data", "set_cpu_data"]),
         ("ReturnsNothing", ["mutable_gpu_data"]),
     ],
 )
-def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, fault: str, calls: list[str]) -> None:
-    found = check_conformance(device_subject(FAULTS[fault].make), steps=0).violations[0]
+def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, bug: str, calls: list[str]) -> None:
+    found = check_conformance(device_subject(MEMORY_BUGS[bug].make), steps=0).violations[0]
     violation = {"requirement": found.requirement, "message": found.message, "reproducer": found.reproducer}
     report = {"format": 1, "devices": [{"name": "mine", "edition": "caffe", "violations": [violation]}]}
     load(explorer, json.dumps(report))

@@ -12,10 +12,10 @@ from subjects import WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
 from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
 from syncedmem.spec.memory.lifetimes import adopted_buffers_live
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
 def test_a_contract_is_made_in_every_state() -> None:
@@ -71,9 +71,9 @@ def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
     """Only what goes wrong after refused calls and not without them is their fault."""
     idle = everywhere(lambda _: None)
     with pytest.raises(Violation, match="R08-copy-up: saw"):
-        list(idle(device_subject(FAULTS["CopiesUpOnlyOnce"].make)))
+        list(idle(device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)))
     with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
-        list(unsuitable_host_buffers(device_subject(FAULTS["RefusalLosesStaleSide"].make)))
+        list(unsuitable_host_buffers(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
 
 
 def test_host_memory_need_not_be_an_array() -> None:
@@ -111,7 +111,7 @@ def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
 
     found = {
         make: check_conformance(device_subject(make), suites=["contracts"]).violations[0].requirement
-        for make in (FreesAnything, FAULTS["FinaliserFreesInFlight"].make, FAULTS["NoFinaliser"].make)
+        for make in (FreesAnything, MEMORY_BUGS["FinaliserFreesInFlight"].make, MEMORY_BUGS["NoFinaliser"].make)
     }
 
     assert ["R28-freed-once", "R42-in-flight-not-freed", "R55-dropped-freed"] == list(found.values())

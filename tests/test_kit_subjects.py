@@ -11,7 +11,7 @@ from subjects import device_subject, devices, host_subject, reference_subject
 from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
-from syncedmem.spec.faults import FAULTS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
@@ -41,15 +41,15 @@ def test_a_seeded_scheduler_does_not_shake_the_runtime(seed: int) -> None:
     check_conformance(subject, steps=400, seed=seed).require()
 
 
-def test_the_port_without_a_fault_passes() -> None:
-    """So what a fault is caught for is the fault."""
+def test_the_port_without_a_bug_passes() -> None:
+    """So what a bug is caught for is the bug."""
     check_conformance(reference_subject(), steps=300).require()
     check_conformance(host_subject(ReferenceMemory), steps=100).require()
 
 
 def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
     """A memory that keeps Caffe's rules and no others passes there, and not in the safe profile."""
-    unsafe = FAULTS["WriteableReadView"].make
+    unsafe = MEMORY_BUGS["WriteableReadView"].make
     verdict = check_conformance(replace(device_subject(unsafe), profile="caffe"), steps=300)
 
     assert verdict.passed
@@ -57,10 +57,10 @@ def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
     assert not check_conformance(device_subject(unsafe), suites=["cells"]).passed
 
 
-@pytest.mark.parametrize("fault", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
-def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(fault: str) -> None:
+@pytest.mark.parametrize("bug", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
+def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -> None:
     """As it is in Caffe, whose only caller waits; so a memory that does not is as good there."""
-    careless = FAULTS[fault].make
+    careless = MEMORY_BUGS[bug].make
 
     check_conformance(replace(device_subject(careless), profile="caffe"), steps=300).require()
 

@@ -9,8 +9,8 @@ import pytest
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
     """What is reported is what was found."""
     found = Violation("R11-head", "what the whole sequence is said to show", ("all of it",))
-    subject = device_subject(FAULTS["SpoiltCopy"].make)
+    subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
 
     assert found is shortened(subject, Case((GPU_WRITE, READ, READ)), found)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
     """The reproducer is Python, and nothing can be left out of it."""
-    verdict = check_conformance(device_subject(FAULTS["FourthPushSkipped"].make), suites=["counters"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["FourthPushSkipped"].make), suites=["counters"])
     violation = verdict.violations[0]
 
     assert "R21-push" == violation.requirement
@@ -42,7 +42,7 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
 
 def test_shrinking_keeps_the_requirement() -> None:
     """A sequence that fails for another reason after a move was left out is not a shorter witness."""
-    subject = device_subject(FAULTS["HeadBeforeCopy"].make)
+    subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
         run_case(subject, case)

@@ -10,9 +10,9 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 
 from syncedmem.model import space
 from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,13 +44,13 @@ def test_the_same_seed_takes_the_same_walks() -> None:
 
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
-    verdict = check_conformance(device_subject(FAULTS["HostWriteUnnoticed"].make), suites=["walks"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
     walk = Walk((4, 9), ((1, WRITE), (1, READ), (0, WRITE), (1, RELEASE)))
     drivers = run_walk(reference_subject(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
     assert [4, 9] == [driver.size for driver in drivers]
-    broken = device_subject(FAULTS["HostNeverFreed"].make)
+    broken = device_subject(MEMORY_BUGS["HostNeverFreed"].make)
     with pytest.raises(Violation) as caught:
         run_walk(broken, walk)
     assert "view = memory2.mutable_cpu_data()" in caught.value.statements
@@ -58,7 +58,7 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
     """Neither a memory nor a move; a move that need not fail does not."""
-    subject = device_subject(FAULTS["FourthPushSkipped"].make)
+    subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
     begun = ((0, READ), (0, GPU_READ), (1, WRITE), (1, READ))
     rest = (*push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE))
@@ -81,9 +81,9 @@ def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
-    fault = FAULTS["ZeroesItsNeighbour"].make
+    bug = MEMORY_BUGS["ZeroesItsNeighbour"].make
     with pytest.raises(Violation, match="R53-independent"):
-        run_walk(device_subject(fault), Walk((4, 4), ((0, WRITE), (1, WRITE), (0, READ), (1, READ))))
+        run_walk(device_subject(bug), Walk((4, 4), ((0, WRITE), (1, WRITE), (0, READ), (1, READ))))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:

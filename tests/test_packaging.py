@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
     folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.touch()
     return tmp_path
 

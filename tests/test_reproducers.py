@@ -13,16 +13,17 @@ import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode, using_mode
-from syncedmem.spec import FAULTS, Subject, Violation, check_conformance, suite_names
+from syncedmem.spec import Subject, Violation, check_conformance, suite_names
 from syncedmem.spec.engine.reproducer import Reproducer
-from syncedmem.spec.faults.selftest import QUICKEST_FIRST
 from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from syncedmem.spec import Fault
+    from syncedmem.spec.mutants.registry import SeededBug
 
 Calls = list[tuple[Any, ...]]
 GPU_NULL = Input(Call.SET_GPU_DATA, data=False)
@@ -79,13 +80,13 @@ def shown(argument: Any) -> object:
         return type(argument).__name__, getattr(argument, "nbytes", None)
 
 
-def first_violation(fault: Fault, subject: Subject, *suites: str) -> Violation:
+def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation:
     """What the quickest suite finds."""
-    wrong = replace(subject, make=fault.make)
+    wrong = replace(subject, make=bug.make)
     for name in suites or [name for name in QUICKEST_FIRST if name in suite_names(wrong)]:
         if violation := check_conformance(wrong, steps=300, suites=[name]).suites[0].violation:
             return violation
-    raise AssertionError(fault.name)
+    raise AssertionError(bug.name)
 
 
 def ran(program: str, subject: Subject) -> Calls:
@@ -115,12 +116,12 @@ def kept_mode() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_reproducer_of_a_planted_fault_runs(fault: Fault) -> None:
+@pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
+def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
     """To its end, or to the error that is wrong; and it says what is wrong there."""
-    subject = device_subject() if fault.bench == "device" else host_subject()
-    violation = first_violation(fault, subject)
-    calls = ran(violation.reproducer, replace(subject, make=fault.make))
+    subject = device_subject() if bug.shows_on == "device" else host_subject()
+    violation = first_violation(bug, subject)
+    calls = ran(violation.reproducer, replace(subject, make=bug.make))
 
     assert "make" == calls[0][0]
     assert violation.reproducer.splitlines()[-1].startswith(f"# {violation.requirement}: ")
@@ -148,9 +149,9 @@ def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
 
 def test_failures_that_do_no_harm_are_left_out() -> None:
     """Whole, or all steps before the one that does."""
-    forgets = first_violation(FAULTS["ForgetsThePushItCouldNotWaitFor"], device_subject(), "stumbles")
-    leaks = first_violation(FAULTS["FailureLeaks"], device_subject(), "stumbles")
-    plain = first_violation(FAULTS["SpoiltCopy"], device_subject(), "stumbles")
+    forgets = first_violation(MEMORY_BUGS["ForgetsThePushItCouldNotWaitFor"], device_subject(), "stumbles")
+    leaks = first_violation(MEMORY_BUGS["FailureLeaks"], device_subject(), "stumbles")
+    plain = first_violation(MEMORY_BUGS["SpoiltCopy"], device_subject(), "stumbles")
 
     assert "steps.armed(1), suppress(Exception): view = memory.mutable_cpu_data()" in forgets.reproducer
     assert "steps.armed(1)" not in leaks.reproducer
@@ -178,7 +179,7 @@ def test_a_bench_says_where_it_comes_from() -> None:
 
 def test_a_violation_is_printed_with_its_program() -> None:
     """By whoever prints it, `Conformance.require` included; a message of several lines stays a comment."""
-    verdict = check_conformance(device_subject(FAULTS["SpoiltCopy"].make), suites=["cells"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["SpoiltCopy"].make), suites=["cells"])
     with pytest.raises(Violation) as caught:
         verdict.require()
 

@@ -1,8 +1,8 @@
 """A small blob that passes: Caffe's ``blob.cpp`` written out by hand over `syncedmem.spec.ReferenceMemory`, made safe.
 
 It is a second implementation, independent of the oracle and of the runtime.  Each step is a method of its own, so
-that a seeded bug is one method overridden.  Its arithmetic is plain Python, also on the device, where it goes through
-the views' ``get`` and ``set``.
+that a seeded bug (`syncedmem.spec.mutants.blob`) is one method overridden.  Its arithmetic is plain Python, also on the
+device, where it goes through the views' ``get`` and ``set``.
 """
 
 from __future__ import annotations

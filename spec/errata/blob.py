@@ -88,4 +88,4 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      f"CopiesByHead {_TABLES}without_a_device_copies_are_made_on_the_host"),
 )  # fmt: skip
 """Each has its place in Caffe with the hazard if it is one, what is done there, what is wrong with that, what is right,
-the requirement that says so, and what shows it: planted faults and tests by name."""
+the requirement that says so, and what shows it: seeded bugs and tests by name."""

@@ -1,7 +1,7 @@
 """What is wrong in the texts this project was built from, and in the originals themselves.
 
-Each erratum says where it is, what it says or does, what is wrong with that, what is right, and what shows it: planted
-faults by name (a memory, a blob or an allocator with that very mistake, which a kit must refuse), or tests.
+Each erratum says where it is, what it says or does, what is wrong with that, what is right, and what shows it: seeded
+bugs by name (a memory, a blob or an allocator with that very mistake, which a kit must refuse), or tests.
 docs/errata.md is made from this list, and so is what docs/blobs.md says of Caffe.
 """
 
@@ -46,7 +46,7 @@ class Erratum:
     right : str
         What is right, or what is done here instead.
     shown : tuple of str
-        Planted faults by name, and tests as ``file::name``.
+        Seeded bugs by name, and tests as ``file::name``.
     requirement : str
         Of blobs, where it is about one: the requirement that says what is right.
     """

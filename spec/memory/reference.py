@@ -1,7 +1,7 @@
-"""A small memory to plant faults in: Caffe's ``syncedmem.cpp`` written out by hand, made safe.
+"""A small memory to seed bugs in: Caffe's ``syncedmem.cpp`` written out by hand, made safe.
 
 It is a second implementation, independent of the table and of the runtime.  Each step is a method of its own,
-so that a fault (`syncedmem.spec.faults`) is one method overridden.  Porters may read it as an example.
+so that a seeded bug (`syncedmem.spec.mutants.memory`) is one method overridden.  Porters may read it as an example.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class ReferenceMemory:
                 raise
             self.copied_up(pointer, fresh)
 
-    # --- single steps, each one a place to plant a fault
+    # --- single steps, each one a place to seed a bug
 
     def set_up(self) -> None:
         """What else the constructor does: nothing."""

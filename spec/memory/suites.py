@@ -199,7 +199,7 @@ _MANY = 100
 
 
 def _counters(subject: Subject) -> Iterator[Case]:
-    """Cycles, repeated: for faults that come with the n-th copy, push, adoption or mere look."""
+    """Cycles, repeated: for bugs that come with the n-th copy, push, adoption or mere look."""
     return _sequences(counter_words(subject.edition, (*range(2, 9), _MANY)))
 
 

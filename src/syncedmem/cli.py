@@ -119,8 +119,8 @@ def verify(  # noqa: PLR0913 -- options
 
     Exit status 2: the command line is wrong, or a file cannot be written.
     """
-    from .processes import processors  # noqa: PLC0415 -- as below
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as below
     from .verification import SUBJECTS  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 

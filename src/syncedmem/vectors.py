@@ -46,7 +46,7 @@ def vectors(
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: put every planted fault to every vector, which takes half an hour.",
+            help="Write only kills.json: put every seeded bug to every vector, which takes half an hour.",
         ),
     ] = False,
 ) -> None:

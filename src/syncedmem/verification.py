@@ -21,7 +21,6 @@ from .model import (
     space,
     tour,
 )
-from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices.compilers import check_switch
 from .runtime.devices.host import cpu_allocator
@@ -39,13 +38,14 @@ from .spec import (
 )
 from .spec.engine.report import check_steps
 from .spec.engine.subject import edition_of
+from .spec.engine.supervisor import Death, side_by_side
 from .spec.proofs import summarise
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .processes import Watch
+    from .spec.engine.supervisor import Watch
 
 __all__ = ["SUBJECTS", "make_blob_subject", "make_subject", "verify", "verify_device", "verify_model"]
 

@@ -1,1 +1,0 @@
-"""Only the planted faults of blobs; all else of them is in `syncedmem.spec.blob`."""
