@@ -229,6 +229,11 @@ class Drawing(NamedTuple):
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
 
+    @property
+    def ends(self) -> set[SyncedHead]:
+        """The heads from which the destructor leads to the end."""
+        return {head for note in self.notes if note.final for head in note.heads}
+
 
 def drawing(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
     """The diagram of an edition.

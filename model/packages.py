@@ -18,6 +18,7 @@ LIBRARIES: Final = {
     "proto": ("protobuf",),
     "cuda12": ("cupy-cuda12x[ctk]",),
     "cuda13": ("cupy-cuda13x[ctk]",),
+    "exports": ("jinja2",),
     "pictures": ("cairosvg",),
     "rmm": ("rmm-cu12",),
     "numba": ("numba-cuda", "cuda-bindings"),

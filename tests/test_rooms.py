@@ -79,6 +79,7 @@ def everything() -> dict[str, str]:
         ("numba", {"runtime/interop/numba.py"}),
         ("cuda", {"runtime/interop/cuda_core.py", "runtime/interop/numba.py"}),
         ("warp", {"runtime/interop/warp.py"}),
+        ("jinja2", {"model/exports/rendering.py"}),
         ("z3", {"spec/proofs/induction.py"}),
         ("torch", set[str]()),
     ],
@@ -104,6 +105,11 @@ def test_the_model_imports_no_heavy_library(library: str) -> None:
 
 def test_importing_the_model_loads_no_heavy_library() -> None:
     assert not HEAVY & loaded_by("import syncedmem.model")
+
+
+def test_templates_alone_load_their_engine() -> None:
+    assert "jinja2" not in loaded_by("from syncedmem.model.exports.formats import export; export('xstate')")
+    assert "jinja2" in loaded_by("from syncedmem.model.exports.formats import export; export('c')")
 
 
 def test_a_heavy_library_is_seen_when_loaded() -> None:

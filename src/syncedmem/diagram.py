@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command()(diagram)
 
 
-_ABOUT = "\n\n".join(f"{name}: {found.about}." for name, found in FORMATS.items())
+_ABOUT = "\n\n".join(f"{name}: {found.about} (.{found.extension})." for name, found in FORMATS.items())
 
 
 def diagram(  # noqa: PLR0913 -- the options of the command
