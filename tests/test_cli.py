@@ -24,14 +24,14 @@ from typer.testing import CliRunner
 from syncedmem import __version__, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import FORMATS
 from syncedmem.model.exports.graphviz import dot
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import Theme
+from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.processes import Death
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator

@@ -30,20 +30,20 @@ from syncedmem.model import (
     configurations,
     matrix,
 )
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.plan import plan_of
+from syncedmem.model.diagrams.trace import Trace, trace_of
 from syncedmem.model.editions import head_machine
 from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
+from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.rendering import FOLDER, rendered, templates
+from syncedmem.model.exports.tables import markdown_table
 from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
-from syncedmem.model.exports.trace import Trace, trace_of
-from syncedmem.model.exports.vocabulary import Host
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import COLOURS, DARK, LIGHT, Palette, Theme
-from syncedmem.model.plan import plan_of
-from syncedmem.model.tables import markdown_table
+from syncedmem.model.vocabulary import Host
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..editions import head_machine
 from ..head import EFFECTS, Action, Call, Fact, SyncedHead
-from .vocabulary import Host, Role, Verb, place_of, role_of, verb_of
+from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
     from ..head import Transition

@@ -8,26 +8,26 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diamond import diamond_svg
-from ..drawing import Detail
+from ..diagrams.diamond import diamond_svg
+from ..diagrams.drawing import Detail
 from ..editions import dispatch
 from ..errors import InvalidExportError, MissingPackageError
 from ..head import Call
-from ..mermaid import mermaid
-from ..page import markdown_page
-from ..tables import markdown_matrix, markdown_table
 from .document import machine_json
 from .graphviz import dot
+from .mermaid import mermaid
+from .page import markdown_page
 from .pictures import pdf_picture, png_picture
 from .schema import schema_json
+from .tables import markdown_matrix, markdown_table
 from .tabular import csv_table, html_table, rst_table
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ..palette import Theme
-    from .trace import Trace
+    from ..diagrams.palette import Theme
+    from ..diagrams.trace import Trace
 
 __all__ = ["FORMATS", "Format", "export"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from ..drawing import drawing
+from ..diagrams.drawing import drawing
 from .contents import formal_model
 from .document import machine_document
 from .rows import DATA, rows_of
@@ -22,7 +22,7 @@ from .rows import DATA, rows_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ..drawing import Detail
+    from ..diagrams.drawing import Detail
     from ..head import Call
 
 __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]

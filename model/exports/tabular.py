@@ -7,10 +7,10 @@ import io
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..drawing import Detail, guards_of
+from ..diagrams.drawing import Detail, guards_of
 from ..editions import head_machine
 from ..exploration import matrix
-from ..tables import Markup, flag_changes, table_of
+from .tables import Markup, flag_changes, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

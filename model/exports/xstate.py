@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..drawing import Detail
+from ..diagrams.drawing import Detail
 from ..editions import head_machine
 from ..exploration import matrix
 from ..head import EFFECTS, Action, Call, Fact, Guard, SyncedHead

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
-from .model.drawing import Detail
+from .model.diagrams.drawing import Detail
+from .model.diagrams.palette import Theme
+from .model.diagrams.trace import trace_of
 from .model.exports.formats import FORMATS, export
-from .model.exports.trace import trace_of
-from .model.palette import Theme
 from .output import named, place, write
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .editions import head_machine
-from .exploration import Input, matrix
-from .head import Action, Call, Guard, SyncedHead, Transition
+from ..editions import head_machine
+from ..exploration import Input, matrix
+from ..head import Action, Call, Guard, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

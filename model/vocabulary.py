@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
+from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidExportError
+from ..head import Call
 from .drawing import Detail, Kind, drawing, kind_of
-from .errors import InvalidExportError
-from .head import Call
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
 from .painting import Brush, framed
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
-    from .exports.trace import Step, Trace
+    from .trace import Step, Trace
 
 __all__ = ["diamond_svg"]
 

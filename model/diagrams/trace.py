@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..dispatch import state_of
-from ..drawing import Detail, effect
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
 from ..head import Action, Call, Refusal, SyncedHead
 from ..mode import Mode
-from .vocabulary import Host, Verb, place_of, verb_of
+from ..vocabulary import Host, Verb, place_of, verb_of
+from .drawing import Detail, effect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

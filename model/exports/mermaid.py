@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .drawing import Detail, Line, drawing
-from .head import Call
+from ..diagrams.drawing import Detail, Line, drawing
+from ..head import Call
 
 if TYPE_CHECKING:
     from collections.abc import Collection

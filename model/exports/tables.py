@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from .drawing import Detail, effect, guards_of
-from .editions import head_machine
-from .exploration import inputs, matrix
-from .head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
+from ..diagrams.drawing import Detail, effect, guards_of
+from ..editions import head_machine
+from ..exploration import inputs, matrix
+from ..head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from .exploration import Entry
+    from ..exploration import Entry
 
 __all__ = ["Line", "Markup", "Table", "flag_changes", "markdown_matrix", "markdown_table", "table_of"]
 
