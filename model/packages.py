@@ -1,7 +1,8 @@
 """How to install what an optional feature needs: by the names of the libraries, which work wherever the user is.
 
 No index may be assumed to have a package called syncedmem, so to advise an extra of it helps nobody.
-The extras of ``pyproject.toml`` have the same names; a test compares both.
+The extras of ``pyproject.toml`` have the same names; a test compares both.  It is here, though it is not about the
+machine, because ``errors`` say what to install, and every room raises those.
 """
 
 from __future__ import annotations

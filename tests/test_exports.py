@@ -41,8 +41,7 @@ from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.rendering import FOLDER, rendered, templates
-from syncedmem.model.exports.tables import markdown_table
-from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
+from syncedmem.model.exports.tables import csv_table, html_table, markdown_table, rst_table
 from syncedmem.model.vocabulary import Host
 
 PICTURES = ("png", "pdf")

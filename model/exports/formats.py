@@ -19,8 +19,7 @@ from .mermaid import mermaid
 from .page import markdown_page
 from .pictures import pdf_picture, png_picture
 from .schema import schema_json
-from .tables import markdown_matrix, markdown_table
-from .tabular import csv_table, html_table, rst_table
+from .tables import csv_table, html_table, markdown_matrix, markdown_table, rst_table
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
