@@ -134,7 +134,8 @@ types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both 
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+# A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
+# public name that the reference leaves out.
 docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
