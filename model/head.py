@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITIONS",
     "EFFECTS",
+    "START",
     "TRANSITIONS",
     "Action",
     "Call",
@@ -66,6 +67,15 @@ class SyncedHead(enum.Enum):
     HEAD_AT_GPU = 2
     SYNCED = 3
 
+    @property
+    def letter(self) -> str:
+        """The first letter of its last word, as Caffe's observed matrix has it: U, C, G or S."""
+        return self.name.rpartition("_")[2][0]
+
+
+START = SyncedHead.UNINITIALIZED
+"""The head of a fresh memory."""
+
 
 class Call(enum.Enum):
     """What can be asked of a memory; ``RELEASE`` is Caffe's destructor."""
@@ -83,6 +93,11 @@ class Call(enum.Enum):
     def takes_data(self) -> bool:
         """Whether NULL in place of data is an input of its own."""
         return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether there is no memory afterwards."""
+        return self is Call.RELEASE
 
 
 class Fact(enum.IntFlag):
@@ -197,6 +212,9 @@ class Edition:
         the exclusion.
     cite : str
         Where the edition is described.
+    cycles : tuple of tuple of Call
+        Calls that can be made again and again from a fresh memory, and that together do all that the edition can do
+        often: copy, push, adopt.  Test suites repeat them.
     """
 
     name: str
@@ -205,6 +223,7 @@ class Edition:
     implied: Fact
     never: frozenset[Guard]
     cite: str
+    cycles: tuple[tuple[Call, ...], ...]
 
     @property
     def facts(self) -> Fact:
@@ -216,21 +235,44 @@ _U, _C, _G, _S = SyncedHead
 _ALL = tuple(SyncedHead)
 _LIVE = (_C, _G, _S)
 _FLAGS = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA
+_THERE_AND_BACK = (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType(
     {
         edition.name: edition
         for edition in (
-            Edition("caffe", _ALL, _FLAGS, Fact(0), frozenset(), "000:1-280; cpp 1-185"),
-            # Device memory is always ours here, so the later flag would say no more than the pointer does.
-            Edition("early", _ALL, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, frozenset(), "001:25-97"),
+            Edition(
+                "caffe",
+                heads=_ALL,
+                flags=_FLAGS,
+                implied=Fact(0),
+                never=frozenset(),
+                cite="000:1-280; cpp 1-185",
+                cycles=(
+                    _THERE_AND_BACK,
+                    (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+                    (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+                    (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
+                ),
+            ),
+            Edition(
+                "early",
+                heads=_ALL,
+                flags=Fact.OWN_CPU_DATA,
+                # Device memory is always ours here, so the later flag would say no more than the pointer does.
+                implied=Fact.OWN_GPU_DATA,
+                never=frozenset(),
+                cite="001:25-97",
+                cycles=(_THERE_AND_BACK, (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)),
+            ),
             Edition(
                 "cpu_only",
-                (_U, _C),
-                Fact.OWN_CPU_DATA,
-                Fact(0),
-                frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
-                "000:182, 209, 225, 243; the CPU_ONLY build",
+                heads=(_U, _C),
+                flags=Fact.OWN_CPU_DATA,
+                implied=Fact(0),
+                never=frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
+                cite="000:182, 209, 225, 243; the CPU_ONLY build",
+                cycles=((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
             ),
         )
     }

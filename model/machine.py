@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from transitions import Machine
 
 from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
-from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
+from .head import (
+    EDITIONS,
+    EFFECTS,
+    START,
+    TRANSITIONS,
+    Action,
+    Call,
+    Edition,
+    Fact,
+    Guard,
+    Refusal,
+    SyncedHead,
+    Transition,
+)
 from .mode import Mode, current_mode
 
 if TYPE_CHECKING:
@@ -148,7 +161,7 @@ class HeadMachine:
         self._machine = Machine(
             model=None,
             states=list(self.edition.heads),
-            initial=SyncedHead.UNINITIALIZED,
+            initial=START,
             transitions=[_as_data(row, head) for row in declaration.rows for head in row.source],
             auto_transitions=False,
             send_event=False,
@@ -223,7 +236,7 @@ class BoundHead:
     def __init__(self, machine: HeadMachine, actions: object) -> None:
         self._machine = machine
         self._actions = actions
-        self.head = SyncedHead.UNINITIALIZED
+        self.head = START
         self.facts = Fact(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:

@@ -46,6 +46,10 @@ class Host(enum.Enum):
         """The head that says that this place alone is fresh."""
         return SyncedHead[f"HEAD_AT_{self.name}"]
 
+    def is_fresh(self, head: SyncedHead) -> bool:
+        """Whether a head says that this place is fresh, alone or with the other."""
+        return head in (self.head, SyncedHead.SYNCED)
+
 
 class Role(enum.Enum):
     """What a call is for."""
@@ -100,10 +104,10 @@ def contents_after(action: Action) -> str:
 
 @cache
 def role_of(call: Call) -> Role:
-    """What a call is for, read off its rows in Caffe's edition of the table."""
+    """What a call is for, read off its rows: its first row from `SYNCED` is that of an edition that answers it."""
     if call.takes_data:
         return Role.ADOPT
-    rows = [row for row in TRANSITIONS if row.call is call and "caffe" in row.editions]
+    rows = [row for row in TRANSITIONS if row.call is call]
     if all(row.dest is None and row.refusal is None for row in rows):
         return Role.RELEASE
     from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)

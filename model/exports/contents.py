@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..editions import head_machine
-from ..head import EFFECTS, Action, Call, Fact, SyncedHead
+from ..head import EFFECTS, START, Action, Fact
 from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
-    from ..head import Transition
+    from ..head import SyncedHead, Transition
 
 __all__ = ["BY_MODE", "FormalModel", "Literal", "Update", "Version", "formal_model"]
 
@@ -115,12 +115,7 @@ def formal_model(edition: str) -> FormalModel:
     """
     found = head_machine(edition).edition
     owned = ((_name(place.owned), _name(place.pointer)) for place in Host if place.owned in found.facts)
-    fresh = (
-        (head.name, _name(place.pointer))
-        for place in Host
-        for head in (place.head, SyncedHead.SYNCED)
-        if head in found.heads
-    )
+    fresh = ((head.name, _name(place.pointer)) for place in Host for head in found.heads if place.is_fresh(head))
     return FormalModel(
         heads=tuple(head.name for head in found.heads),
         facts=tuple(_name(fact) for fact in Fact if fact in found.facts),
@@ -142,7 +137,7 @@ def _version_of(place: Host) -> str:
 def _updates(edition: str) -> tuple[Update, ...]:
     machine, found = head_machine(edition), list[Update]()
     for call in machine.calls:
-        for head in machine.edition.heads if call is not Call.RELEASE else ():
+        for head in machine.edition.heads if not call.is_last else ():
             rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
             for number, row in enumerate(rows, 1):
                 name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")
@@ -198,15 +193,15 @@ class _Walk:
             self._never(place.owned, value=False)
         elif verb is Verb.ZERO:
             self._never(place.pointer, value=False)
-            self.broken |= self.head is not SyncedHead.UNINITIALIZED
+            self.broken |= self.head is not START
             self.versions[place] = Version("0")
         elif verb is Verb.COPY:
             self._never(place.pointer, value=False)
             self._never(place.other.pointer, value=False)
-            self.broken |= self.head not in (place.other.head, SyncedHead.SYNCED)
+            self.broken |= not place.other.is_fresh(self.head)
             self.versions[place] = self.versions[place.other]
         else:
-            fresh = (_version_of(it) for it in Host if self.head in (it.head, SyncedHead.SYNCED))
+            fresh = (_version_of(it) for it in Host if it.is_fresh(self.head))
             self.versions[place] = Version(next(fresh, "0"), 1)
         self._apply(action)
 

@@ -48,6 +48,8 @@ class Format(NamedTuple):
         Those that it has, the one that it has by itself first; without any it is what it is.
     calls, trace, theme : bool
         Whether it can show some calls only, and a trace, and has colours.
+    every : bool
+        Whether it has every edition, unless one is named.
     """
 
     about: str
@@ -57,6 +59,7 @@ class Format(NamedTuple):
     calls: bool = False
     trace: bool = False
     theme: bool = False
+    every: bool = False
 
 
 def _schema(_edition: str) -> str:
@@ -82,7 +85,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "csv": Format("the same in CSV, a row per transition or cell", "csv", csv_table, _CHARTS, calls=True),
         "matrix": Format("configurations and calls in Markdown", "md", markdown_matrix),
         "page": Format("a Markdown page with all of it", "md", markdown_page),
-        "json": Format("the whole machine as data; every edition, unless one is named", "json", machine_json),
+        "json": Format(
+            "the whole machine as data; every edition, unless one is named", "json", machine_json, every=True
+        ),
         "schema": Format("the JSON Schema of that", "json", _schema),
         "xstate": Format("a configuration of XState", "json", xstate_json, _CHARTS, calls=True),
         "scxml": Format("a state chart of the W3C's", "scxml", details=_CHARTS, calls=True),
@@ -155,7 +160,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
         options["detail"] = detail
     if found.write is None:
         return _rendered(format_, edition or "caffe", calls, detail)
-    if edition is None and format_ == "json":
+    if edition is None and found.every:
         return found.write()
     return found.write(edition or "caffe", **options)
 
