@@ -201,6 +201,8 @@ class Edition:
     ----------
     name : str
         The name rows refer to in ``Transition.editions``.
+    about : str
+        Whose machine it is, for people who choose.
     heads : tuple of SyncedHead
         The heads it can be in; each must be reachable.
     flags : Fact
@@ -218,6 +220,7 @@ class Edition:
     """
 
     name: str
+    about: str
     heads: tuple[SyncedHead, ...]
     flags: Fact
     implied: Fact
@@ -243,6 +246,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
         for edition in (
             Edition(
                 "caffe",
+                "Caffe's as it is now",
                 heads=_ALL,
                 flags=_FLAGS,
                 implied=Fact(0),
@@ -257,6 +261,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
             ),
             Edition(
                 "early",
+                "Caffe's as it was at first",
                 heads=_ALL,
                 flags=Fact.OWN_CPU_DATA,
                 # Device memory is always ours here, so the later flag would say no more than the pointer does.
@@ -267,6 +272,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
             ),
             Edition(
                 "cpu_only",
+                "Caffe's as it is in a build without a device",
                 heads=(_U, _C),
                 flags=Fact.OWN_CPU_DATA,
                 implied=Fact(0),

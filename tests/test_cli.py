@@ -562,7 +562,7 @@ def test_version_and_help() -> None:
             ["verify", "--device", "gpu"],
             "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
         ),
-        (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
+        (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),

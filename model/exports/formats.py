@@ -120,7 +120,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     calls : collection of Call
         These only; without any, all of them.  Those of a trace must be among them.
     detail : Detail, optional
-        How much to tell apart; each format has one by itself.
+        How much to tell apart; each format has a default.
     trace : Trace, optional
         A walk to draw.
     theme : Theme, optional

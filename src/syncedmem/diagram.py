@@ -39,8 +39,8 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         str | None,
         typer.Option(
             metavar="EDITION",
-            help=f"Whose machine, one of {', '.join(EDITIONS)}: Caffe's as it is now, as it was at first, or as it is "
-            "in a build without a device. By itself the first, and for json all of them.",
+            help=f"Whose machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            "Without this option: the first, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -52,7 +52,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     detail: Annotated[
         str | None,
-        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. A format has one by itself."),
+        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. Each format has a default."),
     ] = None,
     trace: Annotated[
         str | None,
