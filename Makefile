@@ -46,9 +46,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has, and with what messages of blobs need.
+# The package itself, editable, with a device that every machine has, every format, and what messages of blobs need.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl proto > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py opencl exports proto > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -138,7 +138,8 @@ types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both 
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+# A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
+# public name that the reference leaves out.
 docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
@@ -196,7 +197,7 @@ installed-wheel: wheel
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py opencl > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python requirements/declared.py opencl exports > $(WHEEL)/declared.txt
 	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(WHEEL)/bin/python -m pip check
@@ -239,7 +240,7 @@ newest:
 	$(FOUND) --version
 	$(FOUND) -m venv $(NEWEST)
 	@$(call locked_pip,$(NEWEST))
-	$(NEWEST)/bin/python requirements/declared.py opencl > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python requirements/declared.py opencl exports > $(NEWEST)/declared.txt
 	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
 	$(NEWEST)/bin/python $(EDITABLE)
 	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)

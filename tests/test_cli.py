@@ -24,14 +24,14 @@ from typer.testing import CliRunner
 from syncedmem import __version__, cli, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import Theme
+from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
@@ -693,7 +693,7 @@ def test_version_and_help() -> None:
             ["verify", "--device", "gpu"],
             "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
         ),
-        (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
+        (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),

@@ -106,6 +106,11 @@ def test_importing_the_model_loads_no_heavy_library() -> None:
     assert not HEAVY & loaded_by("import syncedmem.model")
 
 
+def test_templates_alone_load_their_engine() -> None:
+    assert "jinja2" not in loaded_by("from syncedmem.model.exports.formats import export; export('xstate')")
+    assert "jinja2" in loaded_by("from syncedmem.model.exports.formats import export; export('c')")
+
+
 def test_a_heavy_library_is_seen_when_loaded() -> None:
     assert HEAVY & loaded_by("import syncedmem.model, numpy") == {"numpy"}
 

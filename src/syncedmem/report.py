@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import __version__
-from .model.diamond import diamond_svg
+from .model.diagrams.diamond import diamond_svg
 from .spec import REQUIREMENTS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
 from syncedmem.model import EDITIONS, Call, Input, Mode, space
-from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE

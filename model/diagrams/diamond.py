@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidExportError
 from .drawing import Detail, Kind, drawing, kind_of
-from .errors import InvalidExportError
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
 from .painting import Brush, framed
@@ -23,10 +23,10 @@ from .plan import plan_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..head import Call
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
-    from .exports.trace import Step, Trace
-    from .head import Call
+    from .trace import Step, Trace
 
 __all__ = ["diamond_svg"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .head import EDITIONS
+from ..head import EDITIONS
 from .mermaid import mermaid
 from .tables import markdown_matrix, markdown_table
 

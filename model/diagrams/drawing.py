@@ -12,9 +12,9 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .editions import head_machine
-from .exploration import Input, matrix
-from .head import Action, Call, Guard, SyncedHead, Transition
+from ..editions import head_machine
+from ..exploration import Input, matrix
+from ..head import Action, Call, Guard, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -228,6 +228,11 @@ class Drawing(NamedTuple):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
+
+    @property
+    def ends(self) -> set[SyncedHead]:
+        """The heads from which the destructor leads to the end."""
+        return {head for note in self.notes if note.final for head in note.heads}
 
 
 def drawing(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from .drawing import Drawing, Line
-    from .exports.trace import Trace
     from .layout import Anchor, Point
+    from .trace import Trace
 
 __all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
 

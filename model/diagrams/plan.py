@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..head import SyncedHead
 from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail
 from .grid import grid
-from .head import SyncedHead
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, frame_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..head import SyncedHead
 from .drawing import Detail
-from .head import SyncedHead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

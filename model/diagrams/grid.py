@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..exploration import Side
+from ..head import Call, SyncedHead
 from .arrangement import GUARDED, Arrangement, Arrow, Box, Group
 from .drawing import without_kind
-from .exploration import Side
-from .head import Call, SyncedHead
 from .layout import INDENT, Anchor, width_of
 
 if TYPE_CHECKING:

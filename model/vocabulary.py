@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..head import DEFAULT_EDITION, TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
+from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,10 @@ class Host(enum.Enum):
     def head(self) -> SyncedHead:
         """The head that says that this place alone is fresh."""
         return SyncedHead[f"HEAD_AT_{self.name}"]
+
+    def is_fresh(self, head: SyncedHead) -> bool:
+        """Whether a head says that this place is fresh, alone or with the other."""
+        return head in (self.head, SyncedHead.SYNCED)
 
 
 class Role(enum.Enum):
@@ -100,10 +104,10 @@ def contents_after(action: Action) -> str:
 
 @cache
 def role_of(call: Call) -> Role:
-    """What a call is for, read off its rows in Caffe's edition of the table."""
+    """What a call is for, read off its rows: its first row from `SYNCED` is that of an edition that answers it."""
     if call.takes_data:
         return Role.ADOPT
-    rows = [row for row in TRANSITIONS if row.call is call and DEFAULT_EDITION in row.editions]
+    rows = [row for row in TRANSITIONS if row.call is call]
     if all(row.dest is None and row.refusal is None for row in rows):
         return Role.RELEASE
     from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)

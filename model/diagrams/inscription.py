@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from .arrangement import Arrow, Box
     from .drawing import Line
-    from .exports.trace import Trace
     from .layout import Anchor, Point
     from .painting import Brush
+    from .trace import Trace
 
 __all__ = ["BULLETS", "FINAL", "REFUSED", "Inscriber", "Item", "tip_at"]
 

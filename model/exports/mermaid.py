@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .drawing import Detail, Line, drawing
-from .head import Call
+from ..diagrams.drawing import Detail, Line, drawing
+from ..head import Call
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,8 +44,8 @@ def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Det
         # A label ends at a colon or a semicolon, so brackets set the effect off.
         label = "<br/>".join(map(_label, edge.lines))
         lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
-    ends = {head for note in drawn.notes if note.final for head in note.heads}
-    lines += [f"    {names[node.name]} --> [*] : {Call.RELEASE.value}" for node in drawn.nodes if node.head in ends]
+    ends = [node.name for node in drawn.nodes if node.head in drawn.ends]
+    lines += [f"    {names[name]} --> [*] : {Call.RELEASE.value}" for name in ends]
     if drawn.notes:
         lines += [f"    note right of {first}", *(f"        {note.text}" for note in drawn.notes), "    end note"]
     return "\n".join(lines) + "\n"
