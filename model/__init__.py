@@ -18,7 +18,7 @@ from .machine import BoundHead, Declaration, HeadMachine
 from .mode import Mode, current_mode, set_mode, using_mode
 from .suites import hsi_suite, minimal_machine, tour
 
-__all__ = [
+__all__: list[str] = [
     "EDITIONS",
     "EFFECTS",
     "TRANSITIONS",

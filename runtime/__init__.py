@@ -35,7 +35,7 @@ from .files.proto import read_proto, shape_equals, write_proto
 from .files.schema import BlobContents
 from .memory.synced_memory import SyncedMemory
 
-__all__ = [
+__all__: list[str] = [
     "DEVICE_NAMES",
     "Arithmetic",
     "Blob",
