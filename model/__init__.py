@@ -9,89 +9,35 @@ rooms: ``diagrams``, which lays the state diagram out and paints it, and ``expor
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
 
+from . import errors
 from .editions import head_machine
-from .errors import (
-    AllocationError,
-    BufferMismatchError,
-    ClosedAllocatorError,
-    ClosedMemoryError,
-    DeclarationError,
-    DeviceError,
-    FileAccessError,
-    FileFormatError,
-    IllegalCallError,
-    InvalidArgumentError,
-    InvalidExportError,
-    InvalidIndexError,
-    InvalidPointerError,
-    InvalidShapeError,
-    InvalidSizeError,
-    InvalidValueError,
-    MemoryCorruptionError,
-    MissingPackageError,
-    MissingProgramError,
-    NoArithmeticError,
-    NoDeviceError,
-    NoScopeError,
-    NotCopyableError,
-    ReentrantCallError,
-    ReleaseError,
-    SyncedMemoryError,
-    WrongDeviceError,
-)
+from .errors import *  # noqa: F403 -- every error is public, and its module lists them
 from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
 from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
 from .machine import BoundHead, Declaration, HeadMachine
 from .mode import Mode, current_mode, set_mode, using_mode
 from .suites import hsi_suite, minimal_machine, tour
 
-__all__ = [
+__all__: list[str] = [
     "EDITIONS",
     "EFFECTS",
     "TRANSITIONS",
     "Action",
-    "AllocationError",
     "BoundHead",
-    "BufferMismatchError",
     "Call",
-    "ClosedAllocatorError",
-    "ClosedMemoryError",
     "Configuration",
     "Declaration",
-    "DeclarationError",
-    "DeviceError",
     "Edition",
     "Fact",
-    "FileAccessError",
-    "FileFormatError",
     "Guard",
     "HeadMachine",
-    "IllegalCallError",
     "Input",
-    "InvalidArgumentError",
-    "InvalidExportError",
-    "InvalidIndexError",
-    "InvalidPointerError",
-    "InvalidShapeError",
-    "InvalidSizeError",
-    "InvalidValueError",
-    "MemoryCorruptionError",
-    "MissingPackageError",
-    "MissingProgramError",
     "Mode",
-    "NoArithmeticError",
-    "NoDeviceError",
-    "NoScopeError",
-    "NotCopyableError",
-    "ReentrantCallError",
     "Refusal",
-    "ReleaseError",
     "Side",
     "State",
     "SyncedHead",
-    "SyncedMemoryError",
     "Transition",
-    "WrongDeviceError",
     "configurations",
     "current_mode",
     "head_machine",
@@ -104,3 +50,4 @@ __all__ = [
     "tour",
     "using_mode",
 ]
+__all__ += errors.__all__

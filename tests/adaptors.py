@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 from subjects import devices
@@ -11,14 +12,11 @@ from syncedmem.runtime import (
     Adaptor,
     CPUDeviceAllocator,
     DeviceAllocator,
-    FailingAllocator,
-    GuardingAllocator,
     LimitingAllocator,
     LoggingAllocator,
-    PoolAllocator,
     StatisticsAllocator,
-    ThreadSafeAllocator,
     TrackingAllocator,
+    allocators,
 )
 
 if TYPE_CHECKING:
@@ -38,17 +36,19 @@ def logging(upstream: DeviceAllocator) -> LoggingAllocator:
     return LoggingAllocator(upstream, io.StringIO())
 
 
+def _word(kind: type[Adaptor]) -> str:
+    """``ThreadSafeAllocator`` in short: ``thread-safe``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__.removesuffix("Allocator")).lower()
+
+
+ADAPTORS = [kind for name in allocators.__all__ if issubclass(kind := getattr(allocators, name), Adaptor)]
 MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
-    "adaptor": Adaptor,
-    "failing": FailingAllocator,
-    "guarding": GuardingAllocator,
+    **{_word(kind): kind for kind in ADAPTORS},
     "limiting": limiting,
     "logging": logging,
-    "pool": PoolAllocator,
-    "statistics": StatisticsAllocator,
-    "thread-safe": ThreadSafeAllocator,
-    "tracking": TrackingAllocator,
 }
+"""Every adaptor that there is; the last ones take more than an upstream."""
+
 COUNTING = ("limiting", "statistics", "tracking")
 
 

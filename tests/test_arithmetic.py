@@ -408,12 +408,11 @@ def test_no_array_lives_longer_for_having_been_worked_on() -> None:
 
 def test_an_allocator_of_somebody_else_is_taken_for_what_it_says() -> None:
     """One that does not say that it is of the host is not taken for that, as a memory does not take it."""
-    foreign: Any = SimpleNamespace(allocate=None)
-    for said in ({}, {"device_type": 0}, {"device_type": 4}):
-        vars(foreign).update(said)
+    silent = SimpleNamespace(allocate=None)
+    for other in (silent, SimpleNamespace(allocate=None, device_type=0), SimpleNamespace(allocate=None, device_type=4)):
         with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):
-            arithmetic_of(foreign)
-    foreign.device_type = 1
+            arithmetic_of(other)
+    foreign: Any = SimpleNamespace(allocate=None, device_type=1)
     assert isinstance(arithmetic_of(foreign), HostArithmetic)
     foreign.device_type = 4
     foreign.arithmetic = HostArithmetic

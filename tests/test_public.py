@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import syncedmem
+from syncedmem.model import errors
+from syncedmem.runtime import allocators
 
-if TYPE_CHECKING:
-    from pathlib import Path
+NAMES: list[str] = vars(importlib.import_module("syncedmem"))["__getattr__"]("__all__")
 
 
-@pytest.mark.parametrize("name", syncedmem.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_public_name_is_there(name: str) -> None:
     """And is the very object of its room."""
     value = getattr(syncedmem, name)
@@ -26,8 +28,19 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_the_lists_of_names_agree() -> None:
-    """What is exported, and where each name comes from, are written down twice: compare them."""
-    assert set(syncedmem.__all__) - {"__version__"} == set(syncedmem._ROOMS)  # pyright: ignore[reportPrivateUsage] -- the list itself
+    """What type checkers read, and where each name comes from, are written down twice: compare them."""
+    tree = ast.parse(Path(syncedmem.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    named = {it.name: node.module for node in imports for it in node.names if it.name == it.asname}
+    whole = {node.module for node in imports if node.names[0].name == "*"}
+
+    assert (syncedmem._ROOMS, set(syncedmem._WHOLE)) == (named, whole)  # pyright: ignore[reportPrivateUsage] -- the lists
+
+
+def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
+    """A new error and a new adaptor are, without being named anywhere else."""
+    assert {*errors.__all__, *allocators.__all__} < {*NAMES} == {*NAMES} & {*dir(syncedmem)}
+    assert len(NAMES) == len({*NAMES})
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -13,6 +13,7 @@ from extension import explorer
 from extension.command_line import helps
 from extension.names import DOORS, undocumented
 from extension.pictures import picture_of
+from extension.public_names import described
 
 from syncedmem.model.exports.formats import export
 
@@ -43,6 +44,16 @@ def test_a_public_name_without_a_place_is_found() -> None:
     assert [] == undocumented(everything)
     assert ["syncedmem.model.tour"] == undocumented(without)
     assert "tour" in model.__all__
+
+
+def test_the_reference_of_a_module_has_every_name_it_lists() -> None:
+    """Errors as errors, and all others as classes."""
+    from syncedmem.model import errors
+
+    lines = [line for line in described("syncedmem.model.errors").splitlines() if line.startswith("..")]
+
+    assert [f".. autoexception:: syncedmem.{name}" for name in errors.__all__] == lines
+    assert ".. autoclass:: syncedmem.PoolAllocator" in described("syncedmem.runtime.allocators")
 
 
 def test_a_block_of_mermaid_becomes_the_models_picture() -> None:

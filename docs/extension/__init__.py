@@ -1,10 +1,10 @@
-"""What the site needs beyond Sphinx: pictures by the model, the explorer, the commands' help, names of docstrings."""
+"""What the site needs beyond Sphinx: pictures, the explorer, help of commands, lists of names, names of docstrings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import command_line, explorer, names, pictures
+from . import command_line, explorer, names, pictures, public_names
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -16,6 +16,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register all of it."""
     app.add_directive("command-line", command_line.CommandLine)
     app.add_directive("mermaid", pictures.MachineDiagram)
+    app.add_directive("public-names", public_names.PublicNames)
     app.connect("missing-reference", names.resolve)
     app.connect("env-check-consistency", names.check)
     app.connect("build-finished", explorer.write)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Never, cast
 
 from syncedmem.model import InvalidArgumentError, NotCopyableError
@@ -43,10 +42,11 @@ class DeviceAllocator(Allocator, ABC):
         Which device of its type.
     """
 
-    device_type: DeviceType = DeviceType.UNKNOWN
-    ordinal: int = 0
+    # Attributes will do where the contract has properties, which ask for less.
+    device_type: DeviceType = DeviceType.UNKNOWN  # pyright: ignore[reportIncompatibleMethodOverride] -- as said above
+    ordinal: int = 0  # pyright: ignore[reportIncompatibleMethodOverride] -- as said above
 
-    @cached_property
+    @property
     def name(self) -> str:
         return f"{self.device_type.name.lower()}:{self.ordinal}"
 

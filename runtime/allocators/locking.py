@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .adaptor import Adaptor
 from .handover import lock_steps
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ThreadSafeAllocator"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
+CallT = TypeVar("CallT", bound="Callable[..., Any]")
 
 
-def _taking_turns(call: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+def _taking_turns(call: CallT) -> CallT:
     """A call of an adaptor that is passed on by one thread at a time."""
 
     @wraps(call)
-    def in_turn(self: Any, /, *arguments: P.args, **named: P.kwargs) -> R:
+    def in_turn(self: Any, /, *arguments: Any, **named: Any) -> Any:
         with self._lock:
             return call(self, *arguments, **named)
 
-    return in_turn
+    return cast("CallT", in_turn)
 
 
 class ThreadSafeAllocator(Adaptor):

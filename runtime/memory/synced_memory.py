@@ -514,9 +514,9 @@ class SyncedMemory:
         pending = None if accessor is None else self._push
         try:
             transaction.act(cell.actions, self._actions)
-            makers = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
-            view = None if accessor is None else self._viewed(makers[accessor])
-            effect = self._effect(transaction, makers, pending)
+            made: Makers = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
+            view = None if accessor is None else self._viewed(made[accessor])
+            effect = self._effect(transaction, made, pending)
         except BaseException as error:  # noqa: BLE001 -- it is raised below
             interrupt = error
         if interrupt is not None:

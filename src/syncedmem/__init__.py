@@ -12,202 +12,68 @@ from os.path import dirname, isdir
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    # Imported as itself a name is public, as type checkers see it.
+    # isort: off
     from .model import (
-        AllocationError,
-        BufferMismatchError,
-        ClosedAllocatorError,
-        ClosedMemoryError,
-        DeviceError,
-        FileAccessError,
-        FileFormatError,
-        IllegalCallError,
-        InvalidArgumentError,
-        InvalidExportError,
-        InvalidIndexError,
-        InvalidPointerError,
-        InvalidShapeError,
-        InvalidSizeError,
-        InvalidValueError,
-        MemoryCorruptionError,
-        MissingPackageError,
-        MissingProgramError,
-        Mode,
-        NoArithmeticError,
-        NoDeviceError,
-        NoScopeError,
-        NotCopyableError,
-        ReentrantCallError,
-        ReleaseError,
-        SyncedHead,
-        SyncedMemoryError,
-        WrongDeviceError,
-        current_mode,
-        set_mode,
-        using_mode,
+        Mode as Mode,
+        SyncedHead as SyncedHead,
+        current_mode as current_mode,
+        set_mode as set_mode,
+        using_mode as using_mode,
     )
+    from .model.errors import *  # noqa: F403 -- as _WHOLE says
     from .runtime import (
-        Adaptor,
-        Blob,
-        Buffer,
-        CPUDeviceAllocator,
-        CPUDeviceAllocatorFactory,
-        CUDADeviceAllocatorFactory,
-        DeviceAllocator,
-        DeviceType,
-        FailingAllocator,
-        GuardingAllocator,
-        LimitingAllocator,
-        LoggingAllocator,
-        MemcpyKind,
-        OpenCLDeviceAllocatorFactory,
-        PoolAllocator,
-        SimulatedArray,
-        SimulatedDeviceAllocator,
-        SimulatedDeviceAllocatorFactory,
-        SimulatedDeviceError,
-        StatisticsAllocator,
-        SyncedMemory,
-        ThreadSafeAllocator,
-        TrackingAllocator,
-        load_binaryproto,
-        load_caffemodel,
-        load_npy,
-        load_npz,
-        named_device,
-        save_binaryproto,
-        save_npy,
-        save_npz,
+        Blob as Blob,
+        Buffer as Buffer,
+        CPUDeviceAllocator as CPUDeviceAllocator,
+        CPUDeviceAllocatorFactory as CPUDeviceAllocatorFactory,
+        CUDADeviceAllocatorFactory as CUDADeviceAllocatorFactory,
+        DeviceAllocator as DeviceAllocator,
+        DeviceType as DeviceType,
+        MemcpyKind as MemcpyKind,
+        OpenCLDeviceAllocatorFactory as OpenCLDeviceAllocatorFactory,
+        SimulatedArray as SimulatedArray,
+        SimulatedDeviceAllocator as SimulatedDeviceAllocator,
+        SimulatedDeviceAllocatorFactory as SimulatedDeviceAllocatorFactory,
+        SimulatedDeviceError as SimulatedDeviceError,
+        SyncedMemory as SyncedMemory,
+        load_binaryproto as load_binaryproto,
+        load_caffemodel as load_caffemodel,
+        load_npy as load_npy,
+        load_npz as load_npz,
+        named_device as named_device,
+        save_binaryproto as save_binaryproto,
+        save_npy as save_npy,
+        save_npz as save_npz,
     )
+    from .runtime.allocators import *  # noqa: F403 -- as _WHOLE says
     from .spec import (
-        Subject,
-        check_blobs,
-        check_conformance,
+        Subject as Subject,
+        check_blobs as check_blobs,
+        check_conformance as check_conformance,
     )
+    # isort: on
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Adaptor",
-    "AllocationError",
-    "Blob",
-    "Buffer",
-    "BufferMismatchError",
-    "CPUDeviceAllocator",
-    "CPUDeviceAllocatorFactory",
-    "CUDADeviceAllocatorFactory",
-    "ClosedAllocatorError",
-    "ClosedMemoryError",
-    "DeviceAllocator",
-    "DeviceError",
-    "DeviceType",
-    "FailingAllocator",
-    "FileAccessError",
-    "FileFormatError",
-    "GuardingAllocator",
-    "IllegalCallError",
-    "InvalidArgumentError",
-    "InvalidExportError",
-    "InvalidIndexError",
-    "InvalidPointerError",
-    "InvalidShapeError",
-    "InvalidSizeError",
-    "InvalidValueError",
-    "LimitingAllocator",
-    "LoggingAllocator",
-    "MemcpyKind",
-    "MemoryCorruptionError",
-    "MissingPackageError",
-    "MissingProgramError",
-    "Mode",
-    "NoArithmeticError",
-    "NoDeviceError",
-    "NoScopeError",
-    "NotCopyableError",
-    "OpenCLDeviceAllocatorFactory",
-    "PoolAllocator",
-    "ReentrantCallError",
-    "ReleaseError",
-    "SimulatedArray",
-    "SimulatedDeviceAllocator",
-    "SimulatedDeviceAllocatorFactory",
-    "SimulatedDeviceError",
-    "StatisticsAllocator",
-    "Subject",
-    "SyncedHead",
-    "SyncedMemory",
-    "SyncedMemoryError",
-    "ThreadSafeAllocator",
-    "TrackingAllocator",
-    "WrongDeviceError",
-    "__version__",
-    "check_blobs",
-    "check_conformance",
-    "current_mode",
-    "load_binaryproto",
-    "load_caffemodel",
-    "load_npy",
-    "load_npz",
-    "named_device",
-    "save_binaryproto",
-    "save_npy",
-    "save_npz",
-    "set_mode",
-    "using_mode",
-]
-
 _ROOMS = {
-    "Adaptor": "runtime",
-    "AllocationError": "model",
     "Subject": "spec",
     "Blob": "runtime",
     "Buffer": "runtime",
-    "BufferMismatchError": "model",
     "CPUDeviceAllocator": "runtime",
     "CPUDeviceAllocatorFactory": "runtime",
     "CUDADeviceAllocatorFactory": "runtime",
-    "ClosedAllocatorError": "model",
-    "ClosedMemoryError": "model",
     "DeviceAllocator": "runtime",
-    "DeviceError": "model",
     "DeviceType": "runtime",
-    "FailingAllocator": "runtime",
-    "FileAccessError": "model",
-    "FileFormatError": "model",
-    "GuardingAllocator": "runtime",
-    "IllegalCallError": "model",
-    "InvalidArgumentError": "model",
-    "InvalidExportError": "model",
-    "InvalidIndexError": "model",
-    "InvalidPointerError": "model",
-    "InvalidShapeError": "model",
-    "InvalidSizeError": "model",
-    "InvalidValueError": "model",
-    "LimitingAllocator": "runtime",
-    "LoggingAllocator": "runtime",
     "MemcpyKind": "runtime",
-    "MemoryCorruptionError": "model",
-    "MissingPackageError": "model",
-    "MissingProgramError": "model",
     "Mode": "model",
-    "NoArithmeticError": "model",
-    "NoDeviceError": "model",
-    "NoScopeError": "model",
-    "NotCopyableError": "model",
     "OpenCLDeviceAllocatorFactory": "runtime",
-    "PoolAllocator": "runtime",
-    "ReentrantCallError": "model",
-    "ReleaseError": "model",
     "SimulatedArray": "runtime",
     "SimulatedDeviceAllocator": "runtime",
     "SimulatedDeviceAllocatorFactory": "runtime",
     "SimulatedDeviceError": "runtime",
-    "StatisticsAllocator": "runtime",
     "SyncedHead": "model",
     "SyncedMemory": "runtime",
-    "SyncedMemoryError": "model",
-    "ThreadSafeAllocator": "runtime",
-    "TrackingAllocator": "runtime",
-    "WrongDeviceError": "model",
     "check_blobs": "spec",
     "check_conformance": "spec",
     "current_mode": "model",
@@ -222,6 +88,10 @@ _ROOMS = {
     "set_mode": "model",
     "using_mode": "model",
 }
+"""Where each public name comes from, but for those that a room lists as a whole."""
+
+_WHOLE = ("model.errors", "runtime.allocators")
+"""Modules whose names are all public here: every error, and every adaptor."""
 
 
 def _require_rooms(package: str) -> None:
@@ -238,13 +108,23 @@ def _require_rooms(package: str) -> None:
 _require_rooms(dirname(__file__))  # noqa: PTH120 -- as above
 
 
+def _public() -> dict[str, str]:
+    """Where each public name comes from; this loads the rooms that list theirs as a whole."""
+    whole = {name: module for module in _WHOLE for name in import_module(f".{module}", __name__).__all__}
+    return _ROOMS | whole
+
+
 def __getattr__(name: str) -> object:
-    if name not in _ROOMS:
+    if name == "__all__":
+        return ["__version__", *_public()]
+    # A lower-case name may be a module of ours that is being imported, for which no room has to be loaded.
+    homes = _public() if name[:1].isupper() and name not in _ROOMS else _ROOMS
+    if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    value = getattr(import_module(f".{homes[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), "__all__", "__version__", *_public()})
