@@ -19,7 +19,7 @@ EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-bu
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
-# For logs: without the tables of planted faults, which `make test` prints, so that what failed is near the end; and
+# For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
 # with the same examples every time, where `make test` looks for new ones.
 LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
 
@@ -30,7 +30,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test new-seeds faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -46,9 +46,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has, and with what messages of blobs need.
+# The package itself, editable, with a device that every machine has, every format, and what messages of blobs need.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl proto > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py opencl exports proto > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -71,8 +71,8 @@ test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow fr
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/new_seeds.py $(SEED:%=--seed %)
 
-faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
-	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
+bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
+	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_seeded_bugs.py
 
 # Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
 # tests of them run over hostcuda.  tests/uncounted.py alone decides which modules cannot run on this machine.
@@ -125,8 +125,8 @@ hostcuda-tests-%:
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
 	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda $(COUNTED)
 
-proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
-	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py
+proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to seeded bugs, and write docs/fuzzing-proof.md
+	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_seeded_bugs.py
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
@@ -138,7 +138,8 @@ types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both 
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+# A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
+# public name that the reference leaves out.
 docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
@@ -160,7 +161,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 
-kills: $(STAMPS)/package  ## put every planted fault to every test vector, which takes half an hour, and keep the result
+kills: $(STAMPS)/package  ## put every seeded bug to every test vector, which takes half an hour, and keep the result
 	$(BIN)/syncedmem vectors --out spec/vectors --measure
 	$(MAKE) generated
 
@@ -196,7 +197,7 @@ installed-wheel: wheel
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py opencl > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python requirements/declared.py opencl exports > $(WHEEL)/declared.txt
 	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(WHEEL)/bin/python -m pip check
@@ -239,7 +240,7 @@ newest:
 	$(FOUND) --version
 	$(FOUND) -m venv $(NEWEST)
 	@$(call locked_pip,$(NEWEST))
-	$(NEWEST)/bin/python requirements/declared.py opencl > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python requirements/declared.py opencl exports > $(NEWEST)/declared.txt
 	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
 	$(NEWEST)/bin/python $(EDITABLE)
 	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)

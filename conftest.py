@@ -14,7 +14,7 @@ collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 pytest_plugins = [
     "allowed_skips",
     "explorer_fixtures",
-    "fault_table",
+    "kill_table",
     "fuzz_table",
     "interop_fixtures",
     "interrupt_table",

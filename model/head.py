@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "DEFAULT_EDITION",
     "EDITIONS",
     "EFFECTS",
     "TRANSITIONS",
@@ -66,6 +67,11 @@ class SyncedHead(enum.Enum):
     HEAD_AT_GPU = 2
     SYNCED = 3
 
+    @property
+    def letter(self) -> str:
+        """The head in one letter, as configurations are written: the first of the last word of its name."""
+        return self.name.rpartition("_")[2][0]
+
 
 class Call(enum.Enum):
     """What can be asked of a memory; ``RELEASE`` is Caffe's destructor."""
@@ -83,6 +89,11 @@ class Call(enum.Enum):
     def takes_data(self) -> bool:
         """Whether NULL in place of data is an input of its own."""
         return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
+        return self is Call.RELEASE
 
 
 class Fact(enum.IntFlag):
@@ -156,6 +167,11 @@ class Effect:
     clears: Fact = Fact(0)
     by_mode: Fact = Fact(0)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the facts stay as they are."""
+        return not self.sets | self.clears | self.by_mode
+
 
 _OWN_CPU = Fact.CPU_POINTER | Fact.OWN_CPU_DATA
 _OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
@@ -186,8 +202,10 @@ class Edition:
     ----------
     name : str
         The name rows refer to in ``Transition.editions``.
+    about : str
+        Whose machine it is, for people who choose.
     heads : tuple of SyncedHead
-        The heads it can be in; each must be reachable.
+        The heads it can be in, that of a new memory first; each must be reachable.
     flags : Fact
         The flags that objects of this edition have; an effect on any other is dropped.
     implied : Fact
@@ -197,46 +215,90 @@ class Edition:
         the exclusion.
     cite : str
         Where the edition is described.
+    cycles : tuple of tuple of Call
+        Calls that can be made again and again from a fresh memory, and that together do all that the edition can do
+        often: copy, push, adopt.  Test suites repeat them.
     """
 
     name: str
+    about: str
     heads: tuple[SyncedHead, ...]
     flags: Fact
     implied: Fact
     never: frozenset[Guard]
     cite: str
+    cycles: tuple[tuple[Call, ...], ...]
 
     @property
     def facts(self) -> Fact:
         """Everything that is tracked in this edition: the pointers, its flags, and what is implied."""
         return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
 
+    @property
+    def initial(self) -> SyncedHead:
+        """The head of a new memory."""
+        return self.heads[0]
+
+    @property
+    def has_device(self) -> bool:
+        """Whether a memory has a device side."""
+        return Guard.HAS_GPU_POINTER not in self.never
+
 
 _U, _C, _G, _S = SyncedHead
 _ALL = tuple(SyncedHead)
 _LIVE = (_C, _G, _S)
 _FLAGS = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA
+_THERE_AND_BACK = (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType(
     {
         edition.name: edition
         for edition in (
-            Edition("caffe", _ALL, _FLAGS, Fact(0), frozenset(), "000:1-280; cpp 1-185"),
-            # Device memory is always ours here, so the later flag would say no more than the pointer does.
-            Edition("early", _ALL, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, frozenset(), "001:25-97"),
+            Edition(
+                "caffe",
+                "Caffe's as it is now",
+                heads=_ALL,
+                flags=_FLAGS,
+                implied=Fact(0),
+                never=frozenset(),
+                cite="000:1-280; cpp 1-185",
+                cycles=(
+                    _THERE_AND_BACK,
+                    (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+                    (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+                    (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
+                ),
+            ),
+            Edition(
+                "early",
+                "Caffe's as it was at first",
+                heads=_ALL,
+                flags=Fact.OWN_CPU_DATA,
+                # Device memory is always ours here, so the later flag would say no more than the pointer does.
+                implied=Fact.OWN_GPU_DATA,
+                never=frozenset(),
+                cite="001:25-97",
+                cycles=(_THERE_AND_BACK, (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)),
+            ),
             Edition(
                 "cpu_only",
-                (_U, _C),
-                Fact.OWN_CPU_DATA,
-                Fact(0),
-                frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
-                "000:182, 209, 225, 243; the CPU_ONLY build",
+                "Caffe's as it is in a build without a device",
+                heads=(_U, _C),
+                flags=Fact.OWN_CPU_DATA,
+                implied=Fact(0),
+                never=frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
+                cite="000:182, 209, 225, 243; the CPU_ONLY build",
+                cycles=((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
             ),
         )
     }
 )
 
-_ANY = ("caffe", "early", "cpu_only")
+DEFAULT_EDITION = next(iter(EDITIONS))
+"""The edition where none is named."""
+
+_ANY = tuple(EDITIONS)
 _GPU = ("caffe", "early")
 _CAFFE = ("caffe",)
 _CPU_ONLY = ("cpu_only",)

@@ -18,25 +18,26 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from benches import device_bench, host_bench
+from subjects import device_subject, host_subject
 from typer.testing import CliRunner
 
 from syncedmem import __version__, cli, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import Theme
-from syncedmem.processes import Death
+from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
-from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
+from syncedmem.spec import REQUIREMENTS, Subject
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.verdicts import DeviceVerdict
 
 if TYPE_CHECKING:
@@ -63,18 +64,18 @@ def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
 
 
-def _always(bench: Bench) -> Callable[[str, int], Bench]:
-    def make(name: str, seed: int) -> Bench:
+def _always(subject: Subject) -> Callable[[str, int], Subject]:
+    def make(name: str, seed: int) -> Subject:
         del name, seed
-        return bench
+        return subject
 
     return make
 
 
-def use(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
-    """Let ``verify`` find this bench, whatever device it looks for, and not look at blobs."""
-    monkeypatch.setattr(verification, "make_bench", _always(bench))
-    monkeypatch.setattr("syncedmem.spec.blobs.kit.SUITES", {})
+def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
+    """Let ``verify`` find this subject, whatever device it looks for, and not look at blobs."""
+    monkeypatch.setattr(verification, "make_subject", _always(subject))
+    monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
 @cache
@@ -113,7 +114,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
     }
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
-    assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
+    assert "Proofs: 14 invariants in 814 states; by induction: " in result.output
     assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
 
@@ -122,7 +123,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
     """The others are told of all the same."""
 
     def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
-        dead = Death("was ended by SIGSEGV", "cells", 12)
+        dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
     monkeypatch.setattr(verification, "side_by_side", answers)
@@ -150,11 +151,11 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     """It is reported with what is missing; alone it is not enough to pass."""
     from syncedmem.model import NoDeviceError
 
-    def missing(*_: object) -> Bench:
+    def missing(*_: object) -> Subject:
         raise NoDeviceError("CUDA needs CuPy")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "make_bench", missing)
+        patch.setattr(verification, "make_subject", missing)
         result, report = verified(tmp_path, "--device", "cuda", code=1)
 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
@@ -206,7 +207,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     )
     every = run("verify", "--steps", "0", "--processes", "1")
     reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.BENCHES))
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.SUBJECTS))
     )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
@@ -219,7 +220,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
 
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It exits with 1, names the requirement, and what it prints is Python."""
-    use(monkeypatch, device_bench(FAULTS["CopiesUpOnlyOnce"].make))
+    use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     script = result.output.partition("The shortest way to see it:")[2].partition("passed")[0]
 
@@ -233,20 +234,20 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
-    bench = device_bench(FAULTS["CopiesUpOnlyOnce"].make)
-    use(monkeypatch, replace(bench, source=verification.make_bench("simulated", 0).source))
+    subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
+    use(monkeypatch, replace(subject, source=verification.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     program = result.output.partition("The shortest way to see it:")[2].partition("\nsimulated: ")[0]
 
     assert "memory.gpu_data()" in program
-    assert program.strip() == report["devices"][0]["violations"][0]["script"]
+    assert program.strip() == report["devices"][0]["violations"][0]["reproducer"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, and yet not every transition was taken."""
-    use(monkeypatch, host_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    use(monkeypatch, host_subject())
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
 
     missing = report["devices"][0]["transitions_missing"]
@@ -333,8 +334,8 @@ def test_the_page_is_self_contained(tmp_path: Path) -> None:
 
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks come from what the devices did."""
-    use(monkeypatch, device_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    use(monkeypatch, device_subject())
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result = verification.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance
     assert conformance is not None
@@ -579,7 +580,7 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     drawn = run("diagram", "--help").output
 
     assert all(f"Exit status {status}" in said for status in range(3))
-    assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
+    assert all(name in said for name in (*verification.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
     assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
 
@@ -692,7 +693,7 @@ def test_version_and_help() -> None:
             ["verify", "--device", "gpu"],
             "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
         ),
-        (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
+        (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
@@ -755,7 +756,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
-    bench = verification.make_bench("simulated-seeded", 7)
+    subject = verification.make_subject("simulated-seeded", 7)
 
-    assert isinstance(bench.device, SimulatedDeviceAllocator)
-    assert "make_bench('simulated-seeded', 7)" in bench.source
+    assert isinstance(subject.device, SimulatedDeviceAllocator)
+    assert "make_subject('simulated-seeded', 7)" in subject.source

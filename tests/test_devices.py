@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from syncedmem import runtime
 from syncedmem.model import DeviceError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
@@ -25,7 +24,9 @@ from syncedmem.runtime import (
     named_device,
     probe,
 )
-from syncedmem.runtime.devices import (
+from syncedmem.runtime.devices import registry
+from syncedmem.runtime.devices.host import cpu_allocator
+from syncedmem.runtime.devices.registry import (
     DEVICE_NAMES,
     ENVIRONMENT,
     automatic_name,
@@ -35,7 +36,6 @@ from syncedmem.runtime.devices import (
     resolve_host,
     sibling,
 )
-from syncedmem.runtime.host import cpu_allocator
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -44,16 +44,16 @@ OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is remembered of other tests, nothing that these find out is kept, and nobody wishes for a device."""
     for name in ("_made", "_automatic"):
-        monkeypatch.setattr(devices, name, cache(getattr(devices, name).__wrapped__))
+        monkeypatch.setattr(registry, name, cache(getattr(registry, name).__wrapped__))
     monkeypatch.delenv(ENVIRONMENT, raising=False)
 
 
 def replace(monkeypatch: pytest.MonkeyPatch, library: str, stand_in: Any) -> None:
     """Put something in the place of a library, or take it away with None, and forget who imported it."""
-    owner = f"syncedmem.runtime.{OWNERS[library]}"
-    monkeypatch.setattr(runtime, OWNERS[library], None, raising=False)
+    owner = f"syncedmem.runtime.devices.{OWNERS[library]}"
+    monkeypatch.setattr(devices, OWNERS[library], None, raising=False)
     # Set first, so that what a test imports is removed again.
-    monkeypatch.setitem(sys.modules, owner, runtime)
+    monkeypatch.setitem(sys.modules, owner, devices)
     monkeypatch.delitem(sys.modules, owner)
     monkeypatch.setitem(sys.modules, library, stand_in)
     monkeypatch.setitem(sys.modules, f"{library}.array", stand_in)
@@ -160,7 +160,7 @@ def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: p
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:
     """Have a device under a name."""
     allocator = SimulatedDeviceAllocator(1)
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
     return allocator
 
@@ -279,7 +279,7 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
             other.join(0.2)  # it waits for us, so this runs out
         return SimulatedDeviceAllocator(1), "planted"
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "cuda", make)
     found.append(named_device("cuda"))
     other.join(10)
@@ -379,7 +379,7 @@ def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch,
         made.append(ordinal)
         return SimulatedDeviceAllocator(ordinal), "planted"
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, make)
     factory = FACTORIES[name]
     found = [factory.get_instance(), factory.get_instance(0), named_device(name), SyncedMemory(4, device=name).device]
@@ -412,7 +412,7 @@ def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPat
         start.wait(10)
         found.append(SimulatedDeviceAllocatorFactory.get_instance(2))
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "simulated", make)
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

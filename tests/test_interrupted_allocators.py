@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from adaptors import MAKERS
-from benches import devices
 from heaps import Heap, Later, Streamed
 from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
+from subjects import devices
 
 from syncedmem.runtime import (
     CPUDeviceAllocator,

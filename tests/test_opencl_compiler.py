@@ -20,18 +20,19 @@ from typer.testing import CliRunner
 from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import InvalidArgumentError, NoDeviceError
-from syncedmem.runtime import SyncedMemory, arithmetic_of, compilers
-from syncedmem.runtime.arithmetic.host import HostArithmetic
-from syncedmem.runtime.arithmetic.opencl import MappedArithmetic
-from syncedmem.runtime.compilers import COMPILER_VARIABLE
+from syncedmem.runtime import SyncedMemory, arithmetic_of
+from syncedmem.runtime.devices import compilers
+from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
+from syncedmem.runtime.devices.opencl_arithmetic import MappedArithmetic
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
-from syncedmem.verification import make_bench, make_blob_bench
+from syncedmem.verification import make_blob_subject, make_subject
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 try:
-    import syncedmem.runtime.opencl as opencl_module
+    import syncedmem.runtime.devices.opencl as opencl_module
 
     opencl_module.OpenCLDeviceAllocator()
 except NoDeviceError as error:
@@ -166,8 +167,8 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("compiler")
 def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
-    check_conformance(make_bench("opencl", 0), steps=200).require()
-    check_blobs(make_blob_bench("opencl", 0), steps=200).require()
+    check_conformance(make_subject("opencl", 0), steps=200).require()
+    check_blobs(make_blob_subject("opencl", 0), steps=200).require()
 
 
 @pytest.mark.usefixtures("compiler")

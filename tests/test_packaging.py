@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
     folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.touch()
     return tmp_path
 
@@ -204,7 +204,7 @@ def test_the_stand_in_for_cuda_is_in_no_package() -> None:
     modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
     sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
 
-    assert PACKAGE / "runtime" / "cuda.py" in sources
+    assert PACKAGE / "runtime" / "devices" / "cuda.py" in sources
     assert [] == [path for path in modules if "hostcuda" in path.name]
     assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
 

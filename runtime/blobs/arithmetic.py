@@ -23,14 +23,14 @@ from syncedmem.model import (
     current_mode,
 )
 from syncedmem.model.dispatch import head_of
+from syncedmem.model.interface import MemcpyKind
 
-from ..allocator import MemcpyKind
-from ..arithmetic.operations import Arithmetic, arithmetic_of, check_factor
-from ..failures import reporting, where_of
-from ..pointers import address_of
+from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor
+from ..allocators.failures import reporting, where_of
+from ..allocators.pointers import address_of
 
 if TYPE_CHECKING:
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .elements import Elements
 
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]

@@ -41,10 +41,10 @@ from syncedmem.model import (
 )
 from syncedmem.model.files import write_whole
 
-from ..devices import resolve_device, resolve_host
-from ..failures import where_of
-from ..memory import SyncedMemory
-from ..pointers import as_flag
+from ..allocators.failures import where_of
+from ..allocators.pointers import as_flag
+from ..devices.registry import resolve_device, resolve_host
+from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
 from . import shape as shapes
 from .conversion import checked, fill
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Fact
     from syncedmem.model.files import StoredPath
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .contents import BlobContents
     from .shape import Shape
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidPointerError, SyncedMemoryError
 from syncedmem.model.errors import said
+from syncedmem.model.interface import DeviceType, MemcpyKind
 
-from ..allocator import DeviceType, MemcpyKind
-from ..memory import SyncedMemory
-from ..simulated_array import SimulatedArray
+from ..devices.simulated.array import SimulatedArray
+from ..memory.synced_memory import SyncedMemory
 from .conversion import PROTOCOLS, are_numbers, checked, fill, host_array
 from .elements import TYPES
 
 if TYPE_CHECKING:
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .elements import Elements
 
 __all__ = ["ForeignArray"]
@@ -75,7 +75,7 @@ class ForeignArray:
         if self._device is None:
             raise BufferMismatchError(_CALL, array, "it is on a device, and this blob has none")
         if self._device.device_type == DeviceType.CUDA:
-            from ..cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
+            from ..devices.cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
 
             return imported(array)
         if not (isinstance(array, SimulatedArray) or hasattr(array, "base_data")):

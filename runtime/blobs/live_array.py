@@ -23,7 +23,7 @@ from .conversion import converted
 if TYPE_CHECKING:
     from weakref import ref
 
-    from ..memory import SyncedMemory
+    from ..memory.synced_memory import SyncedMemory
     from .elements import Elements
 
     Array = np.ndarray[Any, np.dtype[Any]]

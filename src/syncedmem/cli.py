@@ -39,8 +39,14 @@ DEFAULT_STEPS = 6000
 _NARROWEST = 80
 _STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
 """The environment variable by which Hypothesis is told where it may keep files."""
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
-_COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
+_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
+_COLOURS = {
+    "passed": "green",
+    "failed": "bold red",
+    "unavailable": "dim",
+    "not checked": "dim",
+    "not applicable": "dim",
+}
 
 
 def _version(wanted: bool) -> None:
@@ -113,13 +119,13 @@ def verify(  # noqa: PLR0913 -- options
 
     Exit status 2: the command line is wrong, or a file cannot be written.
     """
-    from .processes import processors  # noqa: PLC0415 -- as below
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
-    from .verification import BENCHES  # noqa: PLC0415 -- as above
+    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as below
+    from .verification import SUBJECTS  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
-    names = tuple(dict.fromkeys(device or BENCHES))
+    names = tuple(dict.fromkeys(device or SUBJECTS))
     with _progress(console) as progress:
         result = run_verification(
             names,
@@ -130,7 +136,7 @@ def verify(  # noqa: PLR0913 -- options
         )
     data = json.dumps(result.as_json(), indent=2) + "\n"
     # The report of some devices does not pass for that of all, nor take its place.
-    folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
     _widen(console)
@@ -156,7 +162,7 @@ def devices(
     OpenCL the host computes.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
-    from .runtime.devices import automatic_name  # noqa: PLC0415 -- as above
+    from .runtime.devices.registry import automatic_name  # noqa: PLC0415 -- as above
 
     found, automatic, trouble = probe(), "", ""
     try:
@@ -228,7 +234,7 @@ def _print_verification(console: Console, result: Verification) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"Proofs: {counts['invariants']} invariants in {counts['situations']} situations; by induction: "
+        f"Proofs: {counts['invariants']} invariants in {counts['proved_states']} states; by induction: "
         f"{result.model.induction}",
         highlight=False,
         soft_wrap=True,
@@ -237,7 +243,10 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(f"  {problem}", style="red", markup=False)
     if result.ran:
         console.print(_requirement_table(result))
-        console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        console.print(
+            "✓ passed, ✗ failed, – not checked: a package is missing, or a suite stopped earlier, · not applicable",
+            style="dim",
+        )
         if result.unchecked:
             console.print(result.unchecked, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print(_device_table(result))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
-from .model.drawing import Detail
+from .model.diagrams.drawing import Detail
+from .model.diagrams.palette import Theme
+from .model.diagrams.trace import trace_of
 from .model.exports.formats import ENDINGS, FORMATS, export, format_of
-from .model.exports.trace import trace_of
-from .model.palette import Theme
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         str | None,
         typer.Option(
             metavar="EDITION",
-            help=f"Whose machine, one of {', '.join(EDITIONS)}: Caffe's as it is now, as it was at first, or as it is "
-            "in a build without a device. By itself the first, and for json all of them.",
+            help=f"Whose machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            "Without this option: the first, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -59,7 +59,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     detail: Annotated[
         str | None,
-        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. A format has one by itself."),
+        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. Each format has a default."),
     ] = None,
     trace: Annotated[
         str | None,
