@@ -1,6 +1,6 @@
 """Where a blob computes and copies, on every device, and what is refused.
 
-What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blobs/tables.py``): the kit
+What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blob/tables.py``): the kit
 takes each of their cells.  It does not see who computes, nor in what order a copy asks for both; that is seen here.
 """
 
