@@ -13,7 +13,7 @@ in texts about it.  Nothing here imports the runtime.
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.finding import Violation
-from .engine.report import Conformance, SuiteResult
+from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
 from .evidence import compare_model, evidence
 from .memory import (
@@ -44,6 +44,7 @@ __all__ = [
     "Requirement",
     "Subject",
     "SuiteResult",
+    "Verdict",
     "Violation",
     "blob_requirements_for",
     "blob_suite_names",

@@ -35,7 +35,7 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
     assert 4 == sum("async_gpu_push" in line for line in violation.statements)
     assert "memory = subject.make(5, host=host, device=device)" in violation.statements
     assert not verdict.passed
-    assert ("failed", "not checked") == (verdict.status("R21-push"), verdict.status("R01-lazy"))
+    assert ("failed", "not checked") == (verdict.verdict("R21-push").status, verdict.verdict("R01-lazy").status)
     with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
         verdict.require()
 

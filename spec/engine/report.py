@@ -1,25 +1,63 @@
-"""The verdict of a kit: what each suite did and found, what was covered, and what that says of each requirement."""
+"""The report of a kit: what each suite did and found, what was covered, and a verdict on each requirement."""
 
 from __future__ import annotations
 
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from syncedmem.model import InvalidArgumentError
 
 from .finding import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .subject import Subject
 
     Progress = Callable[[str, int], None]
     Runner = Callable[[Subject, "Counter"], Violation | None]
 
-__all__ = ["Conformance", "Counter", "Covering", "SuiteResult", "check_steps", "run_suites"]
+__all__ = [
+    "Conformance",
+    "Counter",
+    "Covering",
+    "Status",
+    "SuiteResult",
+    "Verdict",
+    "check_steps",
+    "overall",
+    "run_suites",
+]
+
+
+Status = Literal["failed", "passed", "not checked", "not applicable"]
+"""What is known of a requirement; where several say something of one, the first of these counts."""
+
+
+class Verdict(NamedTuple):
+    """What is known of one requirement.
+
+    Attributes
+    ----------
+    requirement : str
+    status : {"failed", "passed", "not checked", "not applicable"}
+    times : int
+        How often it was checked, where that is counted.
+    detail : str
+        What is wrong, or why it was not checked.
+    """
+
+    requirement: str
+    status: Status
+    times: int = 0
+    detail: str = ""
+
+
+def overall(statuses: Iterable[Status]) -> Status:
+    """The status of a requirement over several reports; not checked if there is none."""
+    return min(statuses, key=get_args(Status).index, default="not checked")
 
 
 class Covering(Protocol):
@@ -54,7 +92,7 @@ class SuiteResult:
     ----------
     name : str
     cases : int
-        Words, walks or single checks.
+        Sequences, scenarios, walks or contracts.
     steps : int
         Calls made.
     seconds : float
@@ -117,15 +155,20 @@ class Conformance(Generic[CoveringT]):
         """Generated walks taken."""
         return sum(suite.cases for suite in self.suites if suite.name == "walks")
 
-    def status(self, requirement: str) -> str:
-        """``"passed"``, ``"failed"`` or ``"not checked"``.
+    def verdict(self, requirement: str) -> Verdict:
+        """What is known of a requirement.
 
-        Not checked is what the subject has no use for, and, as a suite stops at its first violation, everything
-        else once there is one.
+        Not applicable is what the subject has no use for.  As a suite stops at its first violation, all else is not
+        checked once there is one.
         """
+        for found in self.violations:
+            if found.requirement == requirement:
+                return Verdict(requirement, "failed", detail=found.message)
+        if requirement not in self.checked:
+            return Verdict(requirement, "not applicable", detail="the subject has no use for it")
         if self.violations:
-            return "failed" if any(found.requirement == requirement for found in self.violations) else "not checked"
-        return "passed" if requirement in self.checked else "not checked"
+            return Verdict(requirement, "not checked", detail="a suite stopped at a violation")
+        return Verdict(requirement, "passed")
 
     def require(self) -> None:
         """Raise the first violation, if there is one.

@@ -36,8 +36,14 @@ app = typer.Typer(
 DEFAULT_OUT = Path("build/verify")
 DEFAULT_STEPS = 6000
 _NARROWEST = 80
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
-_COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
+_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
+_COLOURS = {
+    "passed": "green",
+    "failed": "bold red",
+    "unavailable": "dim",
+    "not checked": "dim",
+    "not applicable": "dim",
+}
 
 
 def _version(wanted: bool) -> None:
@@ -218,7 +224,7 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(f"  {problem}", style="red", markup=False)
     if result.ran:
         console.print(_requirement_table(result))
-        console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        console.print("✓ passed, ✗ failed, – not checked: a suite stopped earlier, · not applicable", style="dim")
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .spec import REQUIREMENTS
+from .spec.engine.report import overall
 
 if TYPE_CHECKING:
     from .spec import BlobCoverage, Conformance, Coverage, Violation
+    from .spec.engine.report import Status
 
 __all__ = ["DeviceVerdict", "ModelVerdict", "Verification"]
 
@@ -91,10 +93,9 @@ class DeviceVerdict:
         """How long it took."""
         return sum(verdict.seconds for verdict in self.verdicts)
 
-    def requirement_status(self, requirement: str) -> str:
-        """``"passed"``, ``"failed"`` or ``"not checked"``."""
-        found = {verdict.status(requirement) for verdict in self.verdicts}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
+    def requirement_status(self, requirement: str) -> Status:
+        """``"passed"``, ``"failed"``, ``"not checked"`` or ``"not applicable"``."""
+        return overall(verdict.verdict(requirement).status for verdict in self.verdicts)
 
 
 @dataclass
@@ -117,10 +118,9 @@ class Verification:
         statuses = [device.status for device in self.devices]
         return not self.model.problems and "failed" not in statuses and "passed" in statuses
 
-    def requirement_status(self, requirement: str) -> str:
+    def requirement_status(self, requirement: str) -> Status:
         """A requirement's status over all devices: failed on one is failed."""
-        found = {device.requirement_status(requirement) for device in self.ran}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
+        return overall(device.requirement_status(requirement) for device in self.ran)
 
     def as_json(self) -> dict[str, Any]:
         """The report as data; format 1."""

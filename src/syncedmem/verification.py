@@ -24,6 +24,7 @@ from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices import DEVICE_NAMES, report_of, sibling
 from .runtime.host import cpu_allocator
 from .spec import (
+    REQUIREMENTS,
     Conformance,
     Coverage,
     Subject,
@@ -180,4 +181,4 @@ def _dead(name: str, death: Death) -> DeviceVerdict:
     violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
     suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
     coverage = Coverage(edition_of(has_device=name != HOST))
-    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, ()))
+    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, tuple(REQUIREMENTS)))
