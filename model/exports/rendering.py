@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from ..diagrams.drawing import drawing
 from .contents import formal_model
 from .document import machine_document
-from .rows import DATA, rows_of
+from .rows import DATA, longest, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,6 +33,7 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_document": machine_document,
         "rows_of": rows_of,
+        "longest": longest,
         "HAS_DATA": DATA,
         "drawing": drawing,
         "formal_model": formal_model,
