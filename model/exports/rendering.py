@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from ..diagrams.drawing import drawing
-from .contents import formal_model
 from .document import machine_document
+from .formal import formal_model
 from .rows import DATA, longest, rows_of
 
 if TYPE_CHECKING:
