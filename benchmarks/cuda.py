@@ -77,7 +77,7 @@ class Bench:
 
     def __init__(self, scale: Scale) -> None:
         self.device: Any = named_device("cuda")
-        from syncedmem.runtime.cuda import cupy  # noqa: PLC0415 -- there is none where there is no device
+        from syncedmem.runtime.devices.cuda import cupy  # noqa: PLC0415 -- there is none where there is no device
 
         self.cupy: Any = cupy
         self.runtime: Any = cupy.cuda.runtime

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
-from .head import Action, Call, Fact, Guard, Refusal, SyncedHead
-from .machine import STEPS, Guards, HeadMachine, apply_effects, situation
+from .head import Action, Call, Fact, Refusal, SyncedHead
+from .machine import HeadMachine, Row, situation
 from .mode import Mode
 
 if TYPE_CHECKING:
@@ -74,9 +74,12 @@ class Dispatch:
     columns : mapping of Call to a pair of columns
         For each call a column for "no argument" and one for "with an argument", indexed by packed state.
         None stands where the edition has no such head.
+    start : int
+        The packed state of a new memory.
     """
 
     columns: Mapping[Call, tuple[Column, Column]]
+    start: int
 
     def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
         """One entry: None where the edition has no such call or head."""
@@ -92,61 +95,28 @@ def compile_dispatch(machine: HeadMachine) -> Dispatch:
         If in some head two rows are enabled at once, or none is, for the same valuation of the guards.
         (`transitions` would silently take the first, or do nothing and return False.)
     """
-    return Dispatch({call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls})
-
-
-class _Row(NamedTuple):
-    """A row of the built machine, with its names looked up.
-
-    ``effects`` has a pair of masks per mode: what the row keeps of a packed state, and what it sets.
-    """
-
-    guards: Guards
-    actions: tuple[Action, ...]
-    refusal: Refusal | None
-    effects: tuple[tuple[int, int], ...]
-
-
-def _rows(machine: HeadMachine, call: Call, head: SyncedHead) -> list[_Row]:
-    """The rows that the built machine has for a call in a head."""
-    found: list[_Row] = []
-    for row in machine.event(call).transitions.get(head.name, []):
-        required, excluded = (
-            [Guard(it.func) for it in row.conditions if it.target is wanted] for wanted in (True, False)
-        )
-        steps = [STEPS[name] for name in row.before]
-        actions = tuple(step for step in steps if isinstance(step, Action))
-        refusal = next((step for step in steps if isinstance(step, Refusal)), None)
-        effects = _effects(machine, actions, SyncedHead[row.dest] if row.dest else head)
-        found.append(_Row(Guards.of(required, excluded), actions, refusal, effects))
-    return found
-
-
-def _effects(machine: HeadMachine, actions: tuple[Action, ...], dest: SyncedHead) -> tuple[tuple[int, int], ...]:
-    # Actions set a fact, clear it or leave it, so what becomes of all facts and of none says it for any.
-    tracked = int(machine.edition.facts)
-    starts = (_FACTS - 1, 0)
-    ends = [[apply_effects(facts, actions, mode) & tracked for facts in starts] for mode in Mode]
-    return tuple((kept, state_of(dest, always)) for kept, always in ends)
+    columns = {call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls}
+    return Dispatch(columns, state_of(machine.edition.initial))
 
 
 def _column(machine: HeadMachine, call: Call, data: bool) -> Column:
     column: list[Cell | None] = [None] * _STATES
     for head in machine.edition.heads:
-        rows, first = _rows(machine, call, head), state_of(head)
+        rows = machine.rows_at(call, head)
         for facts in range(_FACTS):
             found = situation(facts, data=data)
-            enabled = [row for row in rows if not row.guards.unmet(found)]
+            enabled = [row for row in rows if row.fires(found)]
             if len(enabled) != 1:
                 problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
                 where = f"{call.value} in {head.name} with {Fact(facts)!r} and data={data}"
                 raise DeclarationError(f"{machine.edition.name}: {where}: {problem}")
-            column[first | facts] = _cell(enabled[0], first | facts)
+            column[state_of(head, facts)] = _cell(enabled[0], facts)
     return tuple(column)
 
 
-def _cell(row: _Row, state: int) -> Cell:
+def _cell(row: Row, facts: int) -> Cell:
+    state = state_of(row.head, facts)
     if row.refusal is not None:
         return Cell((), (state, state), row.refusal, idle=False)
-    cpu, gpu = (state & kept | always for kept, always in row.effects)
+    cpu, gpu = (state_of(row.dest, row.facts_after(facts, mode)) for mode in Mode)
     return Cell(row.actions, (cpu, gpu), None, idle=not row.actions and cpu == state)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from .dispatch import Dispatch, compile_dispatch
+from .head import EDITIONS
 from .machine import Declaration, HeadMachine
 from .soundness import check_soundness
 
-__all__ = ["dispatch", "head_machine"]
+__all__ = ["dispatch", "edition_for", "head_machine"]
 
 
 def head_machine(edition: str = "caffe") -> HeadMachine:
@@ -31,6 +32,11 @@ def dispatch(edition: str = "caffe") -> Dispatch:
         If there is no such edition.
     """
     return _checked(edition)[1]
+
+
+def edition_for(*, has_device: bool) -> str:
+    """The edition that a memory with a device runs, or one without: the first that is declared so."""
+    return next(name for name, edition in EDITIONS.items() if edition.has_device is has_device)
 
 
 @cache

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from .dispatch import Dispatch, facts_of, head_of, state_of
+from .dispatch import Dispatch, facts_of, head_of
 from .editions import dispatch
-from .head import EDITIONS, START, Action, Call, Fact, Refusal, SyncedHead
+from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 
 __all__ = [
@@ -127,7 +127,7 @@ class Step(NamedTuple):
 @cache
 def inputs(edition: str = "caffe", *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
     """The inputs of an edition: its calls but for release, and on request NULL data and changes of mode."""
-    calls = [call for call in dispatch(edition).columns if not call.is_last]
+    calls = [call for call in dispatch(edition).columns if not call.ends]
     found = [Input(call) for call in calls]
     if null:
         found += [Input(call, data=False) for call in calls if call.takes_data]
@@ -157,7 +157,7 @@ class Space(NamedTuple):
 
 def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU) -> Space:
     """Breadth-first search of everything some inputs can reach from a fresh memory."""
-    start = State(state_of(START), mode)
+    start = State(table.start, mode)
     steps: dict[State, dict[Input, Step]] = {}
     waiting = deque([start])
     while waiting:

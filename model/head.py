@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "DEFAULT_EDITION",
     "EDITIONS",
     "EFFECTS",
-    "START",
     "TRANSITIONS",
     "Action",
     "Call",
@@ -69,12 +69,8 @@ class SyncedHead(enum.Enum):
 
     @property
     def letter(self) -> str:
-        """The first letter of its last word, as Caffe's observed matrix has it: U, C, G or S."""
+        """The head in one letter, as configurations are written: the first of the last word of its name."""
         return self.name.rpartition("_")[2][0]
-
-
-START = SyncedHead.UNINITIALIZED
-"""The head of a fresh memory."""
 
 
 class Call(enum.Enum):
@@ -95,8 +91,8 @@ class Call(enum.Enum):
         return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
 
     @property
-    def is_last(self) -> bool:
-        """Whether there is no memory afterwards."""
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
         return self is Call.RELEASE
 
 
@@ -171,6 +167,11 @@ class Effect:
     clears: Fact = Fact(0)
     by_mode: Fact = Fact(0)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the facts stay as they are."""
+        return not self.sets | self.clears | self.by_mode
+
 
 _OWN_CPU = Fact.CPU_POINTER | Fact.OWN_CPU_DATA
 _OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
@@ -204,7 +205,7 @@ class Edition:
     about : str
         Whose machine it is, for people who choose.
     heads : tuple of SyncedHead
-        The heads it can be in; each must be reachable.
+        The heads it can be in, that of a new memory first; each must be reachable.
     flags : Fact
         The flags that objects of this edition have; an effect on any other is dropped.
     implied : Fact
@@ -232,6 +233,16 @@ class Edition:
     def facts(self) -> Fact:
         """Everything that is tracked in this edition: the pointers, its flags, and what is implied."""
         return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
+
+    @property
+    def initial(self) -> SyncedHead:
+        """The head of a new memory."""
+        return self.heads[0]
+
+    @property
+    def has_device(self) -> bool:
+        """Whether a memory has a device side."""
+        return Guard.HAS_GPU_POINTER not in self.never
 
 
 _U, _C, _G, _S = SyncedHead
@@ -284,7 +295,10 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
     }
 )
 
-_ANY = ("caffe", "early", "cpu_only")
+DEFAULT_EDITION = next(iter(EDITIONS))
+"""The edition where none is named."""
+
+_ANY = tuple(EDITIONS)
 _GPU = ("caffe", "early")
 _CAFFE = ("caffe",)
 _CPU_ONLY = ("cpu_only",)

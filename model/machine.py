@@ -10,7 +10,7 @@ would keep it, and all its traceback holds, in a reference cycle with the event.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
@@ -19,7 +19,6 @@ from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoD
 from .head import (
     EDITIONS,
     EFFECTS,
-    START,
     TRANSITIONS,
     Action,
     Call,
@@ -36,26 +35,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "STEPS",
+    "DATA",
     "BoundHead",
     "Declaration",
     "Guards",
     "HeadMachine",
-    "apply_effects",
+    "Row",
     "refusal_error",
     "situation",
 ]
 
-_DATA = 1 << len(Fact)
-_BITS = {guard: _DATA if guard.fact is None else int(guard.fact) for guard in Guard}
+DATA = 1 << len(Fact)
+"""The bit of a situation that says that there is data."""
+
+_BITS = {guard: DATA if guard.fact is None else int(guard.fact) for guard in Guard}
 _BITS_BY_NAME = {guard.value: bit for guard, bit in _BITS.items()}
-STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *Refusal)}
+_STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *Refusal)}
 """What the names among a row's callbacks stand for."""
 
 
 def situation(facts: int, *, data: bool) -> int:
     """Everything guards can ask about, as one integer: the facts, and one more bit for "there is data"."""
-    return int(facts) | _DATA * data
+    return int(facts) | DATA * data
 
 
 class Guards(NamedTuple):
@@ -74,10 +75,61 @@ class Guards(NamedTuple):
         return self.required & ~found | self.excluded & found
 
 
+class Row(NamedTuple):
+    """A transition in one of its heads, compiled: names became numbers, and what is declared apart is put together.
+
+    A fact is a bit.  So a row fires where ``facts & required == required`` and ``facts & excluded == 0``, with one more
+    bit, `DATA`, for "there is data"; and the facts afterwards are ``facts & kept | sets``, with a pair of masks for
+    each mode.
+
+    Attributes
+    ----------
+    declared : Transition
+    head, dest : SyncedHead
+        The same one where the head is left alone.
+    required, excluded : int
+    actions : tuple of Action
+    refusal : Refusal or None
+    kept, sets : tuple of (int, int)
+        In CPU mode and in GPU mode.
+    """
+
+    declared: Transition
+    head: SyncedHead
+    dest: SyncedHead
+    required: int
+    excluded: int
+    actions: tuple[Action, ...]
+    refusal: Refusal | None
+    kept: tuple[int, int]
+    sets: tuple[int, int]
+
+    @property
+    def identifier(self) -> str:
+        """The stable name of the row in this head."""
+        return self.declared.identifier(self.head)
+
+    def fires(self, found: int) -> bool:
+        """Whether it decides a call in a situation."""
+        return not (self.required & ~found | self.excluded & found)
+
+    def facts_after(self, facts: int, mode: Mode) -> int:
+        """The facts once it has fired."""
+        return facts & self.kept[mode.value] | self.sets[mode.value]
+
+
+class Built(Protocol):
+    """The part of a row of `transitions` that is used here: names."""
+
+    conditions: list[Any]
+    before: list[str]
+    dest: str | None
+
+
 class Dispatchable(Protocol):
     """The part of a `transitions` event that is used here."""
 
-    transitions: dict[str, list[Any]]
+    transitions: dict[str, list[Built]]
 
     def trigger(self, model: object, *args: object) -> bool: ...
 
@@ -161,7 +213,7 @@ class HeadMachine:
         self._machine = Machine(
             model=None,
             states=list(self.edition.heads),
-            initial=START,
+            initial=self.edition.initial,
             transitions=[_as_data(row, head) for row in declaration.rows for head in row.source],
             auto_transitions=False,
             send_event=False,
@@ -186,10 +238,56 @@ class HeadMachine:
             If the edition has no such call or head.
         """
         found = situation(facts, data=data)
-        for row in self.declaration.rows:
-            if row.call is call and head in row.source and not Guards.of(row.conditions, row.unless).unmet(found):
-                return row
+        for row in self.rows_at(call, head):
+            if row.fires(found):
+                return row.declared
         raise KeyError(f"{self.edition.name} has no row for {call.value} in {head.name}")
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row in each of its heads, compiled from the built machine, in the order in which they are declared."""
+        built = {
+            (call, head): iter(self.event(call).transitions.get(head.name, ()))
+            for call in self.calls
+            for head in self.edition.heads
+        }
+        return tuple(
+            self._compiled(row, head, next(built[row.call, head]))
+            for row in self.declaration.rows
+            for head in row.source
+        )
+
+    def _compiled(self, row: Transition, head: SyncedHead, built: Built) -> Row:
+        """A row in one of its heads, as `transitions` has it."""
+        required, excluded = (
+            [Guard(it.func) for it in built.conditions if it.target is wanted] for wanted in (True, False)
+        )
+        steps = [_STEPS[name] for name in built.before]
+        actions = tuple(step for step in steps if isinstance(step, Action))
+        refusal = next((step for step in steps if isinstance(step, Refusal)), None)
+        # Actions set a fact, clear it or leave it, so what becomes of all facts and of none says it for any.
+        kept, sets = (
+            (self.facts_after(facts, actions, Mode.CPU), self.facts_after(facts, actions, Mode.GPU))
+            for facts in (DATA - 1, 0)
+        )
+        dest = SyncedHead[built.dest] if built.dest else head
+        return Row(row, head, dest, *Guards.of(required, excluded), actions, refusal, kept, sets)
+
+    @cached_property
+    def _places(self) -> dict[tuple[Call, SyncedHead], tuple[Row, ...]]:
+        found: dict[tuple[Call, SyncedHead], tuple[Row, ...]] = {}
+        for row in self.rows:
+            place = row.declared.call, row.head
+            found[place] = (*found.get(place, ()), row)
+        return found
+
+    def rows_at(self, call: Call, head: SyncedHead) -> tuple[Row, ...]:
+        """The compiled rows of a call in a head; none if the edition has no such call or head."""
+        return self._places.get((call, head), ())
+
+    def facts_after(self, facts: int, actions: Iterable[Action], mode: Mode) -> int:
+        """The facts of this edition after some actions, as the actions declare it."""
+        return _apply_effects(facts, actions, mode) & int(self.edition.facts)
 
     def bind(self, actions: object) -> BoundHead:
         """Drive an object that has a method for every action.
@@ -226,6 +324,8 @@ def _as_data(row: Transition, head: SyncedHead) -> dict[str, object]:
 class BoundHead:
     """A head that drives somebody's actions, with pointers and flags kept as the actions declare.
 
+    Here `transitions` itself decides which row fires: the tests compare the compiled table with it.
+
     Attributes
     ----------
     head : SyncedHead
@@ -236,7 +336,7 @@ class BoundHead:
     def __init__(self, machine: HeadMachine, actions: object) -> None:
         self._machine = machine
         self._actions = actions
-        self.head = START
+        self.head = machine.edition.initial
         self.facts = Fact(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:
@@ -264,8 +364,8 @@ class BoundHead:
             raise refusal_error(choice.refusal, call.value, self.head, argument)
         for action in choice.actions:
             getattr(self._actions, action.value)(argument)
-        facts = Fact(apply_effects(self.facts, choice.actions, current_mode()))
-        self.head, self.facts = choice.head, facts & self._machine.edition.facts
+        facts = self._machine.facts_after(self.facts, choice.actions, current_mode())
+        self.head, self.facts = choice.head, Fact(facts)
 
 
 class _Choice:
@@ -280,8 +380,8 @@ class _Choice:
     def __getattr__(self, name: str) -> object:
         if name in _BITS_BY_NAME:
             return bool(_BITS_BY_NAME[name] & self._situation)
-        if name in STEPS:
-            return partial(self._note, STEPS[name])
+        if name in _STEPS:
+            return partial(self._note, _STEPS[name])
         raise AttributeError(f"{name!r} is neither a guard nor an action nor a refusal")
 
     def _note(self, step: Action | Refusal) -> None:
@@ -291,8 +391,8 @@ class _Choice:
             self.actions.append(step)
 
 
-def apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
-    """The facts after some actions, as the actions declare it, those an edition does not have included."""
+def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
+    """The facts after some actions, those that an edition does not have included."""
     for action in actions:
         effect = EFFECTS[action]
         sets, clears = (effect.by_mode, 0) if mode is Mode.GPU else (0, effect.by_mode)

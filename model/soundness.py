@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .dispatch import Dispatch, facts_of, head_of, state_of
+from .dispatch import Dispatch, facts_of, head_of
 from .errors import DeclarationError
-from .head import START, Transition
 from .machine import Guards, HeadMachine, situation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from .head import Transition
 
 __all__ = ["check_soundness"]
 
@@ -45,9 +46,9 @@ def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
 
 def _reachable(table: Dispatch) -> set[int]:
     """Every packed state that calls, data or none, and changes of mode can lead to."""
-    columns = [column for call, pair in table.columns.items() if not call.is_last for column in pair]
+    columns = [column for call, pair in table.columns.items() if not call.ends for column in pair]
     reached: set[int] = set()
-    waiting = [state_of(START)]
+    waiting = [table.start]
     while waiting:
         state = waiting.pop()
         if state not in reached:

@@ -1,22 +1,17 @@
-"""What moves bytes: memory, allocators, devices.
+"""What moves bytes, in rooms; each knows those below it.
 
-``memory`` holds `SyncedMemory`, ``performer`` how its calls are performed, ``bindings`` what the declared
-actions do to real memory, ``owned`` the blocks behind it, ``flight`` the copies that were queued, and ``failures``
-what becomes of errors.
-``allocator`` is the interface to memory, with the rules of ``pointers``; ``host``, ``simulated`` (over
-``simulation``, ``simulated_block`` and ``simulated_array``), ``opencl`` and ``cuda`` implement it, ``devices`` finds
-them by name, and ``factories`` by class.  ``adaptor`` is the base of allocators over another one, which are in
-``adaptors``; ``pool``, with its ``idle_blocks``, is one too.  ``buffer`` is memory of one allocator with an owner.
+``blobs`` has `Blob`, and the messages and files that blobs are kept in.  ``buffer`` is memory of one
+allocator with an owner.  ``memory`` has `SyncedMemory`.  ``interop`` adapts the allocators of other libraries.
+``devices`` has the memory and the arithmetic of each device, and ``allocators`` the base of them all, with adaptors and
+the pool.
 
-Five rooms stand on these.  ``blobs`` has `Blob`.  ``files`` reads and writes Caffe's messages and the files blobs are
-kept in.  ``arithmetic`` computes with the memory of any device.  ``adaptors`` do one thing each over an allocator, and
-``interop`` adapts the allocators of other libraries.
-
-CuPy is imported in ``cuda`` only, PyOpenCL in ``opencl`` only and protobuf in ``files.proto`` only, all when asked for.
+CuPy is imported in ``devices.cuda`` only, PyOpenCL in ``devices.opencl`` only and protobuf in ``blobs.messages`` only,
+all when asked for.
 """
 
-from .adaptor import Adaptor
-from .adaptors import (
+from syncedmem.model.interface import DeviceType, Event, MemcpyKind
+
+from .allocators import (
     Allocation,
     FailingAllocator,
     GuardingAllocator,
@@ -27,28 +22,29 @@ from .adaptors import (
     ThreadSafeAllocator,
     TrackingAllocator,
 )
-from .allocator import DeviceAllocator, DeviceType, Event, MemcpyKind
-from .arithmetic import Arithmetic, arithmetic_of
+from .allocators.adaptor import Adaptor
+from .allocators.arithmetic import Arithmetic, arithmetic_of
+from .allocators.base import DeviceAllocator
+from .allocators.pool import PoolAllocator
+from .blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from .blobs.binaryproto import load_binaryproto, save_binaryproto
 from .blobs.blob import Blob
+from .blobs.caffemodel import load_caffemodel
+from .blobs.contents import BlobContents
+from .blobs.messages import read_proto, shape_equals, write_proto
 from .buffer import Buffer
-from .devices import DEVICE_NAMES, DeviceReport, named_device, probe
-from .factories import (
+from .devices.factories import (
     CPUDeviceAllocatorFactory,
     CUDADeviceAllocatorFactory,
     OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocatorFactory,
 )
-from .files.array_files import load_npy, load_npz, save_npy, save_npz
-from .files.binaryproto import load_binaryproto, save_binaryproto
-from .files.caffemodel import load_caffemodel
-from .files.proto import read_proto, shape_equals, write_proto
-from .files.schema import BlobContents
-from .host import CPUDeviceAllocator
-from .memory import SyncedMemory
-from .pool import PoolAllocator
-from .simulated import SimulatedArray, SimulatedDeviceAllocator
-from .simulated_block import SimulatedDeviceError
-from .simulation import SimulatedStream, using_device
+from .devices.host import CPUDeviceAllocator
+from .devices.registry import DEVICE_NAMES, DeviceReport, named_device, probe
+from .devices.simulated.allocator import SimulatedArray, SimulatedDeviceAllocator
+from .devices.simulated.block import SimulatedDeviceError
+from .devices.simulated.simulation import SimulatedStream, using_device
+from .memory.synced_memory import SyncedMemory
 
 __all__ = [
     "DEVICE_NAMES",

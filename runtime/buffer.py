@@ -19,23 +19,25 @@ from syncedmem.model import (
     InvalidSizeError,
     NotCopyableError,
     ReentrantCallError,
-    ReleaseError,
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
+from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from .allocator import DeviceAllocator, DeviceType, MemcpyKind, check_allocator, check_byte_size
-from .failures import reporting, told, where_of
-from .flight import queue_copy
-from .host import cpu_allocator
-from .owned import Finaliser, Holding, OwnedBlock
+from .allocators.base import DeviceAllocator, check_allocator
+from .allocators.failures import reporting, where_of
+from .allocators.pointers import check_byte_size
+from .devices.host import cpu_allocator
+from .memory.flight import queue_copy
+from .memory.owned import Finaliser, Holding, OwnedBlock, finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from .allocator import Pointer
-    from .flight import Push
+    from syncedmem.model.interface import Pointer
+
+    from .memory.flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
 
@@ -253,8 +255,7 @@ class Buffer:
         outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
-        host_side = (DeviceType.CPU, DeviceType.UNKNOWN)
-        down, up = source.device_type not in host_side, self.device_type not in host_side
+        down, up = (it.allocator is not None and not is_host(it.allocator) for it in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
         if size == 0:
             with reporting("copy_from", there):
@@ -274,7 +275,7 @@ class Buffer:
             with reporting("copy_from", there):
                 there.memcpy(host, self._ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
             return
-        kind = MemcpyKind(2 * down + up)  # its numbers are two bits: where from, and where to
+        kind = MemcpyKind.between(from_device=down, to_device=up)
         with reporting("copy_from", there):
             if not queued:
                 there.memcpy(source.ptr, self._ptr, size, kind, None, need_sync)
@@ -314,16 +315,7 @@ class Buffer:
 
     def _close(self) -> None:
         self._land()
-        try:
-            self._let_go()
-        except ReleaseError:
-            raise
-        except BaseException as interrupt:
-            try:
-                self._let_go()  # what is being freed is freed first
-            except ReleaseError as error:
-                interrupt.add_note(told(error))
-            raise
+        finish(self._let_go)
 
     def _land(self) -> None:
         """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
@@ -333,7 +325,7 @@ class Buffer:
         self._held.flights = []
 
     def _let_go(self) -> None:
-        """Do what closing does; after an interrupt it can be called again, and goes on."""
+        """Do what closing does; can be repeated."""
         self._free()
         self._held.blocks = ()
         self._ptr = None

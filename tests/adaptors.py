@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from benches import devices
+from subjects import devices
 
 from syncedmem.runtime import (
     Adaptor,

@@ -13,7 +13,8 @@ import pytest
 from syncedmem import interop
 from syncedmem.model import AllocationError, InvalidPointerError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+from syncedmem.runtime.interop.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import numpy as np
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 SUMS = {"float64": 2.0**-40, "float32": 2.0**-14, "float16": 2.0**-14, "bfloat16": 2.0**-14}
-"""What the essay in runtime/arithmetic/operations.py promises."""
+"""What the essay in runtime/allocators/arithmetic.py promises."""
 
 
 def wide(x: Any) -> Any:

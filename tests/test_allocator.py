@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from benches import devices
+from subjects import devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SimulatedDeviceAllocator
-from syncedmem.runtime.allocator import check_kind
-from syncedmem.runtime.pointers import (
+from syncedmem.runtime.allocators.base import check_kind
+from syncedmem.runtime.allocators.pointers import (
     End,
     LiveBlocks,
     adopt_host,

@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 import plain_arithmetic as plain
 import pytest
-from benches import devices
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from subjects import devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError, SyncedMemoryError
 from syncedmem.runtime import (
@@ -25,8 +25,8 @@ from syncedmem.runtime import (
     SimulatedDeviceAllocator,
     arithmetic_of,
 )
-from syncedmem.runtime.arithmetic.host import HostArithmetic
-from syncedmem.runtime.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
+from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -407,13 +407,15 @@ def test_no_array_lives_longer_for_having_been_worked_on() -> None:
 
 
 def test_an_allocator_of_somebody_else_is_taken_for_what_it_says() -> None:
+    """One that does not say that it is of the host is not taken for that, as a memory does not take it."""
     foreign: Any = SimpleNamespace(allocate=None)
-    assert isinstance(arithmetic_of(foreign), HostArithmetic)
+    for said in ({}, {"device_type": 0}, {"device_type": 4}):
+        vars(foreign).update(said)
+        with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):
+            arithmetic_of(foreign)
     foreign.device_type = 1
     assert isinstance(arithmetic_of(foreign), HostArithmetic)
     foreign.device_type = 4
-    with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):
-        arithmetic_of(foreign)
     foreign.arithmetic = HostArithmetic
     assert isinstance(arithmetic_of(foreign), HostArithmetic)
 

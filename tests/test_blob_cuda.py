@@ -17,7 +17,7 @@ from syncedmem import runtime
 from syncedmem.model import BufferMismatchError, Mode, NoDeviceError, SyncedHead, using_mode
 
 try:
-    import syncedmem.runtime.cuda as cuda_module
+    import syncedmem.runtime.devices.cuda as cuda_module
 
     cuda_module.CUDADeviceAllocator()
 except NoDeviceError as error:

@@ -249,7 +249,7 @@ def test_on_cuda_an_array_becomes_one_of_cupys_first(monkeypatch: pytest.MonkeyP
         asked.append(array)
         return there.view(np.float32).reshape(2, 3)
 
-    monkeypatch.setitem(sys.modules, "syncedmem.runtime.cuda", cast("Any", SimpleNamespace(imported=imported)))
+    monkeypatch.setitem(sys.modules, "syncedmem.runtime.devices.cuda", cast("Any", SimpleNamespace(imported=imported)))
     tensor = Foreign(None, __dlpack_device__=lambda: (2, 0))
     blob = Blob.from_array(tensor, copy=False, device=device)
 

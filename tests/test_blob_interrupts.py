@@ -9,7 +9,7 @@ import pytest
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.runtime import Blob, CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

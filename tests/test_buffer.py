@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, devices
+from subjects import SIZE, devices
 
 from syncedmem.model import (
     AllocationError,
@@ -24,7 +24,7 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.runtime.host import cpu_allocator
+from syncedmem.runtime.devices.host import cpu_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
+from subjects import SIZE
 
 from syncedmem.model import ReleaseError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from adaptors import upstreams
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidSizeError, NoScopeError
 from syncedmem.runtime import (
@@ -20,7 +20,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     TrackingAllocator,
 )
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.pointers import address_of
 
 # --- tracking
 

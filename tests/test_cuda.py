@@ -27,13 +27,13 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
-from syncedmem.spec import Bench, check_conformance
+from syncedmem.spec import Subject, check_conformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 try:
-    import syncedmem.runtime.cuda as cuda_module
+    import syncedmem.runtime.devices.cuda as cuda_module
 
     cuda_module.CUDADeviceAllocator()
 except NoDeviceError as error:
@@ -115,8 +115,8 @@ def kind_of_memory(address: int) -> int:
 def test_the_gpu_conforms(device: Any) -> None:
     """Every requirement, on the enumerated suites and some generated walks."""
     elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None
-    bench = Bench("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
-    found = check_conformance(bench, steps=500, seed=1)
+    subject = Subject("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
+    found = check_conformance(subject, steps=500, seed=1)
 
     assert [] == [str(violation) for violation in found.violations]
     assert found.passed

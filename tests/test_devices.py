@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from syncedmem import runtime
 from syncedmem.model import DeviceError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
@@ -25,8 +24,18 @@ from syncedmem.runtime import (
     named_device,
     probe,
 )
-from syncedmem.runtime.devices import DEVICE_NAMES, ENVIRONMENT, resolve_device, resolve_host, sibling
-from syncedmem.runtime.host import cpu_allocator
+from syncedmem.runtime.devices import registry
+from syncedmem.runtime.devices.host import cpu_allocator
+from syncedmem.runtime.devices.registry import (
+    DEVICE_NAMES,
+    ENVIRONMENT,
+    automatic_name,
+    check_wish,
+    report_of,
+    resolve_device,
+    resolve_host,
+    sibling,
+)
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -35,16 +44,16 @@ OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is remembered of other tests, nothing that these find out is kept, and nobody wishes for a device."""
     for name in ("_made", "_automatic"):
-        monkeypatch.setattr(devices, name, cache(getattr(devices, name).__wrapped__))
+        monkeypatch.setattr(registry, name, cache(getattr(registry, name).__wrapped__))
     monkeypatch.delenv(ENVIRONMENT, raising=False)
 
 
 def replace(monkeypatch: pytest.MonkeyPatch, library: str, stand_in: Any) -> None:
     """Put something in the place of a library, or take it away with None, and forget who imported it."""
-    owner = f"syncedmem.runtime.{OWNERS[library]}"
-    monkeypatch.setattr(runtime, OWNERS[library], None, raising=False)
+    owner = f"syncedmem.runtime.devices.{OWNERS[library]}"
+    monkeypatch.setattr(devices, OWNERS[library], None, raising=False)
     # Set first, so that what a test imports is removed again.
-    monkeypatch.setitem(sys.modules, owner, runtime)
+    monkeypatch.setitem(sys.modules, owner, devices)
     monkeypatch.delitem(sys.modules, owner)
     monkeypatch.setitem(sys.modules, library, stand_in)
     monkeypatch.setitem(sys.modules, f"{library}.array", stand_in)
@@ -73,6 +82,7 @@ def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
         deviceGetAttribute=attribute,
         getDeviceCount=get_device_count,
         getDeviceProperties=properties,
+        runtimeGetVersion=lambda: 12090,
     )
     return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls, Event=object))
 
@@ -133,6 +143,7 @@ def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPa
 
     assert (DeviceType.CUDA, "cuda:0") == (found.device_type, found.name)
     assert (True, "Toy GPU (3072 MiB, CuPy 99.9)") == (report.available, report.detail)
+    assert "cuda" == automatic_name()
     assert sibling(found) is None
 
 
@@ -149,7 +160,7 @@ def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: p
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:
     """Have a device under a name."""
     allocator = SimulatedDeviceAllocator(1)
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
     return allocator
 
@@ -181,9 +192,52 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
         named_device("auto")
     monkeypatch.setenv(ENVIRONMENT, "gpu")
     with pytest.raises(
-        NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, "
+        NoDeviceError,
+        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, and cpu for no ",
     ):
         SyncedMemory(4)
+
+
+def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``auto`` is then None, which a name cannot be; other names are what they were."""
+    monkeypatch.setenv(ENVIRONMENT, "cpu")
+    with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
+        memory.gpu_data()
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cpu: there is no device to name"):
+        named_device("auto")
+
+    assert (None, "cpu") == (resolve_device("auto"), automatic_name())
+    assert resolve_device("simulated") is named_device("simulated")
+
+
+@pytest.mark.parametrize("wish", [None, "", "auto", "cpu", *DEVICE_NAMES])
+def test_a_wish_for_what_has_a_name_is_none_to_refuse(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
+    """Whether it is here or not."""
+    replace(monkeypatch, "cupy", None)
+    if wish is not None:
+        monkeypatch.setenv(ENVIRONMENT, wish)
+    check_wish()
+    monkeypatch.setenv(ENVIRONMENT, "gpu")
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'"):
+        check_wish()
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_without_nvrtc_cuda_has_no_arithmetic(monkeypatch: pytest.MonkeyPatch, compiles: bool) -> None:
+    """And its report says so: nothing computes there for it."""
+    toy = cupy_with(1)
+    if compiles:
+        toy.cuda.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
+    replace(monkeypatch, "cupy", toy)
+    report = report_of("cuda")
+
+    assert (compiles, "device" if compiles else None) == (report.compiler, report.arithmetic)
+    assert compiles or report.limits.startswith("memory only: its compiler fails (")
+    assert compiles is not report.limits.endswith("); no arithmetic")
+
+
+def test_the_report_says_what_computes() -> None:
+    assert {"cpu": "host", "simulated": "device"}.items() <= {it.name: it.arithmetic for it in probe()}.items()
 
 
 @pytest.mark.parametrize("name", ["", "cpu", "CUDA", "auto "])
@@ -225,7 +279,7 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
             other.join(0.2)  # it waits for us, so this runs out
         return SimulatedDeviceAllocator(1), "planted"
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "cuda", make)
     found.append(named_device("cuda"))
     other.join(10)
@@ -325,7 +379,7 @@ def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch,
         made.append(ordinal)
         return SimulatedDeviceAllocator(ordinal), "planted"
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, make)
     factory = FACTORIES[name]
     found = [factory.get_instance(), factory.get_instance(0), named_device(name), SyncedMemory(4, device=name).device]
@@ -358,7 +412,7 @@ def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPat
         start.wait(10)
         found.append(SimulatedDeviceAllocatorFactory.get_instance(2))
 
-    makers = devices._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
+    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "simulated", make)
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -115,7 +115,7 @@ def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
     cell = column[place]
     assert cell
     planted = (*column[:place], plant(cell), *column[place + 1 :])
-    table = Dispatch({**dispatch().columns, Call.CPU_DATA: (without, planted)})
+    table = Dispatch({**dispatch().columns, Call.CPU_DATA: (without, planted)}, dispatch().start)
     assert [spot] == differences(table, machine)
 
 

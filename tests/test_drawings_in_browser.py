@@ -57,7 +57,7 @@ def shown() -> list[Shown]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
+    pytest.importorskip("selenium", reason="Selenium is not installed: pip install selenium")
     from browser import MISSING, Explorer
 
     if MISSING:

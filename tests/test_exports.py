@@ -245,7 +245,7 @@ def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pyt
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("detail", Detail)
 def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     found = export(kind, detail=detail)
     assert isinstance(found, bytes)
     assert found.startswith(STARTS[kind])
@@ -259,8 +259,8 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
     """It is not a browser that paints: nothing is blank, and nothing is black for want of a style."""
-    pytest.importorskip("cairosvg")
-    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
     found = export("png", edition="caffe", theme=theme)
     assert isinstance(found, bytes)
     picture = image.open(io.BytesIO(found)).convert("RGB")
@@ -275,7 +275,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
 def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
     if of == "CairoSVG":
-        pytest.importorskip("cairosvg")
+        pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     else:
         program("dot")
         without_cairo(monkeypatch)
@@ -300,7 +300,7 @@ def chunks(png: bytes) -> dict[bytes, bytes]:
 
 def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
     """Width and height of the PNG in points, by its own density, are those of the PDF."""
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     pdf, png = export("pdf"), export("png")
     assert isinstance(pdf, bytes)
     assert isinstance(png, bytes)
@@ -321,7 +321,7 @@ def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """One call less is painted."""
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     at_heads = diamond_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
     assert height

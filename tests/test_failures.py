@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import (
     TRANSITIONS,
@@ -19,7 +19,7 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
-from syncedmem.runtime.pointers import no_room
+from syncedmem.runtime.allocators.pointers import no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocat
 
 
 def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:
-    """The performer relies on it: what is freed cannot be undone."""
+    """The memory relies on it: what is freed cannot be undone."""
     frees, harmless = {Action.FREE_CPU, Action.FREE_GPU}, {Action.ADOPT_CPU, Action.ADOPT_GPU}
     followers = {
         row.actions[i + 1 :]

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from benches import devices
+from subjects import devices
 
 SIMULATED = """
 import os, signal, threading
 from syncedmem import SyncedMemory
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 inside, forking = threading.Event(), threading.Event()
 

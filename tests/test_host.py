@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import syncedmem.runtime.host as host_module
+import syncedmem.runtime.devices.host as host_module
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, MemcpyKind, SimulatedDeviceAllocator
-from syncedmem.runtime.host import ALIGNMENT, cpu_allocator
+from syncedmem.runtime.devices.host import ALIGNMENT, cpu_allocator
 
 LARGE = 1 << 20
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux promises zeros after MADV_DONTNEED")

@@ -126,7 +126,7 @@ def test_torch_gets_nothing_on_another_device(monkeypatch: pytest.MonkeyPatch) -
 def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its address, as CUDA knows it."""
     try:
-        cuda: Any = importlib.import_module("syncedmem.runtime.cuda")
+        cuda: Any = importlib.import_module("syncedmem.runtime.devices.cuda")
     except NoDeviceError as error:
         pytest.skip(str(error))
     waited: list[int] = []

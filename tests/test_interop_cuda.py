@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 try:
-    import syncedmem.runtime.cuda as cuda_module
+    import syncedmem.runtime.devices.cuda as cuda_module
 
     cuda_module.CUDADeviceAllocator()
 except NoDeviceError as error:

@@ -22,7 +22,8 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.runtime import Buffer, SyncedMemory
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source, allocator_over
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator, allocator_over
+from syncedmem.runtime.interop.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,8 @@ def test_nothing_goes_back_when_the_process_ends() -> None:
     program = """
 import ctypes
 from syncedmem.runtime import CPUDeviceAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+from syncedmem.runtime.interop.source import Source
 from syncedmem.runtime.interop.lender import Lender
 class Noisy(CPUDeviceAllocator):
     def release(self, ptr):
@@ -168,7 +170,7 @@ def test_a_deallocation_that_fails_is_printed(printed: list[BaseException | None
 def test_device_memory_needs_a_device(heap: Heap, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without CuPy a foreign address on a GPU is no use to anybody."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    for module in ("cuda", "interop.foreign_cuda"):
+    for module in ("devices.cuda", "interop.foreign_cuda"):
         monkeypatch.delitem(sys.modules, f"syncedmem.runtime.{module}", raising=False)
     with pytest.raises(NoDeviceError, match="CUDA needs CuPy, which is not installed"):
         allocator_over(Source("a heap", heap.take), 0)

@@ -12,10 +12,11 @@ from interop_fixtures import SIZE, Heap, address_of, unlimited
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.runtime.adaptors import GuardingAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator, Source
+from syncedmem.runtime.allocators import GuardingAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator
+from syncedmem.runtime.allocators.pool import PoolAllocator
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.lender import Lender
-from syncedmem.runtime.pool import PoolAllocator
+from syncedmem.runtime.interop.source import Source
 
 cpu = unlimited
 

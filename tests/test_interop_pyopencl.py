@@ -13,7 +13,7 @@ from interop_fixtures import SIZE, Limited, library, limited
 
 from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator
-from syncedmem.runtime.adaptors import GuardingAllocator
+from syncedmem.runtime.allocators import GuardingAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ def pyopencl() -> Any:
 def opencl(pyopencl: Any) -> Any:
     del pyopencl  # it is there
     try:
-        return sys.modules["syncedmem.runtime.opencl"].OpenCLDeviceAllocator()
+        return sys.modules["syncedmem.runtime.devices.opencl"].OpenCLDeviceAllocator()
     except NoDeviceError as error:
         pytest.skip(str(error))
 

@@ -25,7 +25,7 @@ from syncedmem.model import (
 from syncedmem.model.head import Fact
 from syncedmem.model.suites import access_words
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.bindings import BINDINGS
+from syncedmem.runtime.memory.bindings import BINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
         return noted
 
     table = {action: noting(action, perform) for action, perform in BINDINGS.items()}
-    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
+    monkeypatch.setattr("syncedmem.runtime.memory.synced_memory.BINDINGS", table)
     return iter([done])
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_order_of_actions_is_noticed(
 ) -> None:
     """The comparison can fail: a runtime that allocates twice is caught."""
     done = next(performed)
-    table = dict(vars(import_module("syncedmem.runtime.performer"))["BINDINGS"])
+    table = dict(vars(import_module("syncedmem.runtime.memory.synced_memory"))["BINDINGS"])
     zero = table[Action.ZERO_GPU]
 
     def wrong(change: Any) -> None:
@@ -152,7 +152,7 @@ def test_a_wrong_order_of_actions_is_noticed(
         done.append(Action.ALLOCATE_GPU)
 
     table[Action.ZERO_GPU] = wrong
-    monkeypatch.setattr("syncedmem.runtime.performer.BINDINGS", table)
+    monkeypatch.setattr("syncedmem.runtime.memory.synced_memory.BINDINGS", table)
 
     with pytest.raises(AssertionError):
         compare((Input(Call.GPU_DATA),), done)

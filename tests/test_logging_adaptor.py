@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, LimitingAllocator, LoggingAllocator
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.pointers import address_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
-import syncedmem.runtime.performer as performer_module
+import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
+from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.allocator import MemcpyKind
 
 # --- sizes
 
@@ -154,7 +154,7 @@ def test_calls_of_two_threads_are_serialised() -> None:
 def test_binding_tables_are_complete_or_refused() -> None:
     """An action without a function is found when the table is built."""
     from syncedmem.model import Action, DeclarationError
-    from syncedmem.runtime.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
+    from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
     incomplete: dict[Action, Any] = {
         action: perform for action, perform in BINDINGS.items() if action != Action.COPY_TO_GPU
@@ -172,7 +172,7 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise AssertionError("the slow path was taken")
 
-    monkeypatch.setattr(performer_module.Performer, "_access", fail)
+    monkeypatch.setattr(memory_module.SyncedMemory, "_access", fail)
 
     assert memory.cpu_data().tolist() == [7] * SIZE
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE

@@ -26,13 +26,13 @@ from syncedmem.runtime import (
     SyncedMemory,
     arithmetic_of,
 )
-from syncedmem.runtime.pointers import address_of
+from syncedmem.runtime.allocators.pointers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 try:
-    import syncedmem.runtime.opencl as opencl_module
+    import syncedmem.runtime.devices.opencl as opencl_module
 
     opencl_module.OpenCLDeviceAllocator()
 except NoDeviceError as error:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from syncedmem.model import NoArithmeticError, NoDeviceError
-from syncedmem.runtime.arithmetic.opencl_kernels import KernelArithmetic
+from syncedmem.runtime.devices.opencl_kernels import KernelArithmetic
 
 try:
-    import syncedmem.runtime.opencl as opencl_module
+    import syncedmem.runtime.devices.opencl as opencl_module
 
     verdict = opencl_module.OpenCLDeviceAllocator().compiler
 except NoDeviceError as error:

@@ -8,14 +8,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime import forking
-from syncedmem.runtime.forking import Home
-from syncedmem.runtime.owned import Finaliser, Holding, OwnedBlock
-from syncedmem.runtime.simulated_block import Quarantine
+from syncedmem.runtime.devices import forking
+from syncedmem.runtime.devices.forking import Home
+from syncedmem.runtime.devices.simulated.block import Quarantine
+from syncedmem.runtime.memory.owned import Finaliser, Holding, OwnedBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

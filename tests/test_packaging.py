@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
     folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.touch()
     return tmp_path
 
@@ -204,7 +204,7 @@ def test_the_stand_in_for_cuda_is_in_no_package() -> None:
     modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
     sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
 
-    assert PACKAGE / "runtime" / "cuda.py" in sources
+    assert PACKAGE / "runtime" / "devices" / "cuda.py" in sources
     assert [] == [path for path in modules if "hostcuda" in path.name]
     assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
 
@@ -236,3 +236,18 @@ def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
     (recipe,) = re.findall(r"^lint: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     gates = {" ".join(words.split()[:2]) for words in re.findall(r"\$\(BIN\)/(.*)", recipe)}
     assert entries == gates
+
+
+def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
+    """Pytest and CuPy, where there is no environment yet; CONTRIBUTING.md has the commands."""
+    make = [
+        shutil.which("make") or "make",
+        "--dry-run",
+        "--directory",
+        str(ROOT),
+        "VENV=.venv-that-is-not-there",
+        "hostcuda",
+    ]
+    planned = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+    assert "--requirement requirements/test.txt" in planned
+    assert "PYTHONPATH=build/hostcuda .venv/bin/pytest" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

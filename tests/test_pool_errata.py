@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE
 from pools import GIB, MIB, lent_and_returned, paper_pool
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SimulatedDeviceAllocator, using_device
-from syncedmem.runtime.simulation import current_device
+from syncedmem.runtime.devices.simulated.simulation import current_device
 
 
 def test_a_release_counts_while_there_is_no_small_block() -> None:

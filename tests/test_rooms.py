@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,23 +70,21 @@ def everything() -> dict[str, str]:
     return front_door | modules_below(*ROOMS)
 
 
-@pytest.mark.parametrize(
-    ("target", "owners"),
-    [
-        ("cupy", {"runtime/cuda.py"}),
-        ("pyopencl", {"runtime/opencl.py"}),
-        ("google", {"runtime/files/proto.py"}),
-        ("rmm", {"runtime/interop/rmm.py"}),
-        ("numba", {"runtime/interop/numba.py"}),
-        ("cuda", {"runtime/interop/cuda_core.py", "runtime/interop/numba.py"}),
-        ("warp", {"runtime/interop/warp.py"}),
-        ("jinja2", {"model/exports/rendering.py"}),
-        ("z3", {"spec/proofs/induction.py"}),
-        ("torch", set[str]()),
-    ],
-)
-def test_each_optional_library_is_imported_by_its_own_module(target: str, owners: set[str]) -> None:
-    assert importers(target, everything()) == owners
+def declared_owners() -> dict[str, set[str]]:
+    """Each optional library, and the modules that may import it: as ``pyproject.toml`` tells import-linter."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (contract,) = (it for it in contracts if it["id"] == "devices-are-optional")
+    owners: dict[str, set[str]] = {library: set() for library in contract["forbidden_modules"]}
+    for importer, library in (line.split(" -> ") for line in contract["ignore_imports"]):
+        owners[library].add(importer.removeprefix("syncedmem.").replace(".", "/") + ".py")
+    return owners
+
+
+@pytest.mark.parametrize(("library", "owners"), declared_owners().items())
+def test_each_optional_library_is_imported_by_its_own_module(library: str, owners: set[str]) -> None:
+    assert importers(library, everything()) == owners
 
 
 def test_nothing_needs_the_adapters_but_the_front_door() -> None:
@@ -114,6 +113,30 @@ def test_templates_alone_load_their_engine() -> None:
 
 def test_a_heavy_library_is_seen_when_loaded() -> None:
     assert HEAVY & loaded_by("import syncedmem.model, numpy") == {"numpy"}
+
+
+RUNNING = (
+    "from syncedmem import *; from syncedmem.spec import Subject, check_blobs, check_conformance; "
+    "subject = Subject('mine', SyncedMemory, CPUDeviceAllocator(), SimulatedDeviceAllocator()); "
+    "check_conformance(subject, steps=0, suites=['cells']).require(); "
+    "check_blobs(Subject('mine', Blob, subject.host, subject.device), steps=0, suites=['tables']).require(); "
+    "from syncedmem.spec.fuzz import fuzz; fuzz(CPUDeviceAllocator, steps=500).require()"
+)
+
+
+@pytest.mark.parametrize("statement", ["import syncedmem.spec, syncedmem.spec.fuzz", RUNNING], ids=["imported", "run"])
+def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
+    loaded = loaded_by(statement)
+
+    assert "syncedmem.spec.memory.kit" in loaded
+    assert not {name for name in loaded if name.startswith("syncedmem.spec.mutants")}
+
+
+def test_who_asks_for_seeded_bugs_of_one_kind_loads_those() -> None:
+    loaded = loaded_by("import syncedmem.spec.mutants.allocator")
+    kinds = {name for name in loaded if name.startswith("syncedmem.spec.mutants.") and name.count(".") == len("...")}
+
+    assert {"syncedmem.spec.mutants.allocator", "syncedmem.spec.mutants.registry"} == kinds
 
 
 @pytest.mark.parametrize(
@@ -153,12 +176,12 @@ def test_what_is_no_import_is_not_seen(source: str) -> None:
     "source",
     [
         "import syncedmem.runtime",
-        "import syncedmem.runtime.memory as memory",
+        "import syncedmem.runtime.memory.synced_memory as memory",
         "from syncedmem import runtime",
         "from syncedmem.runtime import SyncedMemory",
         "from .. import runtime",
         "from ..runtime.memory import SyncedMemory",
-        "import_module('syncedmem.runtime.memory')",
+        "import_module('syncedmem.runtime.memory.synced_memory')",
         "import_module('..runtime', __package__)",
     ],
 )

@@ -10,7 +10,7 @@ from simulated_blocks import SIZE, UP, allocated, row
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import SimulatedDeviceAllocator, using_device
-from syncedmem.runtime.simulation import ORDINALS, current_device
+from syncedmem.runtime.devices.simulated.simulation import ORDINALS, current_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable

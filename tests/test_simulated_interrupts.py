@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError, InvalidPointerError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.runtime.simulated_block import exclusive
+from syncedmem.runtime.devices.simulated.block import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ QUARANTINE = 100
 
 @pytest.fixture(autouse=True)
 def _small_quarantine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.runtime.simulated_block._QUARANTINE_BYTES", QUARANTINE)
+    monkeypatch.setattr("syncedmem.runtime.devices.simulated.block._QUARANTINE_BYTES", QUARANTINE)
 
 
 class Room:

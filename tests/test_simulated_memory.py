@@ -12,7 +12,7 @@ from simulated_blocks import DOWN, SIZE, UP, allocated, row
 
 from syncedmem.model import AllocationError, InvalidPointerError, InvalidSizeError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedArray, SimulatedDeviceAllocator, SimulatedDeviceError
-from syncedmem.runtime.simulated_block import FREED, FRESH, Block, Quarantine
+from syncedmem.runtime.devices.simulated.block import FREED, FRESH, Block, Quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from simulated_blocks import DOWN, SIZE, allocated, row
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError
-from syncedmem.runtime.simulated_block import FRESH
+from syncedmem.runtime.devices.simulated.block import FRESH
 
 # --- views of another type
 

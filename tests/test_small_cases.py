@@ -21,9 +21,9 @@ from syncedmem import (
     SimulatedDeviceAllocator,
     SyncedMemory,
 )
-from syncedmem.runtime import pointers
-from syncedmem.runtime.pointers import check_byte_size
-from syncedmem.runtime.simulated_block import SimulatedDeviceError
+from syncedmem.runtime.allocators import pointers
+from syncedmem.runtime.allocators.pointers import check_byte_size
+from syncedmem.runtime.devices.simulated.block import SimulatedDeviceError
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -6,7 +6,7 @@ import sys
 
 from syncedmem.runtime import probe
 
-KERNELS = ("runtime/arithmetic/opencl_kernels.py",)
+KERNELS = ("runtime/devices/opencl_kernels.py",)
 
 
 def uncounted() -> dict[str, str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidExportError
-from ..head import Call
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
@@ -24,6 +23,7 @@ from .plan import plan_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..head import Call
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
     from .trace import Step, Trace
@@ -116,7 +116,7 @@ def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
 
 
 def _step(step: Step, text: str) -> Item:
-    if step.refusal is not None or step.asked.call is Call.RELEASE:
+    if step.refusal is not None or (step.asked.call and step.asked.call.ends):
         return Item([("note", text)], FINAL if step.refusal is None else REFUSED, "ink")
     kind = kind_of([step])
     return Item([("note", text)], BULLETS[kind], COLOURS[kind])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..dispatch import state_of
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import START, Action, Call, Refusal
+from ..head import Action, Call, Refusal
 from ..mode import Mode
 from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
@@ -153,7 +152,7 @@ def trace_of(
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
-    state, steps = State(state_of(START), mode), list[Step]()
+    state, steps = State(dispatch(edition).start, mode), list[Step]()
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is no call of edition {edition}; there are {', '.join(known)}")

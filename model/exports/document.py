@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from ..dispatch import state_of
 from ..editions import head_machine
 from ..exploration import configurations, inputs, matrix, space
-from ..head import EDITIONS, EFFECTS, START, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
+from ..head import EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
 from ..machine import refusal_error
 from ..mode import Mode
 from ..vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
@@ -103,7 +103,7 @@ def _call(call: Call) -> Json:
 
 
 def _refusal(refusal: Refusal) -> Json:
-    error = refusal_error(refusal, "", START, None)
+    error = refusal_error(refusal, "", SyncedHead.UNINITIALIZED, None)
     return {"name": refusal.value, "error": type(error).__name__}
 
 

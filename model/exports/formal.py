@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..editions import head_machine
-from ..head import EFFECTS, START, Action, Fact
+from ..head import EFFECTS, Action, Fact
 from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
-    from ..head import SyncedHead, Transition
+    from ..head import Edition, SyncedHead, Transition
 
 __all__ = ["BY_MODE", "FormalModel", "Literal", "Update", "Version", "formal_model"]
 
@@ -137,19 +137,19 @@ def _version_of(place: Host) -> str:
 def _updates(edition: str) -> tuple[Update, ...]:
     machine, found = head_machine(edition), list[Update]()
     for call in machine.calls:
-        for head in machine.edition.heads if not call.is_last else ():
+        for head in machine.edition.heads if not call.ends else ():
             rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
             for number, row in enumerate(rows, 1):
                 name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")
-                found.append(_Walk(row, head, machine.edition.facts).update(name))
+                found.append(_Walk(row, head, machine.edition).update(name))
     return tuple(found)
 
 
 class _Walk:
     """The actions of a row, taken one after the other over what is known of the facts."""
 
-    def __init__(self, row: Transition, head: SyncedHead, tracked: Fact) -> None:
-        self.row, self.head, self.tracked = row, head, tracked
+    def __init__(self, row: Transition, head: SyncedHead, edition: Edition) -> None:
+        self.row, self.head, self.tracked, self.initial = row, head, edition.facts, edition.initial
         self.asked = {
             guard.fact: value
             for guards, value in ((row.conditions, True), (row.unless, False))
@@ -193,7 +193,7 @@ class _Walk:
             self._never(place.owned, value=False)
         elif verb is Verb.ZERO:
             self._never(place.pointer, value=False)
-            self.broken |= self.head is not START
+            self.broken |= self.head is not self.initial
             self.versions[place] = Version("0")
         elif verb is Verb.COPY:
             self._never(place.pointer, value=False)

@@ -5,6 +5,7 @@ A format without a writer is written by its template, ``templates/NAME.EXTENSION
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ..diagrams.diamond import diamond_svg
 from ..diagrams.drawing import Detail
 from ..editions import dispatch
 from ..errors import InvalidExportError, MissingPackageError
-from ..head import Call
+from ..head import DEFAULT_EDITION, Call
 from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..diagrams.palette import Theme
     from ..diagrams.trace import Trace
 
-__all__ = ["FORMATS", "Format", "export"]
+__all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
 
 _ALL = tuple(Detail)
 
@@ -41,7 +42,7 @@ class Format(NamedTuple):
     about : str
         What it is, for people who choose.
     extension : str
-        Of the name of a file.
+        Of the name of a file: a file of such a name has the first format with this extension.
     write : callable or None
         Takes the edition, and by name what else it can be asked for; returns text or bytes.  None: a template does.
     details : tuple of Detail
@@ -50,6 +51,8 @@ class Format(NamedTuple):
         Whether it can show some calls only, and a trace, and has colours.
     every : bool
         Whether it has every edition, unless one is named.
+    also : tuple of str
+        Other extensions.
     """
 
     about: str
@@ -60,6 +63,7 @@ class Format(NamedTuple):
     trace: bool = False
     theme: bool = False
     every: bool = False
+    also: tuple[str, ...] = ()
 
 
 def _schema(_edition: str) -> str:
@@ -71,8 +75,12 @@ _CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "mermaid": Format("the state diagram as GitHub draws it in Markdown", "mmd", mermaid, _ALL, calls=True),
-        "dot": Format("the state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True),
+        "mermaid": Format(
+            "the state diagram as GitHub draws it in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
+        ),
+        "dot": Format(
+            "the state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)
+        ),
         "svg": Format("the state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
             "the same in pixels, by CairoSVG or Graphviz", "png", png_picture, _ALL, calls=True, trace=True, theme=True
@@ -90,7 +98,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ),
         "schema": Format("the JSON Schema of that", "json", _schema),
         "xstate": Format("a configuration of XState", "json", xstate_json, _CHARTS, calls=True),
-        "scxml": Format("a state chart of the W3C's", "scxml", details=_CHARTS, calls=True),
+        "scxml": Format("a state chart of the W3C's", "scxml", details=_CHARTS, calls=True, also=("xml",)),
         "c": Format("a C header", "h"),
         "rust": Format("a Rust module", "rs"),
         "tla": Format("a TLA+ module with invariants", "tla"),
@@ -98,6 +106,48 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "promela": Format("a model for SPIN with invariants", "pml"),
     }
 )
+
+
+def _endings() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for ending, name in (
+        *((it.extension, name) for name, it in FORMATS.items()),
+        *((ending, name) for name, it in FORMATS.items() for ending in it.also),
+    ):
+        found[f".{ending}"] = (*found.get(f".{ending}", ()), name)
+    return MappingProxyType(found)
+
+
+ENDINGS = _endings()
+"""What the name of a file may end in, and the formats that it may have then: the first unless another is asked for."""
+
+
+def format_of(name: str, asked: str | None = None) -> str:
+    """The format for a file of a name.
+
+    Parameters
+    ----------
+    name : str
+    asked : str, optional
+        The format that is asked for.  Without it the name decides, and without an ending it is ``mermaid``.
+
+    Raises
+    ------
+    InvalidExportError
+        If the ending is for other formats, or for none and nothing is asked for.
+    """
+    ending = PurePath(name).suffix.lower()
+    known = ENDINGS.get(ending, ())
+    if asked is not None:
+        if known and asked in FORMATS and asked not in known:
+            raise InvalidExportError(
+                f"--format is {asked}, and {name} is for {', '.join(known)}: name one of them only"
+            )
+        return asked
+    if ending and not known:
+        unknown = InvalidExportError.unknown("ending", ending, ENDINGS)
+        raise InvalidExportError(f"{unknown}; or name the format: --format, one of {', '.join(FORMATS)}")
+    return known[0] if known else "mermaid"
 
 
 def export(  # noqa: PLR0913 -- what a format can be asked for
@@ -148,7 +198,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     options: dict[str, Any] = {}
     if calls:
         options["calls"] = _had(found.calls, format_, "choice of calls", calls)
-        _check_calls(format_, edition or "caffe", calls, trace)
+        _check_calls(format_, edition or DEFAULT_EDITION, calls, trace)
     if trace is not None:
         options["trace"] = _had(found.trace, format_, "trace", trace)
     if theme is not None:
@@ -162,7 +212,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
         return _rendered(format_, edition or "caffe", calls, detail)
     if edition is None and found.every:
         return found.write()
-    return found.write(edition or "caffe", **options)
+    return found.write(edition or DEFAULT_EDITION, **options)
 
 
 def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:

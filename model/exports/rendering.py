@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from ..diagrams.drawing import drawing
+from ..editions import head_machine
+from ..machine import DATA
 from .document import machine_document
 from .formal import formal_model
-from .rows import DATA, longest, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,8 +33,7 @@ FOLDER = Path(__file__).parent / "templates"
 SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_document": machine_document,
-        "rows_of": rows_of,
-        "longest": longest,
+        "head_machine": head_machine,
         "HAS_DATA": DATA,
         "drawing": drawing,
         "formal_model": formal_model,

@@ -2,7 +2,7 @@
 
 A blob has two of these, its data and its diff.  They add no state to the memory: they look at it, and remember how they
 looked, so that looking again costs little more than the memory's own accessor.  What is remembered is the maker of
-views that the memory had ready (``performer``).  A memory makes new ones whenever it looks at other bytes, and has none
+views that the memory had ready (``memory``).  A memory makes new ones whenever it looks at other bytes, and has none
 ready while there is something to do, so the very same maker is the sign that a view made before is still right.  A view
 that is remembered keeps its bytes until the elements are looked at again.
 """
@@ -17,15 +17,15 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError, InvalidShapeError
 
-from ..performer import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
-from ..pointers import address_of
+from ..allocators.pointers import address_of
+from ..memory.synced_memory import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from syncedmem.model import Call
 
-    from ..memory import SyncedMemory
+    from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
 
 __all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
@@ -51,7 +51,7 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
     except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
         found = np.dtype(object)
     if dtype is None or found.name not in TYPES or not found.isnative:
-        expected = f"one of {', '.join(TYPES)} (which there is once ml_dtypes is imported)"
+        expected = f"one of {', '.join(TYPES)} (which needs ml_dtypes: pip install ml_dtypes, and import it)"
         raise InvalidArgumentError("dtype", dtype, expected)
     return found
 

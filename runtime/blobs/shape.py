@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
 
-from ..pointers import as_integer
+from ..allocators.pointers import as_integer
 
 __all__ = [
     "FORMS",

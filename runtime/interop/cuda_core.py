@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .foreign import Source, allocator_over, check_calls
+from .foreign import allocator_over
 from .lender import Lender
 from .packages import missing
+from .source import Source, check_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["LentResource", "as_resource", "from_resource"]
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError, WrongDeviceError
 
-from ..cuda import cupy, is_full  # raises NoDeviceError where there is no CuPy
-from .foreign import Source, allocator_over
+from ..devices.cuda import cupy, is_full  # raises NoDeviceError where there is no CuPy
+from .foreign import allocator_over
 from .lender import Lender
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["as_function_allocator", "as_pinned_resource", "as_resource", "from_resource"]
 

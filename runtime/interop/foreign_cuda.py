@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cuda import CUDADeviceAllocator, cupy
+from ..devices.cuda import CUDADeviceAllocator, cupy
 
 if TYPE_CHECKING:
-    from .foreign import Source
+    from .source import Source
 
 __all__ = ["ForeignCUDAAllocator"]
 

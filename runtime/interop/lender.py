@@ -7,21 +7,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
+from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocator import DeviceType, MemcpyKind
-from ..failures import where_of
-from ..handover import take_back
-from ..pointers import Pointer, check_byte_size
+from ..allocators.failures import where_of
+from ..allocators.handover import take_back
+from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["Lender", "Loan"]
-
-_CALLS = ("allocate", "release", "memcpy", "memset_zero")
 
 
 class Lender:
@@ -46,7 +44,7 @@ class Lender:
 
     def __init__(self, allocator: object, *, alignment: int = 1, host_only: bool = False) -> None:
         kind = getattr(allocator, "device_type", None)
-        complete = not isinstance(allocator, type) and all(hasattr(allocator, call) for call in _CALLS)
+        complete = not isinstance(allocator, type) and all(hasattr(allocator, call) for call in OPERATIONS)
         if not complete or kind not in ((DeviceType.CPU,) if host_only else (DeviceType.CPU, DeviceType.CUDA)):
             where = "the host" if host_only else "the host or on CUDA"
             raise InvalidArgumentError("allocator", allocator, f"an allocator of memory with addresses, on {where}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from .foreign import Source, allocator_over
+from .foreign import allocator_over
 from .lender import Lender
 from .native import CFunctions, foreign_function, name_of, or_null, shared_library
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .native import Library
 
 __all__ = ["as_resource", "from_resource"]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from syncedmem.model import NoDeviceError, WrongDeviceError
 
-from .foreign import Source, allocator_over, check_calls
+from .foreign import allocator_over
 from .lender import Lender
 from .packages import missing
+from .source import Source, check_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .lender import Loan
 
 __all__ = ["LentManager", "as_resource", "from_resource"]

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError
 
-from .foreign import ForeignHostAllocator, Source
+from .foreign import ForeignHostAllocator
 from .lender import Lender
 from .native import keep_for_ever, or_null
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["as_resource", "current", "from_resource", "using"]
 

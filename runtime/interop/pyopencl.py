@@ -6,17 +6,17 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, InvalidArgumentError
+from syncedmem.model.interface import DeviceType
 
-from ..allocator import DeviceType
-from ..failures import where_of
-from ..opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError where there is no PyOpenCL
-from ..pointers import no_room
+from ..allocators.failures import where_of
+from ..allocators.pointers import no_room
+from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError where there is no PyOpenCL
 from .lender import Lender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
 
 __all__ = ["ForeignOpenCLAllocator", "as_resource", "from_resource"]
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from .foreign import Source, allocator_over
+from .foreign import allocator_over
 from .lender import Lender
 from .native import CFunctions, foreign_function, name_of, or_null, shared_library
+from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..allocator import DeviceAllocator
+    from ..allocators.base import DeviceAllocator
     from .native import Library
 
 __all__ = ["as_resource", "from_resource"]
@@ -99,6 +100,6 @@ def as_resource(allocator: object) -> CFunctions:
 
 def _wait_for(stream: int) -> None:
     """Wait for a stream, by its address; it is asked for device memory, so CuPy is there."""
-    from ..cuda import cupy  # noqa: PLC0415 -- for device memory only
+    from ..devices.cuda import cupy  # noqa: PLC0415 -- for device memory only
 
     cupy.cuda.runtime.streamSynchronize(stream)

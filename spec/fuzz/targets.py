@@ -11,6 +11,8 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from syncedmem.model.interface import MemcpyKind
+
 from .capabilities import Capabilities
 from .finding import TargetError
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Target", "from_callable", "from_methods", "from_pair"]
 
-_DEVICE_TO_DEVICE, _HOST_TO_HOST = 3, 0
+_DEVICE_TO_DEVICE, _HOST_TO_HOST = MemcpyKind.CUDA2CUDA, MemcpyKind.CPU2CPU
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         save_npz,
     )
     from .spec import (
-        Bench,
+        Subject,
         check_blobs,
         check_conformance,
     )
@@ -89,7 +89,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Adaptor",
     "AllocationError",
-    "Bench",
     "Blob",
     "Buffer",
     "BufferMismatchError",
@@ -133,6 +132,7 @@ __all__ = [
     "SimulatedDeviceAllocatorFactory",
     "SimulatedDeviceError",
     "StatisticsAllocator",
+    "Subject",
     "SyncedHead",
     "SyncedMemory",
     "SyncedMemoryError",
@@ -158,7 +158,7 @@ __all__ = [
 _ROOMS = {
     "Adaptor": "runtime",
     "AllocationError": "model",
-    "Bench": "spec",
+    "Subject": "spec",
     "Blob": "runtime",
     "Buffer": "runtime",
     "BufferMismatchError": "model",

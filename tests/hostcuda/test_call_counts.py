@@ -10,7 +10,7 @@ from hostcuda_control import hostcuda
 
 from syncedmem.model import Mode, SyncedHead, using_mode
 from syncedmem.runtime import SyncedMemory, arithmetic_of
-from syncedmem.runtime.cuda import CUDADeviceAllocator
+from syncedmem.runtime.devices.cuda import CUDADeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,5 +122,5 @@ def test_a_sum_in_one_block_is_seen(device: Any) -> None:
 
     arithmetic: Any = arithmetic_of(device)
     with device.using():
-        assert 1 << 18 == arithmetic._kernel("asum", "float32")(x).get()
+        assert 1 << 18 == arithmetic._kernels.get("asum", "float32")(x).get()
     assert 1 == hostcuda.most_blocks()

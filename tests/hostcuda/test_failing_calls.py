@@ -20,8 +20,8 @@ from hostcuda_control import FREES, NO_MEMORY, UNKNOWN, hostcuda
 
 from syncedmem.model import AllocationError, Mode, SyncedMemoryError, using_mode
 from syncedmem.runtime import Blob, Buffer, CPUDeviceAllocator, SyncedMemory
-from syncedmem.runtime.cuda import CUDADeviceAllocator, cupy
-from syncedmem.runtime.flight import Push
+from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
+from syncedmem.runtime.memory.flight import Push
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

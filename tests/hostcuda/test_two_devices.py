@@ -14,8 +14,8 @@ from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
-from syncedmem.runtime.cuda import CUDADeviceAllocator, cupy
-from syncedmem.runtime.devices import shared_device
+from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
+from syncedmem.runtime.devices.registry import shared_device
 from syncedmem.spec import Conformance, Coverage
 
 if TYPE_CHECKING:

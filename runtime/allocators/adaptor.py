@@ -1,0 +1,146 @@
+"""`Adaptor`: an allocator over another one, which does the work.
+
+What an adaptor does not change it passes on as it is, so a stack of them, in any order, is an allocator like the
+one at the bottom: of the same device, with its streams and its alignment.
+
+An adaptor keeps the promise of `DeviceAllocator` about interrupts with the means of ``handover``.  In ``allocate`` the
+upstream comes first and the adaptor's own book last; if that is not reached, the block goes back.  In ``release`` the
+own book comes first, so that of two threads one succeeds, and the upstream last; if that raises, the book is as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from syncedmem.model.interface import DeviceType, MemcpyKind
+
+from .arithmetic import arithmetic_of
+from .base import DeviceAllocator, check_allocator
+from .failures import where_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from syncedmem.model.interface import Allocator, Event, Pointer
+
+    from .arithmetic import Arithmetic
+
+__all__ = ["COUNTS", "Adaptor"]
+
+COUNTS = frozenset({"allocated_bytes", "leak_report", "live_blocks", "outstanding_allocations", "statistics"})
+"""What tells how much is out.  Below an adaptor that keeps memory it tells how much that one has."""
+
+
+class Adaptor(DeviceAllocator):
+    """Passes everything on to another allocator; subclasses say what they do besides.
+
+    What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through; but
+    where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
+    `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+        Or anything that behaves like one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `upstream` is no allocator.
+
+    Attributes
+    ----------
+    keeps_memory : bool
+        Whether a block may stay with the adaptor after its release, or be larger than was asked for.
+    """
+
+    keeps_memory: ClassVar[bool] = False
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        check_allocator("upstream", upstream, "an allocator")
+        self._upstream = upstream
+        self.device_type = getattr(upstream, "device_type", DeviceType.UNKNOWN)
+        self.ordinal = getattr(upstream, "ordinal", 0)
+
+    @property
+    def upstream(self) -> DeviceAllocator:
+        """The allocator below this one."""
+        return self._upstream
+
+    @property
+    def name(self) -> str:
+        return where_of(self._upstream)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        (ptr,) = map(self._upstream.allocate, (byte_size,))
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        (_,) = map(self._upstream.release, (ptr,))
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Pointer,
+        dest: Pointer,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: Any = None,
+        need_sync: bool = False,
+    ) -> None:
+        self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
+
+    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
+
+    def empty(self, byte_size: int) -> Pointer:
+        return self._upstream.empty(byte_size)
+
+    def stream(self) -> Any:
+        return self._upstream.stream()
+
+    def check_stream(self, stream: object) -> None:
+        self._upstream.check_stream(stream)
+
+    def adopt(self, buffer: object, byte_size: int) -> Pointer:
+        return self._upstream.adopt(buffer, byte_size)
+
+    def overlaps(self, first: Pointer, second: Pointer) -> bool:
+        return self._upstream.overlaps(first, second)
+
+    def record(self, stream: Any) -> Event:
+        return self._upstream.record(stream)
+
+    def order_after(self, event: Event) -> None:
+        self._upstream.order_after(event)
+
+    def pinned_host(self) -> Allocator:
+        return self._upstream.pinned_host()
+
+    def read_only(self, ptr: Pointer) -> Pointer:
+        return self._upstream.read_only(ptr)
+
+    def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
+        return self._upstream.viewer(ptr)
+
+    def using(self) -> AbstractContextManager[object]:
+        return self._upstream.using()
+
+    def current_ordinal(self) -> int:
+        return self._upstream.current_ordinal()
+
+    def arithmetic(self) -> Arithmetic:
+        return arithmetic_of(self._upstream)
+
+    def __getattr__(self, name: str) -> Any:
+        # Not what begins with an underscore: without an upstream there would be no end to it.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self.keeps_memory and name in COUNTS:
+            raise AttributeError(
+                f"{type(self).__name__} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream"
+            )
+        return getattr(cast("Any", self._upstream), name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {self._upstream!r}>"

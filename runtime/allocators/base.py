@@ -1,0 +1,117 @@
+"""`DeviceAllocator`: the base class of our allocators; what each of its calls means is said in ``model.interface``."""
+
+from __future__ import annotations
+
+from abc import ABC
+from contextlib import nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Never, cast
+
+from syncedmem.model import InvalidArgumentError, NotCopyableError
+from syncedmem.model.interface import Allocator, DeviceType, MemcpyKind
+
+from .pointers import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from syncedmem.model.interface import Pointer
+
+    from .arithmetic import Arithmetic
+
+__all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_event", "check_kind"]
+
+# Made once, because every copy needs two of them.
+SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
+"""By the direction of a copy: where the source has to be, as errors say it."""
+
+TARGETS = {it: End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it in MemcpyKind}
+"""Where the destination has to be."""
+
+
+class DeviceAllocator(Allocator, ABC):
+    """Memory on one device: allocate, release, copy, zero.
+
+    Every method works on the allocator's own device, whatever device is current, and leaves the current
+    device as it was.  A method that raises has done nothing, except where it says so.
+
+    Attributes
+    ----------
+    device_type : DeviceType
+    ordinal : int
+        Which device of its type.
+    """
+
+    device_type: DeviceType = DeviceType.UNKNOWN
+    ordinal: int = 0
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.device_type.name.lower()}:{self.ordinal}"
+
+    def arithmetic(self) -> Arithmetic:
+        """Arithmetic on this memory; `arithmetic_of` asks for it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Unless a device says otherwise: it has none.
+        """
+        raise InvalidArgumentError("allocator", self, "one of a device that can compute")
+
+    def read_only(self, ptr: Pointer) -> Pointer:
+        return ptr
+
+    def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
+        maker: Callable[[], Pointer] = ptr.view
+        return maker
+
+    def using(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def current_ordinal(self) -> int:
+        return self.ordinal
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise NotCopyableError(type(self).__name__, "share it, or make another one")
+
+
+def check_allocator(argument: str, allocator: object, expected: str) -> None:
+    """Refuse what allocates nothing.  Structural, so that somebody else's allocator needs no base class of ours.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
+        raise InvalidArgumentError(argument, allocator, expected)
+
+
+def check_event(event: object, kind: type, where: str) -> None:
+    """Refuse what is no event of a device.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if not isinstance(event, kind):
+        raise InvalidArgumentError("event", event, f"an event of {where}, as its record() returns")
+
+
+def check_kind(kind: object) -> MemcpyKind:
+    """The direction of a copy; its number will do.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if type(kind) is MemcpyKind:
+        return kind  # nearly always, and every copy looks
+    try:
+        return MemcpyKind(cast("Any", kind))
+    except ValueError:
+        raise InvalidArgumentError("kind", kind, "a MemcpyKind") from None

@@ -1,0 +1,148 @@
+"""`StatisticsAllocator`: how much is out, how much was at most, and how much in all."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from syncedmem.model import NoScopeError
+
+from .adaptor import Adaptor
+from .handover import take_back
+from .pointers import LiveBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from syncedmem.model.interface import Pointer
+
+    from .base import DeviceAllocator
+
+__all__ = ["Statistics", "StatisticsAllocator"]
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What was allocated since a scope was entered; blocks of zero bytes are none.
+
+    Attributes
+    ----------
+    current_bytes, current_count : int
+        What is out.  Negative where more was released than allocated, which a scope may see.
+    peak_bytes, peak_count : int
+        The most that was out at once.
+    total_bytes, total_count : int
+        What was allocated in all.
+    """
+
+    current_bytes: int = 0
+    current_count: int = 0
+    peak_bytes: int = 0
+    peak_count: int = 0
+    total_bytes: int = 0
+    total_count: int = 0
+
+
+class StatisticsAllocator(Adaptor):
+    """Counts blocks and bytes, in scopes one inside the other; RMM's ``StatisticsResourceAdaptor``.
+
+    A scope counts from zero, what all threads do.  When it is left, the one around it takes over what it counted.
+    """
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        super().__init__(upstream)
+        self._scopes: list[Statistics] = []  # those around the one that counts
+        self._counted = Statistics()
+        self._live = LiveBlocks(self.name)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        ptr = None
+        try:
+            (ptr,) = map(self._upstream.allocate, (byte_size,))
+            if ptr is not None:
+                blocks, key, noted = self._live.blocks, id(ptr), (ptr, len(ptr))
+                # No call from here on, so CPython lets no other thread run among these lines; a lock would take longer
+                # than all the rest here, and max() than comparing.
+                counted = self._counted
+                count, size = counted.current_count + 1, counted.current_bytes + noted[1]
+                counts, sizes = counted.total_count + 1, counted.total_bytes + noted[1]
+                most = count if count > counted.peak_count else counted.peak_count  # noqa: FURB136 -- as said above
+                largest = size if size > counted.peak_bytes else counted.peak_bytes  # noqa: FURB136 -- as said above
+                blocks[key] = noted
+                counted.current_count, counted.current_bytes = count, size
+                counted.total_count, counted.total_bytes = counts, sizes
+                counted.peak_count, counted.peak_bytes = most, largest
+        except BaseException as error:
+            take_back(self._upstream, ptr, error)
+            raise
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        if ptr is None:
+            return
+        releasing = map(self._upstream.release, (ptr,))
+        blocks, key = self._live.blocks, id(ptr)
+        try:
+            noted = blocks[key]
+            counted = self._counted
+            count, size = counted.current_count - 1, counted.current_bytes - noted[1]
+            del blocks[key]
+        except KeyError:
+            raise self._live.unknown(ptr) from None
+        counted.current_count, counted.current_bytes = count, size
+        try:
+            (_,) = releasing
+        except BaseException:
+            blocks[key] = noted
+            self._counted.current_count += 1
+            self._counted.current_bytes += noted[1]
+            raise
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the innermost scope has counted so far; a copy."""
+        return replace(self._counted)
+
+    def push_counters(self) -> Statistics:
+        """Enter a scope; returns what the one around it has counted, a copy."""
+        self._scopes.append(self._counted)
+        self._counted = Statistics()
+        return replace(self._scopes[-1])
+
+    def pop_counters(self) -> Statistics:
+        """Leave the innermost scope; returns what it counted.
+
+        Raises
+        ------
+        NoScopeError
+            If none was entered.
+        """
+        if not self._scopes:
+            raise NoScopeError("pop_counters")
+        inner, self._counted = self._counted, self._scopes.pop()
+        _enclose(self._counted, inner)
+        return inner
+
+    @contextmanager
+    def scope(self) -> Generator[Statistics]:
+        """A scope as a ``with`` block; what it binds counts inside the block, and keeps its figures after it."""
+        self.push_counters()
+        try:
+            yield self._counted
+        finally:
+            self.pop_counters()
+
+
+def _enclose(outer: Statistics, inner: Statistics) -> None:
+    """Have a scope take over what happened in one inside it; without calls, as above."""
+    peak_bytes = outer.current_bytes + inner.peak_bytes
+    if peak_bytes > outer.peak_bytes:  # noqa: PLR1730 -- as said above
+        outer.peak_bytes = peak_bytes
+    peak_count = outer.current_count + inner.peak_count
+    if peak_count > outer.peak_count:  # noqa: PLR1730 -- as said above
+        outer.peak_count = peak_count
+    outer.current_bytes += inner.current_bytes
+    outer.current_count += inner.current_count
+    outer.total_bytes += inner.total_bytes
+    outer.total_count += inner.total_count

@@ -1,0 +1,228 @@
+"""`GuardingAllocator`: finds writes beyond a block, and into a block that was released.
+
+It needs nothing of the device but copies, so it works on every device as it does on the host.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
+from syncedmem.model.interface import MemcpyKind, is_host
+
+from .adaptor import Adaptor
+from .failures import attempt
+from .handover import SecondChance, take_back
+from .pointers import LiveBlocks, check_byte_size
+
+if TYPE_CHECKING:
+    from syncedmem.model.interface import Pointer
+
+    from .base import DeviceAllocator
+    from .pointers import HostArray
+
+__all__ = ["GuardingAllocator"]
+
+FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
+"""The bytes of memory never written, of memory released, and of red zones; those of the simulated device."""
+
+_MIB = 1 << 20
+_ALIGNMENT = 64
+_WIDEST = 256
+_AFTER = "somebody wrote after its release into"
+
+
+class _Block(NamedTuple):
+    """A block of the upstream; between its red zones lie `size` bytes that somebody has, or had."""
+
+    whole: Pointer
+    size: int
+
+
+class GuardingAllocator(Adaptor):
+    """Puts red zones around every block, poisons it when it is new and when it is released, and keeps it for a while.
+
+    Red zones are looked at when their block is released, what was released when it leaves the quarantine, and all of
+    it by `check`.  Who is found writes by address: arrays themselves do not reach beyond their ends.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+    red_zone : int
+        In bytes, on either side; a multiple of 64.  The default keeps the alignment that devices give.
+    quarantine : int
+        In bytes: how much of what was released last is kept.  When the upstream is full, nothing is.
+
+    Raises
+    ------
+    InvalidSizeError, InvalidArgumentError
+        If `red_zone` or `quarantine` is no such size.
+    """
+
+    keeps_memory = True
+
+    def __init__(self, upstream: DeviceAllocator, *, red_zone: int = _WIDEST, quarantine: int = 4 * _MIB) -> None:
+        super().__init__(upstream)
+        self._zone = check_byte_size(red_zone, "red_zone")
+        if not self._zone or self._zone % _ALIGNMENT:
+            raise InvalidArgumentError("red_zone", red_zone, f"a multiple of {_ALIGNMENT} bytes")
+        self._most = check_byte_size(quarantine, "quarantine")
+        self._kept: deque[_Block] = deque()
+        self._kept_bytes = 0
+        self._second_chance = SecondChance(partial(_empty, upstream, self._kept))
+        self._live = LiveBlocks(self.name)
+        there = not is_host(self)
+        self._up = MemcpyKind.between(from_device=False, to_device=there)
+        self._down = MemcpyKind.between(from_device=there, to_device=False)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        total = check_byte_size(size + 2 * self._zone)
+        whole = None
+        try:
+            (whole,) = map(self._room, (total,))
+            content = np.full(total, GUARD, np.uint8)
+            content[self._zone : self._zone + size] = FRESH
+            self._upstream.memcpy(content, whole, content.size, self._up)
+            ptr = whole[self._zone : self._zone + size]
+            self._live.blocks[id(ptr)] = ptr, _Block(whole, size)
+        except BaseException as error:
+            take_back(self._upstream, whole, error)
+            raise
+        return ptr
+
+    def _room(self, size: int) -> Pointer:
+        try:
+            (whole,) = map(self._upstream.allocate, (size,))
+        except MemoryError:
+            if not self._kept:
+                raise
+            self._let_out(self._most + 1)
+            (whole,) = map(self._upstream.allocate, (size,))
+        return whole
+
+    def release(self, ptr: Pointer | None) -> None:
+        """Take a block into quarantine; None is ignored.  One that is too large for it is given back at once.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            If somebody wrote into a red zone of the block; it is not released.  Or into an old block, which leaves
+            the quarantine for this one: that is told once, and this one is not released yet.
+        """
+        if ptr is None:
+            return
+        block: _Block = self._live.behind(ptr)
+        releasing = map(self._upstream.release, (block.whole,))
+        keeping = map(self._kept.append, (block,))
+        # Whoever has taken a block out of where it was is alone with it, so no lock is held while the device works.
+        del self._live[ptr]
+        content, counted = None, 0
+        try:
+            self._check_zones(block)
+            if block.size > self._most:
+                (_,) = releasing
+                return
+            self._let_out(block.size)
+            content = self._read(self._inside(block))
+            poison = np.full(block.size, FREED, np.uint8)
+            poisoning = map(self._upstream.memcpy, (poison,), (ptr,), (block.size,), (self._up,))
+            self._kept_bytes, counted = self._kept_bytes + block.size, block.size
+            (_,) = poisoning
+            (_,) = keeping
+        except BaseException:
+            if content is not None:  # the block stays its owner's, with what is in it
+                attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
+            self._kept_bytes -= counted
+            self._live.blocks[id(ptr)] = ptr, block
+            raise
+
+    def _let_out(self, size: int) -> None:
+        """Let blocks out of quarantine, the oldest first, until that many bytes more fit in."""
+        while True:
+            leaving = map(deque[_Block].popleft, (self._kept,))
+            # No call from here until it has left, so that no other thread comes between.
+            if not self._kept or self._kept_bytes + size <= self._most:
+                return
+            (oldest,) = leaving
+            counted = 0
+            try:
+                self._kept_bytes, counted = self._kept_bytes - oldest.size, oldest.size
+                spoilt = self._is_spoilt(oldest)
+                (_,) = map(self._upstream.release, (oldest.whole,))
+            except BaseException:
+                self._kept_bytes += counted
+                self._kept.appendleft(oldest)
+                raise
+            if spoilt:
+                raise self._corruption(oldest, _AFTER)
+
+    def check(self) -> None:
+        """Look at every block, those that are out and those in quarantine.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            For the first that somebody wrote around, or into after its release.
+        """
+        for _, block in self._live.entries():
+            self._check_zones(block)
+        for block in list(self._kept):
+            self._check_zones(block)
+            if self._is_spoilt(block):
+                raise self._corruption(block, _AFTER)
+
+    def clear(self) -> None:
+        """Let everything out of quarantine.
+
+        Raises
+        ------
+        MemoryCorruptionError
+            If somebody wrote into a block after its release.  That block is let out, younger ones are not yet.
+        """
+        self._let_out(self._most + 1)
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are out; those in quarantine are not."""
+        return len(self._live)
+
+    def __del__(self) -> None:
+        problem = ""
+        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+            problem = attempt(self.clear) or problem
+        if problem:
+            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
+
+    def _check_zones(self, block: _Block) -> None:
+        for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):
+            if (self._read(zone) != GUARD).any():
+                raise self._corruption(block, "somebody wrote into the red zone of")
+
+    def _is_spoilt(self, block: _Block) -> bool:
+        """Whether somebody wrote into a block in quarantine."""
+        return bool((self._read(self._inside(block)) != FREED).any())
+
+    def _inside(self, block: _Block) -> Pointer:
+        return block.whole[self._zone : self._zone + block.size]
+
+    def _read(self, part: Pointer) -> HostArray:
+        host: HostArray = np.empty(len(part), np.uint8)
+        self._upstream.memcpy(part, host, host.size, self._down)
+        return host
+
+    def _corruption(self, block: _Block, words: str) -> MemoryCorruptionError:
+        return MemoryCorruptionError(self.name, block.size, words)
+
+
+def _empty(upstream: DeviceAllocator, kept: deque[_Block]) -> None:
+    """Let everything out of a quarantine, without a look at it."""
+    while kept:
+        attempt(upstream.release, kept.pop().whole)

@@ -1,0 +1,72 @@
+"""`ThreadSafeAllocator`: one thread at a time, for an upstream that needs it."""
+
+from __future__ import annotations
+
+import threading
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from .adaptor import Adaptor
+from .handover import lock_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.model.interface import Pointer
+
+    from .base import DeviceAllocator
+
+__all__ = ["ThreadSafeAllocator"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _taking_turns(call: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A call of an adaptor that is passed on by one thread at a time."""
+
+    @wraps(call)
+    def in_turn(self: Any, /, *arguments: P.args, **named: P.kwargs) -> R:
+        with self._lock:
+            return call(self, *arguments, **named)
+
+    return in_turn
+
+
+class ThreadSafeAllocator(Adaptor):
+    """Lets one thread at a time into the upstream; RMM's ``thread_safe_resource_adaptor``.
+
+    The allocators of this package need none; it is for somebody else's.  Waiting for an event and for a stream needs
+    no turn, so that nobody who waits keeps the others from going on.  A finaliser that
+    releases memory needs a turn too, and may have one while the thread that runs it is inside.
+    """
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        super().__init__(upstream)
+        self._lock = threading.RLock()
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        allocating = map(self._upstream.allocate, (byte_size,))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (ptr,) = allocating
+        finally:
+            (_,) = leaving
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        releasing = map(self._upstream.release, (ptr,))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (_,) = releasing
+        finally:
+            (_,) = leaving
+
+    memcpy = _taking_turns(Adaptor.memcpy)
+    memset_zero = _taking_turns(Adaptor.memset_zero)
+    empty = _taking_turns(Adaptor.empty)
+    stream = _taking_turns(Adaptor.stream)
+    record = _taking_turns(Adaptor.record)
+    order_after = _taking_turns(Adaptor.order_after)

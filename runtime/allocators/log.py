@@ -1,0 +1,141 @@
+"""`LoggingAllocator`: every allocation and release, as JSON lines or as RMM writes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from contextlib import suppress
+from datetime import datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+from syncedmem.model.errors import said, shown
+
+from .adaptor import Adaptor
+from .handover import lock_steps, take_back
+from .pointers import address_of, size_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import TextIO
+
+    from syncedmem.model.interface import Pointer
+
+    from .base import DeviceAllocator
+
+__all__ = ["LoggingAllocator"]
+
+COLUMNS = ("Thread", "Time", "Action", "Pointer", "Size", "Stream")
+"""RMM's."""
+
+
+class LoggingAllocator(Adaptor):
+    """Writes down what is allocated and released; RMM's ``LoggingResourceAdaptor``.
+
+    A line says which thread, when, what, the address, the bytes, and the stream, which is always 0: memory of ours is
+    not allocated on a stream.  What is ``allocate``, ``allocate failure``, ``free``, or ``free failure`` after a
+    ``free`` that did not happen.  A log that cannot be written is no reason to lose memory or to keep it: calls go on,
+    `failure` says what is wrong, and so does one warning.
+
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+    log : path or text file
+        A file at a path is written anew, and closed by `close`; a file that is open stays open.
+    csv : bool
+        Write RMM's columns, with their names first, instead of JSON lines.
+
+    Attributes
+    ----------
+    failure : Exception or None
+        Why a line is missing: of the first one.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    """
+
+    def __init__(self, upstream: DeviceAllocator, log: str | PathLike[str] | TextIO, *, csv: bool = False) -> None:
+        super().__init__(upstream)
+        self.failure: Exception | None = None
+        self._csv = csv
+        self._lock = threading.RLock()
+        self._own = isinstance(log, str | PathLike)
+        self._file: Any = open(log, "w", encoding="utf-8", buffering=1) if isinstance(log, str | PathLike) else log  # noqa: SIM115, PTH123 -- closed by close()
+        if csv:
+            self._write(COLUMNS)
+
+    def allocate(self, byte_size: int) -> Pointer | None:
+        ptr = None
+        try:
+            (ptr,) = map(self._upstream.allocate, (byte_size,))
+            if ptr is not None:
+                (_,) = map(self._note, ("allocate",), (ptr,), (len(ptr),))
+        except BaseException as error:
+            if ptr is None and isinstance(error, Exception):
+                self._note("allocate failure", None, byte_size)
+            take_back(self._upstream, ptr, error)
+            raise
+        return ptr
+
+    def release(self, ptr: Pointer | None) -> None:
+        releasing = map(self._upstream.release, (ptr,))
+        noted = False
+        try:
+            if ptr is not None:
+                # Before another thread can have its address, and write that down.
+                (noted,) = map(self._note, ("free",), (ptr,), (size_of(ptr),))
+            (_,) = releasing
+        except BaseException:
+            if noted:
+                self._note("free failure", ptr, size_of(ptr))
+            raise
+
+    def _note(self, action: str, ptr: Pointer | None, size: object) -> bool:
+        """Write a line as the last step; whether it was written."""
+        if self._file is None:
+            return False
+        try:
+            address = f"{0 if ptr is None else address_of(ptr):#x}"
+            now = datetime.now().astimezone()
+            time = f"{now:%H:%M:%S.%f}" if self._csv else now.isoformat()
+            (_,) = map(self._write, ((threading.get_ident(), time, action, address, size, "0x0"),))
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the memory is somebody's
+            self._miss(error)
+            return False
+        return True
+
+    def _write(self, values: tuple[object, ...]) -> None:
+        if self._csv:
+            line = ",".join(map(str, values))
+        else:
+            line = json.dumps(dict(zip(map(str.lower, COLUMNS), values, strict=True)), default=shown)
+        writing = map(self._file.write, (f"{line}\n",))
+        entering, leaving = lock_steps(self._lock)
+        (_,) = entering
+        try:
+            (_,) = writing
+        finally:
+            (_,) = leaving
+
+    def _miss(self, error: Exception) -> None:
+        if self.failure is None:
+            self.failure = error
+            with suppress(RuntimeWarning):  # where warnings are errors this one must not be
+                warnings.warn(f"the log of {self.name} is not complete: {said(error)}", RuntimeWarning, stacklevel=4)
+
+    def close(self) -> None:
+        """Close the file if it was opened here; later calls are not written down.  Twice is harmless."""
+        file, self._file = self._file, None
+        if self._own and file is not None:
+            file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

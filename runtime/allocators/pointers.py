@@ -1,0 +1,312 @@
+"""What every allocator checks about sizes and pointers, and how it knows its blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from syncedmem.model import (
+    AllocationError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    NoDeviceError,
+)
+from syncedmem.model.errors import shown, words
+
+if TYPE_CHECKING:
+    from syncedmem.model.interface import Pointer
+
+__all__ = [
+    "FILLED",
+    "End",
+    "HostArray",
+    "LiveBlocks",
+    "address_of",
+    "adopt_host",
+    "as_flag",
+    "as_integer",
+    "check_byte_size",
+    "check_copy",
+    "check_host",
+    "check_ordinal",
+    "no_room",
+    "size_of",
+]
+
+HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
+"""A one-dimensional ``uint8`` NumPy array."""
+
+
+def as_integer(value: object, argument: str, expected: str) -> int:
+    """An argument as an ``int``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer (NumPy's integers are; floats, strings and bools are not).
+    """
+    if isinstance(value, bool):
+        raise InvalidArgumentError(argument, value, expected)
+    try:
+        return int(operator.index(cast("Any", value)))  # int: what __index__ returns may be a bool, or a subclass
+    except Exception as error:
+        raise InvalidArgumentError(argument, value, expected) from error
+
+
+def as_flag(value: object, argument: str) -> bool:
+    """An argument as a ``bool``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is neither Python's nor NumPy's.
+    """
+    flag: Any = value
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(argument, value, "True or False")
+    return bool(flag)
+
+
+def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:
+    """A size as an ``int``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer.
+    InvalidSizeError
+        If it is negative or above `limit`.
+    """
+    if type(byte_size) is int and 0 <= byte_size <= limit:
+        return byte_size  # nearly always, and every allocator looks
+    size = as_integer(byte_size, argument, "an integer number of bytes")
+    if not 0 <= size <= limit:
+        raise InvalidSizeError(size, limit)
+    return size
+
+
+def check_ordinal(ordinal: object, kind: str, count: int) -> int:
+    """The number of a device that exists.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not an integer.
+    NoDeviceError
+        If there is no such device.
+    """
+    number = as_integer(ordinal, "ordinal", "the number of a device")
+    if number not in range(count):
+        raise NoDeviceError(f"there is no {kind} device {shown(number)}; there are {count}, counted from 0")
+    return number
+
+
+def check_copy(byte_size: object, *pointers: Pointer) -> int:
+    """The size of a copy or fill, checked against every array it touches; null has no bytes."""
+    return check_byte_size(byte_size, limit=min([0 if ptr is None else len(ptr) for ptr in pointers]))
+
+
+class End(NamedTuple):
+    """What a pointer is to the call that it was given to.
+
+    Attributes
+    ----------
+    argument : str
+        Its name.
+    on_device : bool
+        Where it has to be: on the allocator's device, or on the host.
+    written : bool
+        The call writes there.
+    required_by : str
+        What says where it has to be, if the caller said so.
+    """
+
+    argument: str
+    on_device: bool
+    written: bool
+    required_by: str = ""
+
+    def misplaced(self, where: str, ptr: Pointer) -> InvalidPointerError:
+        """The error for a pointer that is somewhere else."""
+        place = "memory of this device" if self.on_device else "host memory"
+        reason = f"not {place}, as {self.required_by} requires" if self.required_by else f"not {place}"
+        return self.refused(where, ptr, reason)
+
+    def refused(self, where: str, ptr: Pointer, reason: str) -> InvalidPointerError:
+        """The error for a pointer with what it is or is not."""
+        return InvalidPointerError(where, ptr, f"{self.argument} is {reason}")
+
+
+FILLED = End("ptr", on_device=True, written=True)
+"""What a device fills with zeros."""
+
+
+def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
+    """A pointer to host memory, or null.
+
+    It is checked here because drivers take its address and believe the rest: of every second byte of an
+    array they would copy the first half, and into a read-only one they would write.
+
+    Raises
+    ------
+    InvalidPointerError
+    """
+    if ptr is None:
+        return None
+    if not isinstance(ptr, np.ndarray):
+        raise end.misplaced(where, ptr)
+    array = cast("np.ndarray[Any, np.dtype[Any]]", ptr)
+    if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
+        raise end.refused(where, array, "not a contiguous row of bytes")
+    if end.written and not array.flags.writeable:
+        raise end.refused(where, array, "read-only")
+    return array
+
+
+class LiveBlocks:
+    """The blocks an allocator has out: so that nothing is released twice, and nothing foreign.
+
+    A block is known by the array that `allocate` returned, not by its address: a view of it, or another
+    array at an address used before, is not that block.
+
+    Parameters
+    ----------
+    where : str
+        The allocator, as errors show it.
+
+    Attributes
+    ----------
+    blocks : dict
+        Each block and what lies behind it, by the ``id`` of the array, in order of allocation.  ``allocate`` ends with
+        ``live.blocks[id(ptr)] = ptr, behind`` and ``return ptr``: no interrupt comes between the two (``handover``).
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        # The array is kept, so its id stays its own.
+        self.blocks: dict[int, tuple[Pointer, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __contains__(self, ptr: object) -> bool:
+        return id(ptr) in self.blocks
+
+    def __delitem__(self, ptr: Pointer) -> None:
+        """Forget a block, in one step, so that of two threads that release it only one succeeds.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not one, or was released.
+        """
+        try:
+            del self.blocks[id(ptr)]
+        except KeyError:
+            raise self.unknown(ptr) from None
+
+    def all_behind(self) -> list[Any]:
+        """What lies behind each block."""
+        return [behind for _, behind in self.entries()]
+
+    def behind(self, ptr: Pointer) -> Any:
+        """What lies behind a block.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not one, or was released.
+        """
+        try:
+            return self.blocks[id(ptr)][1]
+        except KeyError:
+            raise self.unknown(ptr) from None
+
+    def entries(self) -> list[tuple[Pointer, Any]]:
+        """Each block with what lies behind it, in the order in which they were allocated."""
+        return list(self.blocks.values())
+
+    def unknown(self, ptr: Pointer) -> InvalidPointerError:
+        """The error for what is no live block."""
+        return InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
+
+
+def address_of(ptr: Pointer) -> int:
+    """Where an array lies, as its device counts; 0 for what is no array.  For reports, not to reach the memory."""
+    if isinstance(ptr, np.ndarray):
+        return cast("HostArray", ptr).ctypes.data
+    if hasattr(ptr, "base_data"):  # PyOpenCL's, which has none for no bytes
+        if ptr.base_data is None:
+            return 0
+        return int(ptr.base_data.int_ptr) + int(ptr.offset)
+    if hasattr(ptr, "__cuda_array_interface__"):
+        return int(ptr.__cuda_array_interface__["data"][0])
+    return int(getattr(ptr, "ptr", 0))
+
+
+def size_of(ptr: Pointer) -> int:
+    """How many bytes an array has; 0 for what is no array.  For reports."""
+    return len(ptr) if hasattr(ptr, "__len__") else 0
+
+
+def adopt_host(buffer: Any, byte_size: int) -> HostArray:
+    """Somebody's host memory as a ``uint8`` array of `byte_size` elements; see `DeviceAllocator.adopt`."""
+    size = check_byte_size(byte_size)
+    flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
+    if flat.size < size:
+        raise ValueError(f"it has {flat.size} bytes, and {size} are needed")
+    return flat[:size]
+
+
+def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
+    _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
+    # asarray: a matrix cannot be flattened, and a masked array is written to around its mask.
+    return np.asarray(buffer).reshape(-1).view(np.uint8)
+
+
+def _flat_buffer(buffer: Any) -> HostArray:
+    try:
+        view = memoryview(buffer)
+    except (TypeError, BufferError):
+        raise ValueError("it is not host memory (no buffer interface)") from None
+    _check_adoptable(view.c_contiguous, view.readonly, _holds_objects(view))
+    return np.frombuffer(view, np.uint8)
+
+
+def _holds_objects(view: memoryview) -> bool:
+    """Whether there are Python objects in a buffer: whoever exports it knows best."""
+    owner: Any = view.obj
+    if isinstance(owner, np.ndarray):
+        return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
+    if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
+        return _kind_holds_objects(cast("Any", owner).__class__)
+    # In a format "O" is a Python object, except in the name of a field, which stands between colons.
+    return "O" in re.sub(":.*?:", "", view.format)
+
+
+def _kind_holds_objects(kind: Any) -> bool:
+    """The same of a type of ``ctypes``, whose formats say nothing of what is in unions and packed structures."""
+    if issubclass(kind, ctypes.Array):
+        return _kind_holds_objects(kind._type_)
+    fields: list[Any] = [field for base in kind.__mro__ for field in getattr(base, "_fields_", ())]
+    return issubclass(kind, ctypes.py_object) or any(_kind_holds_objects(field[1]) for field in fields)
+
+
+def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:
+    if not contiguous:
+        raise ValueError("it is not contiguous")
+    if read_only:
+        raise ValueError("it is read-only, and the device is copied back into it")
+    if holds_objects:
+        raise ValueError("it holds Python objects")
+
+
+def no_room(where: str, byte_size: int, cause: BaseException) -> AllocationError:
+    """The error for a device that has no room, with what the device itself said."""
+    return AllocationError(where, byte_size, words(cause))

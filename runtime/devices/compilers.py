@@ -1,0 +1,106 @@
+"""Whether the compiler of a device works.  That of OpenCL is tried; PyOpenCL is handed in by ``opencl``."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError
+
+__all__ = ["COMPILER_VARIABLE", "Compiler", "check_switch", "compiler_of", "try_compiler"]
+
+COMPILER_VARIABLE = "SYNCEDMEM_OPENCL_COMPILER"
+"""The environment variable that counts every compiler as failing if it is ``fails``: a switch for tests."""
+
+_FAILS = "fails"
+
+_ANSWER = 42
+"""What the kernel writes by which a compiler is tried."""
+
+
+class Compiler(NamedTuple):
+    """Whether the compiler of a device works.
+
+    Attributes
+    ----------
+    works : bool
+    reason : str
+        If not, the first line of what it said.
+    """
+
+    works: bool
+    reason: str
+
+
+def check_switch() -> str:
+    """What the environment variable says, which is ``fails`` or nothing.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it says anything else.
+    """
+    switch = os.environ.get(COMPILER_VARIABLE, "")
+    if switch not in ("", _FAILS):
+        raise InvalidArgumentError(COMPILER_VARIABLE, switch, f"{_FAILS!r} or unset")
+    return switch
+
+
+def compiler_of(device: Any, cl: Any) -> Compiler:
+    """Whether the compiler of a device works: it is tried, once in a process, unless the switch says that it fails.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    cl : module
+        ``pyopencl``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `check_switch`.
+    """
+    if switch := check_switch():
+        return Compiler(works=False, reason=f"{COMPILER_VARIABLE}={switch}")
+    return try_compiler(device, cl)
+
+
+@cache
+def try_compiler(device: Any, cl: Any) -> Compiler:
+    """Build a kernel of one line, and run it."""
+    if find_spec("mako") is None:
+        return Compiler(works=False, reason="PyOpenCL makes reductions with the package mako, which is not installed")
+    source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}"
+    context = cl.Context([device])
+    queue, seen = cl.CommandQueue(context), np.zeros(1, np.int32)
+    program = cl.Program(context, source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a remark is no failure
+            program.build()
+        there = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, seen.nbytes)
+        program.answer(queue, (1,), None, there)
+        cl.enqueue_copy(queue, seen, there)
+    except cl.Error as error:
+        # PyOpenCL's frames know the error, and it knows them, and so everybody who waits for an answer here.
+        error.__traceback__ = error.__context__ = None
+        return Compiler(works=False, reason=_first_line(program, device, cl) or str(error).partition("\n")[0])
+    if seen[0] != _ANSWER:
+        return Compiler(works=False, reason=f"a kernel that had to write {_ANSWER} wrote {seen[0]}")
+    return Compiler(works=True, reason="")
+
+
+def _first_line(program: Any, device: Any, cl: Any) -> str:
+    """The first line of what a compiler said, without the file and the word that every error begins with."""
+    try:
+        log = program.get_build_info(device, cl.program_build_info.LOG)
+    except cl.Error:
+        return ""
+    line = next((line.strip() for line in log.splitlines() if line.strip()), "")
+    return re.sub(r"^((fatal )?error: |\S+:\d+:\d+: )+", "", line)

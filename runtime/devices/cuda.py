@@ -1,0 +1,402 @@
+"""`CUDADeviceAllocator`: device memory and pinned host memory through CuPy.  The only module that imports it."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
+from syncedmem.model.interface import DeviceType, MemcpyKind
+from syncedmem.model.packages import install
+
+from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.pointers import (
+    FILLED,
+    HostArray,
+    LiveBlocks,
+    check_byte_size,
+    check_copy,
+    check_host,
+    check_ordinal,
+    no_room,
+)
+from .compilers import Compiler
+from .cuda_arithmetic import CUDAArithmetic
+from .forking import Home
+from .host import CPUDeviceAllocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
+
+    from syncedmem.model.interface import Event
+
+    from ..allocators.pointers import End
+
+__all__ = ["ALLOCATOR", "CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
+
+try:
+    # Any: CuPy ships no types.
+    cupy: Any = importlib.import_module("cupy")
+except ImportError as error:
+    raise NoDeviceError(
+        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({error})"
+    ) from error
+
+
+_NO_ROOM = (1, 2)
+"""What CUDA says of a size beyond all memory, ``cudaErrorInvalidValue``, and beyond what is left,
+``cudaErrorMemoryAllocation``; CuPy exports neither."""
+
+_NOT_READY = 600
+"""What CUDA says of an event that has not happened yet, ``cudaErrorNotReady``."""
+
+
+_PROHIBITED = 2
+"""``cudaComputeModeProhibited``, which CuPy does not export."""
+
+
+class CUDADeviceAllocator(DeviceAllocator):
+    """Memory of one NVIDIA GPU; arrays are ``cupy.ndarray``.
+
+    Parameters
+    ----------
+    ordinal : int
+        The CUDA device.
+    pool : bool
+        Take memory from CuPy's pools, which keep what is released for later, instead of from ``cudaMalloc``
+        and ``cudaMallocHost`` directly.
+
+    Attributes
+    ----------
+    description : str
+        The GPU, as its driver names it.
+    prohibited : bool
+        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``).  ``device="auto"`` does not take it
+        then.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no driver or no such GPU.
+    """
+
+    device_type = DeviceType.CUDA
+
+    def __init__(self, ordinal: int = 0, *, pool: bool = False) -> None:
+        self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
+        self._pool = pool
+        self._home = Home(self.name)
+        self._live = LiveBlocks(self.name)
+        self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
+        self._marks = threading.local()
+        self._pinned = CUDAPinnedAllocator(self, pool=pool)
+        properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
+        gpu = properties["name"].decode()
+        mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, self.ordinal)
+        self.prohibited = mode == _PROHIBITED
+        self.description = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are allocated and not released."""
+        return len(self._live)
+
+    def allocate(self, byte_size: int) -> Any:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        ptr = self._new(size)
+        self._live.blocks[id(ptr)] = ptr, None
+        return ptr
+
+    def _new(self, size: int) -> Any:
+        with self.using(), _room(self.name, size):
+            if self._pool:
+                memory = cupy.get_default_memory_pool().malloc(size)
+            else:
+                memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+            return cupy.ndarray((size,), cupy.uint8, memptr=memory)
+
+    def release(self, ptr: Any) -> None:
+        # cudaFree happens when the last array over the memory goes, so a late reader never dangles.
+        if ptr is not None:
+            del self._live[ptr]
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Any,
+        dest: Any,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: Any = None,
+        need_sync: bool = False,
+    ) -> None:
+        kind = check_kind(kind)
+        source = self._address(src, SOURCES[kind])
+        target = self._address(dest, TARGETS[kind])
+        size = check_copy(byte_size, src, dest)
+        # MemcpyKind has the numbers of cudaMemcpyKind.
+        copy = partial(cupy.cuda.runtime.memcpyAsync, target, source, size, int(kind))
+        self._perform(copy, size, stream, need_sync)
+
+    def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        target = self._address(ptr, FILLED)
+        size = check_copy(byte_size, ptr)
+        self._perform(partial(cupy.cuda.runtime.memsetAsync, target, 0, size), size, stream, need_sync)
+
+    def _perform(self, operation: Callable[[int], object], size: int, stream: Any, need_sync: bool) -> None:
+        """Queue an operation after what the current stream holds, and wait as the caller wants."""
+        self._home.check()
+        if stream is not None:
+            self.check_stream(stream)
+        queue = None
+        try:
+            with _Current(self.ordinal):
+                current = cupy.cuda.get_current_stream(self.ordinal)
+                if size:
+                    queue = current if stream is None else stream
+                    self._order(queue, current)
+                    operation(queue.ptr)
+                if stream is None:
+                    current.synchronize()
+                if need_sync:
+                    cupy.cuda.runtime.deviceSynchronize()
+        except BaseException:
+            # The operation may be queued, and the caller takes it that nothing is.
+            if queue is not None:
+                with suppress(Exception), self.using():
+                    queue.synchronize()
+            raise
+
+    def _order(self, stream: Any, current: Any) -> None:
+        """Make a stream wait for what the current one holds, which may still use what is going to be overwritten."""
+        if stream.ptr == current.ptr:
+            return
+        if not hasattr(self._marks, "event"):  # one for each thread; CUDA lets it be recorded again at any time
+            self._marks.event = cupy.cuda.Event(disable_timing=True)
+        self._marks.event.record(current)
+        stream.wait_event(self._marks.event)
+
+    def _address(self, ptr: Any, end: End) -> int:
+        """Where an end of a copy is, checked; 0 for null."""
+        if ptr is None or not end.on_device:
+            array = check_host(self.name, ptr, end)
+            return 0 if array is None else array.ctypes.data
+        if not isinstance(ptr, cupy.ndarray) or ptr.device.id != self.ordinal:
+            raise end.misplaced(self.name, ptr)
+        array = ptr
+        if array.dtype != cupy.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+        return int(array.data.ptr)
+
+    def empty(self, byte_size: int) -> Any:
+        size = check_byte_size(byte_size)
+        if size:
+            return self._new(size)
+        with self.using():
+            return cupy.empty(0, cupy.uint8)
+
+    def stream(self) -> Any:
+        with self.using():
+            return cupy.cuda.Stream(non_blocking=True)
+
+    def check_stream(self, stream: object) -> None:
+        kinds = (cupy.cuda.Stream, cupy.cuda.ExternalStream)
+        # The null streams of CUDA belong to whatever device is current and say -1.
+        if not isinstance(stream, kinds) or getattr(stream, "device_id", -1) not in (-1, self.ordinal):
+            raise InvalidArgumentError("stream", stream, f"a cupy.cuda.Stream of {self.name}")
+
+    def adopt(self, buffer: object, byte_size: int) -> Any:
+        size = check_byte_size(byte_size)
+        with self.using():
+            array = _adoptable(buffer)
+        if array.device.id != self.ordinal:
+            raise ValueError(f"it is memory of CUDA device {array.device.id}, and {self.name} is needed")
+        if not array.flags.c_contiguous:
+            raise ValueError("it is not contiguous")
+        if array.nbytes < size:
+            raise ValueError(f"it has {array.nbytes} bytes, and {size} are needed")
+        with self.using():
+            return cupy.ndarray((size,), cupy.uint8, memptr=array.data)
+
+    def overlaps(self, first: Any, second: Any) -> bool:
+        if first is None or second is None:
+            return False
+        return bool(
+            first.data.ptr < second.data.ptr + second.nbytes and second.data.ptr < first.data.ptr + first.nbytes
+        )
+
+    def record(self, stream: Any) -> Event:
+        self._home.check()
+        self.check_stream(stream)
+        with _Current(self.ordinal):
+            event = _Event(block=True, disable_timing=True)
+            event.record(stream)
+        return cast("Event", event)
+
+    def order_after(self, event: Event) -> None:
+        check_event(event, cupy.cuda.Event, self.name)
+        with self.using():
+            cupy.cuda.get_current_stream().wait_event(event)
+
+    @property
+    def compiler(self) -> Compiler:
+        """Whether CuPy finds NVRTC, CUDA's compiler; without it there are memory and copies, and no arithmetic."""
+        error = _without_compiler()
+        return Compiler(error is None, str(error or "").partition("\n")[0])
+
+    def arithmetic(self) -> CUDAArithmetic:
+        """Arithmetic, as kernels that CuPy compiles when they are first used.
+
+        Raises
+        ------
+        MissingPackageError
+            If CuPy finds no NVRTC, CUDA's compiler.
+        """
+        self._home.check()
+        if error := _without_compiler():
+            major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+            package = f"cupy-cuda{major}x[ctk], or NVRTC of CUDA {major}"
+            raise MissingPackageError(f"arithmetic on {self.name}", package, f"cuda{major}") from error
+        return self._arithmetic
+
+    def pinned_host(self) -> CUDAPinnedAllocator:
+        return self._pinned
+
+    def using(self) -> AbstractContextManager[object]:
+        self._home.check()
+        # A new one each time: where it remembers in itself what to restore, threads must not share it.
+        return cast("AbstractContextManager[object]", cupy.cuda.Device(self.ordinal))
+
+    def current_ordinal(self) -> int:
+        return int(cupy.cuda.runtime.getDevice())
+
+
+class CUDAPinnedAllocator(CPUDeviceAllocator):
+    """Page-locked host memory from ``cudaHostAlloc``."""
+
+    def __init__(self, device: CUDADeviceAllocator, *, pool: bool) -> None:
+        self._device = device
+        self._pool = pool
+        super().__init__()
+
+    @property
+    def name(self) -> str:
+        return f"pinned host memory of {self._device.name}"
+
+    def allocate(self, byte_size: int) -> HostArray | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        with self._device.using(), _room(self.name, size):
+            if self._pool:
+                # Not what is current: that may be an allocator which takes its memory from here.
+                memory = cupy.get_default_pinned_memory_pool().malloc(size)
+            else:
+                memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+            ptr: HostArray = np.frombuffer(memory, np.uint8, size)
+        self._live.blocks[id(ptr)] = ptr, None
+        return ptr
+
+
+class _Current:
+    """Makes a GPU current inside a ``with`` block whose body leaves it current.
+
+    ``cupy.cuda.Device`` sets the device twice also where nothing changes.
+
+    Parameters
+    ----------
+    ordinal : int
+    """
+
+    __slots__ = ("_before", "_ordinal")
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
+
+    def __enter__(self) -> None:
+        self._before = cupy.cuda.runtime.getDevice()
+        if self._before != self._ordinal:
+            cupy.cuda.runtime.setDevice(self._ordinal)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before != self._ordinal:
+            cupy.cuda.runtime.setDevice(self._before)
+
+
+class _Event(cupy.cuda.Event):  # type: ignore[misc]  # of a library without types
+    """An event that is done also when the work before it has failed; CuPy's is never done then."""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return bool(cupy.cuda.runtime.eventQuery(self.ptr) != _NOT_READY)
+
+
+@contextmanager
+def _room(where: str, size: int) -> Generator[None]:
+    """Turn what CuPy and CUDA raise when there is no room into one error."""
+    try:
+        yield
+    except Exception as error:
+        if is_full(error):
+            raise no_room(where, size, error) from error
+        raise
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error of CuPy or of CUDA says that there is no room."""
+    if isinstance(error, cupy.cuda.runtime.CUDARuntimeError):
+        return cast("Any", error).status in _NO_ROOM
+    return isinstance(error, MemoryError | OverflowError | ValueError)  # ValueError: rounded beyond what C can count
+
+
+def _device_count() -> int:
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise NoDeviceError(f"CuPy {cupy.__version__} is installed, but CUDA cannot be used: {error}") from error
+
+
+@cache
+def _without_compiler() -> Exception | None:
+    """Why there is no NVRTC; None if there is.  What is raised differs between versions of CuPy."""
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # noqa: BLE001 -- as above
+        return error
+    return None
+
+
+def _adoptable(buffer: Any) -> Any:
+    """Somebody's array on a GPU, if it may be written, as a ``cupy.ndarray`` over the same memory.
+
+    Raises
+    ------
+    ValueError
+        With the reason.
+    """
+    if isinstance(buffer, cupy.ndarray):
+        return buffer
+    if not hasattr(buffer, "__cuda_array_interface__"):
+        raise ValueError("it is not memory of a GPU (no __cuda_array_interface__)")
+    if buffer.__cuda_array_interface__["data"][1]:
+        raise ValueError("it is read-only, and the host is copied into it")
+    return imported(buffer)
+
+
+def imported(array: Any) -> Any:
+    """Somebody's array on a GPU as a ``cupy.ndarray`` over the same memory."""
+    if isinstance(array, cupy.ndarray):
+        return array
+    return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
+
+
+ALLOCATOR = CUDADeviceAllocator
+"""What the registry makes."""

@@ -1,0 +1,172 @@
+"""Host memory: `CPUDeviceAllocator`.
+
+Blocks start at a multiple of 64 bytes, a cache line and the widest vector register.  Large blocks come
+straight from the operating system, which hands out zero pages and fills them in only when they are touched,
+and takes them back the same way: zeroing a whole large block gives its pages back instead of writing to
+them.  So a first ``cpu_data()`` of a gigabyte costs microseconds and no memory until somebody writes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError
+from syncedmem.model.interface import DeviceType, MemcpyKind
+
+from ..allocators.arithmetic import OF_DEVICES
+from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
+from ..allocators.pointers import (
+    End,
+    HostArray,
+    LiveBlocks,
+    adopt_host,
+    check_byte_size,
+    check_copy,
+    check_host,
+    no_room,
+)
+from .host_arithmetic import host_arithmetic
+
+if TYPE_CHECKING:
+    from syncedmem.model.interface import Event, Pointer
+
+    from ..allocators.arithmetic import Arithmetic
+
+__all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
+
+ALIGNMENT = 64
+_FILLED = End("ptr", on_device=False, written=True)
+_LARGE = 1 << 20
+# Elsewhere than on Linux MADV_DONTNEED is a hint that may leave the old bytes in place.
+_CAN_DISCARD = sys.platform == "linux"
+
+
+class CPUDeviceAllocator(DeviceAllocator):
+    """Host memory, 64-byte aligned, zeroed lazily by the operating system."""
+
+    device_type = DeviceType.CPU
+
+    def __init__(self) -> None:
+        self._live = LiveBlocks(self.name)
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are allocated and not released."""
+        return len(self._live)
+
+    def allocate(self, byte_size: int) -> HostArray | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        mapping: mmap.mmap | None = None
+        if size < _LARGE or not _CAN_DISCARD:
+            ptr = self.empty(size)
+        else:
+            mapping = self._mapped(size)
+            ptr = np.frombuffer(mapping, np.uint8)
+        self._live.blocks[id(ptr)] = ptr, mapping
+        return ptr
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        try:
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise no_room(self.name, size, error) from error
+
+    def release(self, ptr: HostArray | None) -> None:
+        if ptr is not None:
+            del self._live[ptr]
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Pointer,
+        dest: Pointer,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: Any = None,  # noqa: ARG002 -- host copies are finished on return whatever the stream
+        need_sync: bool = False,  # noqa: ARG002
+    ) -> None:
+        kind = check_kind(kind)
+        if kind is not MemcpyKind.CPU2CPU:
+            raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
+        source, target = check_host(self.name, src, SOURCES[kind]), check_host(self.name, dest, TARGETS[kind])
+        size = check_copy(byte_size, source, target)
+        if source is not None and target is not None:
+            np.copyto(target[:size], source[:size])
+
+    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:  # noqa: ARG002 -- as memcpy
+        target = check_host(self.name, ptr, _FILLED)
+        size = check_copy(byte_size, target)
+        if target is not None and not self._discard(target, size):
+            target[:size] = 0
+
+    def _discard(self, ptr: HostArray, size: int) -> bool:
+        """Give the pages of a whole large block back, if it is one; they come again as zeros."""
+        mapping = self._live.behind(ptr) if ptr in self._live else None
+        if not isinstance(mapping, mmap.mmap) or size != len(mapping):
+            return False
+        try:
+            mapping.madvise(mmap.MADV_DONTNEED)
+        except OSError:  # pages that somebody locked stay where they are
+            return False
+        return True
+
+    def empty(self, byte_size: int) -> HostArray:
+        size = check_byte_size(byte_size)
+        try:
+            block = np.empty(size + ALIGNMENT - 1, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+            raise no_room(self.name, size, error) from error
+        start = -block.ctypes.data % ALIGNMENT
+        return block[start : start + size]
+
+    def stream(self) -> None:
+        """None: host work is never queued."""
+        return
+
+    def check_stream(self, stream: object) -> None:
+        if stream is not None:
+            raise InvalidArgumentError("stream", stream, "None on the host")
+
+    def adopt(self, buffer: object, byte_size: int) -> HostArray:
+        return adopt_host(buffer, byte_size)
+
+    def overlaps(self, first: HostArray, second: HostArray) -> bool:
+        return np.may_share_memory(first, second)
+
+    def record(self, stream: Any) -> Event:
+        self.check_stream(stream)
+        return _Finished()
+
+    def pinned_host(self) -> CPUDeviceAllocator:
+        return self
+
+    def order_after(self, event: Event) -> None:
+        event.synchronize()
+
+    def arithmetic(self) -> Arithmetic:
+        return host_arithmetic()
+
+
+class _Finished:
+    """The event of a stream that never holds anything."""
+
+    done = True
+
+    def synchronize(self) -> None:
+        pass
+
+
+_SHARED = CPUDeviceAllocator()
+
+
+def cpu_allocator() -> CPUDeviceAllocator:
+    """The one host allocator that everything shares unless told otherwise."""
+    return _SHARED
+
+
+OF_DEVICES[DeviceType.CPU] = host_arithmetic

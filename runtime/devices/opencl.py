@@ -1,0 +1,313 @@
+"""`OpenCLDeviceAllocator`: PyOpenCL buffers and queues.  The only module that imports PyOpenCL.
+
+With PoCL this is a real second memory on any processor: its buffers are reached through a driver, its queues
+run asynchronously, and its errors are a driver's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model.interface import DeviceType, MemcpyKind
+from syncedmem.model.packages import install
+
+from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from .compilers import compiler_of
+from .forking import Home
+from .host import CPUDeviceAllocator, cpu_allocator
+from .opencl_arithmetic import MappedArithmetic
+from .opencl_kernels import KernelArithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.model.interface import Event
+
+    from ..allocators.pointers import End
+    from .compilers import Compiler
+    from .opencl_arithmetic import OpenCLArithmetic
+
+__all__ = ["ALLOCATOR", "OpenCLDeviceAllocator"]
+
+try:
+    # Any: PyOpenCL's own types differ from release to release.
+    cl: Any = importlib.import_module("pyopencl")
+    cla: Any = importlib.import_module("pyopencl.array")
+    for part in ("elementwise", "reduction"):
+        importlib.import_module(f"pyopencl.{part}")
+except ImportError as error:
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({error})") from error
+
+
+class OpenCLDeviceAllocator(DeviceAllocator):
+    """Memory of one OpenCL device.
+
+    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.  Memory, copies and fills need no
+    compiler.  Arithmetic needs one, and a driver may have none that works: PoCL 3.0, which PyPI has, fails on every
+    processor that is newer than its LLVM 14.  Then the host computes, over mapped buffers, within the same bounds.
+
+    Parameters
+    ----------
+    ordinal : int
+        Which device, counted over all platforms.
+
+    Attributes
+    ----------
+    description : str
+        Platform and device, as their driver names them.
+    context : pyopencl.Context
+    queue : pyopencl.CommandQueue
+        Plays the part of the current stream.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no such device.
+    """
+
+    device_type = DeviceType.OPENCL
+
+    def __init__(self, ordinal: int = 0) -> None:
+        try:
+            devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+            self.ordinal = check_ordinal(ordinal, "OpenCL", len(devices))
+            device = devices[self.ordinal]
+            self.description = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"
+            self.context = cl.Context([device])
+            self.queue = cl.CommandQueue(self.context)
+        except cl.Error as error:
+            raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
+        self._home = Home(self.name)
+        self._live = LiveBlocks(self.name)
+        self._arithmetic: dict[bool, OpenCLArithmetic] = {}
+        # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
+        # so they are kept until they are done.
+        self._copies: dict[int, Any] = {}
+
+    @property
+    def compiler(self) -> Compiler:
+        """Whether the device's compiler works; it is tried once in a process."""
+        return compiler_of(self.queue.device, cl)
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are allocated and not released."""
+        return len(self._live)
+
+    def allocate(self, byte_size: int) -> Any:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        ptr = self._array(self._buffer(size), 0, size)
+        self._live.blocks[id(ptr)] = ptr, None
+        return ptr
+
+    def _buffer(self, size: int) -> Any:
+        self._home.check()
+        try:
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
+        except (cl.Error, OverflowError) as error:
+            raise no_room(self.name, size, error) from error
+
+    def _array(self, buffer: Any, offset: int, size: int) -> Any:
+        return cla.Array(self.queue, (size,), np.uint8, data=buffer, offset=offset)
+
+    def release(self, ptr: Any) -> None:
+        # The buffer goes back to the driver when the last array over it does.
+        if ptr is not None:
+            del self._live[ptr]
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Any,
+        dest: Any,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: Any = None,
+        need_sync: bool = False,
+    ) -> None:
+        kind = check_kind(kind)
+        self._check_end(src, SOURCES[kind])
+        self._check_end(dest, TARGETS[kind])
+        size, queue = check_copy(byte_size, src, dest), self._queue(stream)
+        if size:
+            self._copy(src, dest, size, kind, stream)
+        if need_sync:
+            self._finish(queue)
+
+    def _copy(self, src: Any, dest: Any, size: int, kind: MemcpyKind, stream: Any) -> None:
+        queue, wait = self._queue(stream), stream is None
+        if kind is MemcpyKind.CPU2CPU:
+            queue.finish()  # the host has no place in a queue
+            np.copyto(dest[:size], src[:size])
+            return
+        if kind is MemcpyKind.CUDA2CUDA:
+            offsets = {"src_offset": src.offset, "dst_offset": dest.offset, "byte_count": size}
+            event = cl.enqueue_copy(queue, dest.base_data, src.base_data, **offsets)
+        elif kind is MemcpyKind.CPU2CUDA:
+            event = cl.enqueue_copy(queue, dest.base_data, src[:size], dst_offset=dest.offset, is_blocking=wait)
+        else:
+            event = cl.enqueue_copy(queue, dest[:size], src.base_data, src_offset=src.offset, is_blocking=wait)
+        if wait:
+            event.wait()
+        else:
+            self._keep(event)
+            queue.flush()
+
+    def _keep(self, event: Any) -> None:
+        """Keep an event until it is over, and let go of those that are."""
+        self._let_go()
+        self._copies[id(event)] = event
+
+    def _let_go(self) -> None:
+        """Let go of the events that are over, and of the host memory that they keep."""
+        # Each step is one step for other threads too, and for a finaliser that copies.  A lock would be held while
+        # events go, and with them host memory, whose finalisers may be anybody's.
+        for key, copy in list(self._copies.items()):
+            if _is_over(copy):
+                self._copies.pop(key, None)
+
+    def _queue(self, stream: Any) -> Any:
+        """The queue that a call works on."""
+        self._home.check()
+        if stream is None:
+            return self.queue
+        self.check_stream(stream)
+        return stream
+
+    def _finish(self, queue: Any) -> None:
+        """Wait for a queue and our own; OpenCL has no waiting for a device, and PyOpenCL no list of its queues."""
+        queue.finish()
+        self.queue.finish()
+
+    def _check_end(self, ptr: Any, end: End) -> None:
+        if ptr is None or not end.on_device:
+            check_host(self.name, ptr, end)
+        elif not isinstance(ptr, cla.Array) or ptr.context != self.context:
+            raise end.misplaced(self.name, ptr)
+        elif ptr.dtype != np.uint8 or not ptr.flags.forc or ptr.ndim != 1:
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+
+    def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        self._check_end(ptr, FILLED)
+        size, queue = check_copy(byte_size, ptr), self._queue(stream)
+        if size:
+            event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size)
+            if stream is None:
+                event.wait()
+        if need_sync:
+            self._finish(queue)
+
+    def empty(self, byte_size: int) -> Any:
+        size = check_byte_size(byte_size)
+        # OpenCL has no buffer of zero bytes; PyOpenCL's array of none has no buffer.
+        return self._array(self._buffer(size), 0, size) if size else cla.Array(self.queue, (0,), np.uint8)
+
+    def stream(self) -> Any:
+        self._home.check()
+        return cl.CommandQueue(self.context)
+
+    def check_stream(self, stream: object) -> None:
+        if not isinstance(stream, cl.CommandQueue) or cast("Any", stream).context != self.context:
+            raise InvalidArgumentError("stream", stream, f"a command queue of {self.name}, as its stream() returns")
+
+    def adopt(self, buffer: object, byte_size: int) -> Any:
+        if not isinstance(buffer, cla.Array):
+            raise ValueError(f"it is not a pyopencl.array.Array, and {self.name} is needed")  # noqa: TRY004 -- a ValueError is what adopt() promises
+        array, size = cast("Any", buffer), check_byte_size(byte_size)
+        if array.context != self.context:
+            raise ValueError(f"it belongs to another OpenCL context than that of {self.name}")
+        if not array.flags.c_contiguous:
+            raise ValueError("it is not contiguous")
+        if array.nbytes < size:
+            raise ValueError(f"it has {array.nbytes} bytes, and {size} are needed")
+        if size == 0:
+            return self.empty(0)
+        if not isinstance(array.base_data, cl.MemoryObjectHolder):
+            raise ValueError("it lies in shared virtual memory, not in a buffer")  # noqa: TRY004 -- a ValueError is what adopt() promises
+        return self._array(array.base_data, array.offset, size)
+
+    def overlaps(self, first: Any, second: Any) -> bool:
+        return first is not None and second is not None and _overlap(first, second)
+
+    def viewer(self, ptr: Any) -> Callable[[], Any]:
+        return partial(_again, self._home, type(ptr), vars(ptr))
+
+    def record(self, stream: Any) -> Event:
+        self._home.check()
+        self.check_stream(stream)
+        event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
+        stream.flush()
+        return event
+
+    def arithmetic(self) -> OpenCLArithmetic:
+        self._home.check()
+        works = self.compiler.works
+        if works not in self._arithmetic:
+            kind = KernelArithmetic if works else MappedArithmetic
+            # One for all threads: kernels are run one after another.
+            self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
+        return self._arithmetic[works]
+
+    def pinned_host(self) -> CPUDeviceAllocator:
+        return cpu_allocator()
+
+    def order_after(self, event: Event) -> None:
+        self._home.check()
+        check_event(event, _QueueEvent, self.name)
+        cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])
+
+
+class _QueueEvent:
+    """A marker in a queue; `after` is called when somebody has waited for it."""
+
+    def __init__(self, marker: Any, after: Callable[[], None]) -> None:
+        self.marker = marker
+        self._after = after
+
+    @property
+    def done(self) -> bool:
+        return _is_over(self.marker)
+
+    def synchronize(self) -> None:
+        self.marker.wait()
+        self._after()
+
+
+def _again(home: Home, kind: Any, attributes: dict[str, Any]) -> Any:
+    """An array like one that is there: a shallow copy, as Array.with_queue() makes one, in a fifth of the time."""
+    if home.lost:  # asked here, too: in the child, the array would wait for ever when it is read
+        home.check()
+    array: Any = kind.__new__(kind)
+    array.__dict__.update(attributes)
+    return array
+
+
+def _overlap(first: Any, second: Any) -> bool:
+    if first.base_data is None or second.base_data is None:
+        return False
+    (one, start), (other, begin) = _whole(first), _whole(second)
+    return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
+
+
+def _whole(array: Any) -> tuple[Any, int]:
+    """The buffer that an array lies in, and where: through sub-buffers to the one that was allocated."""
+    buffer, offset = array.base_data, array.offset
+    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL knows no parts of parts
+        return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
+    return buffer, offset
+
+
+def _is_over(event: Any) -> bool:
+    """Whether it was done, or given up: errors are negative."""
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+
+ALLOCATOR = OpenCLDeviceAllocator
+"""What the registry makes."""

@@ -1,0 +1,85 @@
+"""Arithmetic on an OpenCL device whose compiler fails, and what that has in common with kernels.
+
+Such a device still has memory: its buffers are mapped (``clEnqueueMapBuffer``), and the host computes with what it
+sees there.  PyOpenCL is handed in: only ``opencl`` imports it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncedmem.model import InvalidPointerError
+
+from ..allocators.arithmetic import Arithmetic
+from .host_arithmetic import host_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MappedArithmetic", "OpenCLArithmetic"]
+
+
+class OpenCLArithmetic(Arithmetic):
+    """What the two ways to compute have in common: which arrays they take, and copies, which need no compiler.
+
+    Parameters
+    ----------
+    where : str
+        The device, as errors show it.
+    queue : pyopencl.CommandQueue
+        What work is queued on; it knows device and context.
+    cl : module
+        ``pyopencl``.
+    overlap : callable
+        Whether two arrays share bytes.
+    """
+
+    def __init__(self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
+        self.where = where
+        self._queue = queue
+        self._cl = cl
+        self._overlapping = overlap
+
+    def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- none of these is read-only
+        if not isinstance(array, self._cl.array.Array) or array.context != self._queue.context:
+            raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
+        if array.ndim != 1 or not array.flags.c_contiguous or array.offset % array.dtype.itemsize:
+            raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
+
+    def _overlap(self, x: Any, y: Any) -> bool:
+        return self._overlapping(x, y)
+
+    def _same(self, x: Any, y: Any) -> bool:
+        return bool(x.base_data == y.base_data and x.offset == y.offset)
+
+    def _copy(self, x: Any, y: Any) -> None:
+        offsets = {"src_offset": x.offset, "dst_offset": y.offset, "byte_count": x.nbytes}
+        self._cl.enqueue_copy(self._queue, y.base_data, x.base_data, **offsets).wait()
+
+
+class MappedArithmetic(OpenCLArithmetic):
+    """Arithmetic on ``pyopencl.array.Array`` by the host, over mapped buffers."""
+
+    def _each(self, name: str, alpha: float, *arrays: Any) -> None:
+        self._on_host(partial(getattr(host_arithmetic(), name), alpha), arrays, write=True)
+
+    def _total(self, name: str, *arrays: Any) -> float:
+        return float(self._on_host(getattr(host_arithmetic(), name), arrays, write=False))
+
+    def _on_host(self, compute: Callable[..., Any], arrays: tuple[Any, ...], *, write: bool) -> Any:
+        """Compute with the elements of arrays as the host sees them; the last array may be written."""
+        cl, mapped = self._cl, dict[int, Any]()
+        try:
+            for number, array in enumerate(arrays):
+                if not number or not self._same(array, arrays[0]):  # what is written is not mapped twice
+                    written = write and self._same(array, arrays[-1])
+                    flags = cl.map_flags.READ | (cl.map_flags.WRITE if written else 0)
+                    region = array.base_data, flags, array.offset, (array.nbytes,), np.uint8
+                    mapped[number] = cl.enqueue_map_buffer(self._queue, *region)[0]
+            return compute(*(mapped.get(number, mapped[0]).view(array.dtype) for number, array in enumerate(arrays)))
+        finally:
+            for area in mapped.values():
+                area.base.release(self._queue).wait()

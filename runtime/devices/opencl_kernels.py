@@ -1,0 +1,97 @@
+"""`KernelArithmetic`: PyOpenCL's element-wise kernels and reductions, for a device whose compiler works.
+
+Halves need no extension (``vload_half`` is part of OpenCL), and ``bfloat16``, the upper half of a ``float``, needs none
+either.  Sums are in
+``double`` where the device has it, and in ``float`` where not.  PyOpenCL is handed in: only ``opencl`` imports it.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..allocators.arithmetic import Arithmetic
+from .kernels import ElementType, Kernels
+from .opencl_arithmetic import OpenCLArithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["KernelArithmetic"]
+
+
+_TYPES = {
+    "float16": ElementType(
+        "ushort", "float", "vload_half(i, (global const half *){})", "vstore_half_rte({1}, i, (global half *){0})"
+    ),
+    "bfloat16": ElementType("ushort", "float", "as_float((uint){}[i] << 16)", "{}[i] = narrow({})"),
+    "float32": ElementType("float", "float", "{}[i]", "{}[i] = {}"),
+    "float64": ElementType("double", "double", "{}[i]", "{}[i] = {}"),
+}
+
+_NARROW = """
+// Round to the nearest, and of two to the even one; a NaN stays one.
+ushort narrow(float value) {
+  uint bits = as_uint(value);
+  return isnan(value) ? (bits >> 16) | 64 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+"""
+
+
+class KernelArithmetic(OpenCLArithmetic):
+    """Arithmetic on ``pyopencl.array.Array`` as kernels of the device.
+
+    Parameters
+    ----------
+    where, queue, cl, overlap
+        As for `OpenCLArithmetic`.
+    fp64 : bool or None
+        Whether to compute in ``double``; None if the device can.  Without it there is no arithmetic on ``float64``,
+        and sums are no wider than ``float``.
+    """
+
+    def __init__(
+        self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool], *, fp64: bool | None = None
+    ) -> None:
+        super().__init__(where, queue, cl, overlap)
+        able = bool(queue.device.double_fp_config) if fp64 is None else fp64
+        self.types = tuple(name for name in Arithmetic.types if able or name != "float64")
+        self._wide = "double" if able else "float"
+        self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)
+        # A kernel keeps its arguments until it is queued, so two threads must not set them at once.
+        self._lock = threading.Lock()
+
+    def _each(self, name: str, alpha: float, *arrays: Any) -> None:
+        dtype = arrays[0].dtype.name
+        factor = self._kernels.factor(alpha, dtype)
+        with self._lock:
+            event = self._kernel(name, dtype)(*map(_stored, arrays), factor, queue=self._queue)
+            event.wait()
+
+    def _total(self, name: str, *arrays: Any) -> float:
+        with self._lock:
+            return float(self._kernel(name, arrays[0].dtype.name)(*map(_stored, arrays), queue=self._queue).get())
+
+    def _kernel(self, name: str, dtype: str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a remark is no failure
+            return self._kernels.get(name, dtype)
+
+    def _elementwise(self, name: str, dtype: str, arrays: tuple[str, ...], value: str) -> Any:
+        kind = _TYPES[dtype]
+        takes = ", ".join([*(f"__global {kind.storage} *{array}" for array in arrays), f"{kind.compute} alpha"])
+        make = self._cl.elementwise.ElementwiseKernel
+        return make(self._queue.context, takes, kind.store.format(arrays[-1], value), name, preamble=_NARROW)
+
+    def _reduction(self, name: str, dtype: str, arrays: tuple[str, ...], term: str) -> Any:
+        takes = ", ".join(f"__global const {_TYPES[dtype].storage} *{array}" for array in arrays)
+        make = self._cl.reduction.ReductionKernel
+        return make(self._queue.context, np.dtype(self._wide), "0", "a + b", term, takes, name, preamble=_NARROW)
+
+
+def _stored(array: Any) -> Any:
+    """An array as kernels see it: PyOpenCL's kernels take no halves, so theirs are two bytes."""
+    return array.view(np.uint16) if array.dtype.itemsize < np.float32().itemsize else array

@@ -1,0 +1,337 @@
+"""`SimulatedDeviceAllocator`: the simulated device behind the allocator interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import AllocationError, InvalidArgumentError
+from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
+
+from ...allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ...allocators.pointers import (
+    FILLED,
+    HostArray,
+    LiveBlocks,
+    as_integer,
+    check_byte_size,
+    check_copy,
+    check_host,
+    no_room,
+)
+from ..host import CPUDeviceAllocator
+from .arithmetic import SimulatedArithmetic
+from .array import BYTES, SimulatedArray
+from .block import Block, Quarantine, SimulatedDeviceError, exclusive
+from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from syncedmem.model.interface import Event
+
+    from ...allocators.pointers import End
+
+__all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedPinnedAllocator"]
+
+
+class SimulatedDeviceAllocator(DeviceAllocator):
+    """Memory of a simulated device.
+
+    It is stricter than `DeviceAllocator` asks: whoever looks at memory after its release is told so.
+
+    Parameters
+    ----------
+    ordinal : int
+        Which simulated device, from 0 to 3.
+    capacity : int or None
+        The most bytes that may be allocated at once; None for no limit.
+    seed : int or None
+        With a seed, queued copies happen at arbitrary, replayable moments; without, only when waited for.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no such device.
+    InvalidSizeError, InvalidArgumentError
+        If `capacity` is no size, or `ordinal` or `seed` no integer.
+    """
+
+    device_type = DeviceType.SIMULATED
+    description = "a second memory space inside this process"
+
+    def __init__(self, ordinal: int = 0, *, capacity: int | None = None, seed: int | None = None) -> None:
+        self.ordinal = checked_ordinal(ordinal)
+        limit = None if capacity is None else check_byte_size(capacity, "capacity")
+        self._live = LiveBlocks(self.name)
+        self._space = Space(self.ordinal, limit, seed)
+        self._pinned = SimulatedPinnedAllocator(self.name)
+        self._fuse = _Fuse()
+
+    @property
+    def live_blocks(self) -> int:
+        """How many blocks are allocated and not released."""
+        return len(self._live)
+
+    @property
+    def defers(self) -> bool:
+        """Whether queued copies happen only when somebody waits for them."""
+        return self._space.defers
+
+    def fail_at(self, k: int, operation: str | None = None) -> None:
+        """Make the k-th call from now fail, counting from 1.
+
+        Parameters
+        ----------
+        k : int
+            Zero calls it off.
+        operation : str or None
+            Count only calls of ``allocate``, ``release``, ``memcpy`` or ``memset_zero``; None counts all.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `k` is negative or no integer, or there is no such operation.
+        """
+        self._fuse.arm(k, operation)
+
+    def allocate(self, byte_size: int) -> SimulatedArray | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        with self._space.entered():
+            block = self._new_block("allocate", size)
+            ptr = SimulatedArray(self._space, block, 0, size)
+        self._live.blocks[id(ptr)] = ptr, block
+        return ptr
+
+    def _new_block(self, operation: str, size: int) -> Block:
+        if self._fuse.blows(operation):
+            raise AllocationError(self.name, size, "this call was told to fail")
+        try:
+            return self._space.new_block(size)
+        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+            raise no_room(self.name, size, error) from error
+
+    def release(self, ptr: SimulatedArray | None) -> None:
+        if ptr is None:
+            return
+        block: Any = None
+        try:
+            with self._space.entered():
+                block = self._live.behind(ptr)
+                self._fuse.check("release")
+                self._space.free(block)  # if this is interrupted, it is done again, and does no harm
+            del self._live[ptr]
+        except (MemoryError, RecursionError):
+            if block is None or block.live:
+                raise
+            self._space.free(block)  # it was freed before, so this is no refusal
+            self._live.blocks.pop(id(ptr), None)
+
+    def memcpy(  # noqa: PLR0913 -- the interface's signature
+        self,
+        src: Any,
+        dest: Any,
+        byte_size: int,
+        kind: MemcpyKind = MemcpyKind.CPU2CPU,
+        stream: SimulatedStream | None = None,
+        need_sync: bool = False,
+    ) -> None:
+        kind = check_kind(kind)
+        source = self._end(src, SOURCES[kind])
+        target = self._end(dest, TARGETS[kind])
+        size = check_copy(byte_size, source, target)
+        self._perform("memcpy", size, lambda: np.copyto(_bytes(target, size), _bytes(source, size)), stream, need_sync)
+
+    def memset_zero(
+        self, ptr: SimulatedArray, byte_size: int, stream: SimulatedStream | None = None, need_sync: bool = False
+    ) -> None:
+        target = self._end(ptr, FILLED)
+        size = check_copy(byte_size, target)
+        self._perform("memset_zero", size, lambda: _bytes(target, size).fill(0), stream, need_sync)
+
+    def _perform(
+        self, name: str, size: int, operation: Callable[[], None], stream: SimulatedStream | None, need_sync: bool
+    ) -> None:
+        if stream is not None:
+            self.check_stream(stream)
+        with self._space.entered():
+            self._fuse.check(name)
+            if size:
+                self._space.now(stream, operation)
+            if need_sync:
+                self._space.synchronize()
+
+    def _end(self, ptr: Any, end: End) -> Any:
+        """An end of a copy, checked; null stays null."""
+        if ptr is None or not end.on_device:
+            return check_host(self.name, ptr, end)
+        if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
+            raise end.misplaced(self.name, ptr)
+        if ptr.dtype != BYTES or ptr.ndim != 1:
+            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+        if end.written and ptr.read_only:
+            raise end.refused(self.name, ptr, "read-only")
+        return ptr
+
+    def empty(self, byte_size: int) -> SimulatedArray:
+        size = check_byte_size(byte_size)
+        with self._space.entered():
+            block = self._new_block("empty", size)
+        return SimulatedArray(self._space, block, 0, size)
+
+    def stream(self) -> SimulatedStream:
+        return self._space.new_stream()
+
+    def check_stream(self, stream: object) -> None:
+        self._space.check_stream(stream)
+
+    def adopt(self, buffer: object, byte_size: int) -> SimulatedArray:
+        if not isinstance(buffer, SimulatedArray):
+            raise ValueError(f"it is not memory of {self.name}")  # noqa: TRY004 -- a ValueError is what adopt() promises
+        if not buffer.belongs_to(self._space):
+            raise ValueError(f"it is memory of another device ({buffer.ordinal}), and {self.name} is needed")
+        if buffer.read_only:
+            raise ValueError("it is a read-only view, and the host is copied into it")
+        size = check_byte_size(byte_size)
+        if buffer.nbytes < size:
+            raise ValueError(f"it has {buffer.nbytes} bytes, and {size} are needed")
+        try:
+            buffer.raw(size)
+        except SimulatedDeviceError as error:  # freed, or not where it says
+            raise ValueError(str(error)) from None
+        return buffer.reshape(-1).view(BYTES)[:size]
+
+    def overlaps(self, first: SimulatedArray | None, second: SimulatedArray | None) -> bool:
+        return first is not None and second is not None and first.shares(second)
+
+    def record(self, stream: SimulatedStream) -> Event:
+        self._space.check_stream(stream)
+        return stream.record()
+
+    def order_after(self, event: Event) -> None:
+        check_event(event, SimulatedEvent, self.name)
+        self._space.default_stream.wait_event(cast("Any", event))
+
+    def synchronize(self) -> None:
+        """Perform everything queued on every stream of this device."""
+        self._space.synchronize()
+
+    def check(self) -> None:
+        """Look for stray writes: into red zones, and into memory that was freed lately.
+
+        Raises
+        ------
+        SimulatedDeviceError
+        """
+        self._space.check()
+        self._pinned.check()
+
+    def pinned_host(self) -> SimulatedPinnedAllocator:
+        return self._pinned
+
+    def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
+        return ptr.as_read_only()
+
+    def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
+        return ptr.viewer()
+
+    def arithmetic(self) -> SimulatedArithmetic:
+        return SimulatedArithmetic(self.name, self._space)
+
+    def using(self) -> AbstractContextManager[None]:
+        return using_device(self.ordinal)
+
+    def current_ordinal(self) -> int:
+        return current_device()
+
+
+class SimulatedPinnedAllocator(CPUDeviceAllocator):
+    """Page-locked host memory, as a simulated device pretends to have it.
+
+    It is host memory between red zones, poisoned when fresh, and it knows its own blocks, so that freeing
+    pageable memory here, or this memory as pageable, is refused.  Freed bytes keep their value for views that
+    still show them; that somebody wrote there is noticed all the same.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        super().__init__()
+        self._quarantine = Quarantine()
+
+    @property
+    def name(self) -> str:
+        return f"pinned host memory of {self._device}"
+
+    def allocate(self, byte_size: int) -> HostArray | None:
+        size = check_byte_size(byte_size)
+        if size == 0:
+            return None
+        try:
+            block = Block(None, size, poisoned=False)
+        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+            raise no_room(self.name, size, error) from error
+        ptr = block.bytes(0, size)
+        self._live.blocks[id(ptr)] = ptr, block
+        return ptr
+
+    def release(self, ptr: HostArray | None) -> None:
+        if ptr is None:
+            return
+        block: Any = None
+        try:
+            with exclusive:
+                block = self._live.behind(ptr)
+                self._quarantine.take(block)
+            del self._live[ptr]
+        except (MemoryError, RecursionError):
+            if block is None or block.live:
+                raise
+            self._quarantine.take(block)  # as on the device
+            self._live.blocks.pop(id(ptr), None)
+
+    def check(self) -> None:
+        """Look for stray writes: into red zones, and into memory that was freed lately.
+
+        Raises
+        ------
+        SimulatedDeviceError
+        """
+        for block in self._live.all_behind():
+            block.check()
+        self._quarantine.check()
+
+
+def _bytes(end: Any, size: int) -> HostArray:
+    """The first bytes of an end of a copy, when the copy happens."""
+    return cast("HostArray", end.raw(size) if isinstance(end, SimulatedArray) else end[:size])
+
+
+class _Fuse:
+    """Counts calls, and says when the one that must fail has come."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._operation: str | None = None
+
+    def arm(self, k: int, operation: str | None) -> None:
+        if operation is not None and operation not in OPERATIONS:
+            raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}, or None")
+        expected = "the number of a call, from 1, or 0 for none"
+        left = as_integer(k, "k", expected)
+        if left < 0:
+            raise InvalidArgumentError("k", k, expected)
+        self._left, self._operation = left, operation
+
+    def blows(self, operation: str) -> bool:
+        if not self._left or operation not in OPERATIONS or self._operation not in (None, operation):
+            return False
+        self._left -= 1
+        return self._left == 0
+
+    def check(self, operation: str) -> None:
+        if self.blows(operation):
+            raise SimulatedDeviceError(f"{operation}: this call was told to fail")

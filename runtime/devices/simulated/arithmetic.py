@@ -1,0 +1,64 @@
+"""`SimulatedArithmetic`: arithmetic on a simulated device, whose processor is the host's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import InvalidPointerError
+
+from ...allocators.arithmetic import Arithmetic
+from ..host_arithmetic import host_arithmetic
+from .array import SimulatedArray
+
+if TYPE_CHECKING:
+    from .simulation import Space
+
+__all__ = ["SimulatedArithmetic"]
+
+
+class SimulatedArithmetic(Arithmetic):
+    """Arithmetic on simulated arrays: behind the device's default stream, and finished on return.
+
+    Parameters
+    ----------
+    where : str
+        The device, as errors show it.
+    space : Space
+        Its memory.
+    """
+
+    def __init__(self, where: str, space: Space) -> None:
+        self.where = where
+        self._space = space
+
+    def _check(self, array: Any, argument: str, *, write: bool) -> None:
+        if not isinstance(array, SimulatedArray) or not array.belongs_to(self._space):
+            raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
+        if array.ndim != 1 or array.ptr % array.dtype.itemsize:
+            raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
+        if write and array.read_only:
+            raise InvalidPointerError(self.where, array, f"{argument} is read-only")
+
+    def _overlap(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.shares(y)
+
+    def _same(self, x: SimulatedArray, y: SimulatedArray) -> bool:
+        return x.ptr == y.ptr
+
+    def _each(self, name: str, alpha: float, *arrays: SimulatedArray) -> None:
+        with self._space.entered():
+            getattr(host_arithmetic(), name)(alpha, *self._rows(arrays))
+
+    def _total(self, name: str, *arrays: SimulatedArray) -> float:
+        with self._space.entered():
+            total: float = getattr(host_arithmetic(), name)(*self._rows(arrays))
+            return total
+
+    def _copy(self, x: SimulatedArray, y: SimulatedArray) -> None:
+        with self._space.entered():
+            host_arithmetic().copy(*self._rows((x, y)))
+
+    def _rows(self, arrays: tuple[SimulatedArray, ...]) -> list[Any]:
+        """The elements themselves, after what was queued before; for one who is alone with the device."""
+        self._space.default_stream.synchronize()
+        return [array.raw(array.nbytes).view(array.dtype) for array in arrays]

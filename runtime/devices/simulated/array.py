@@ -1,0 +1,257 @@
+"""`SimulatedArray`: what users of the simulated device hold."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
+
+from ...allocators.pointers import as_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...allocators.pointers import HostArray
+    from .block import Block
+    from .simulation import SimulatedStream, Space
+
+__all__ = ["BYTES", "SimulatedArray"]
+
+BYTES = np.dtype(np.uint8)
+"""What allocators hand out rows of."""
+
+_NUMBERS = "biufc"
+"""The kinds of types that arrays of other devices have too: truth values, integers, floating and complex numbers."""
+
+_NUMBERS_OF_OTHERS = ("bfloat16",)
+"""Types that NumPy itself does not have, and takes for plain bytes."""
+
+
+class SimulatedArray:
+    """Memory of a simulated device: contiguous items, reached only through `get` and `set`.
+
+    Allocators hand out rows of bytes, ``uint8``; `view` gives them another type and `reshape` another shape.  It takes
+    what ``cupy.ndarray`` and ``pyopencl.array.Array`` both take, and like the first it refuses to become a NumPy array
+    by accident.
+
+    It does not keep its memory: when that was freed, `get` and `set` raise `SimulatedDeviceError`, where arrays of real
+    devices show old bytes.
+    """
+
+    __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space")
+
+    def __init__(  # noqa: PLR0913 -- where the bytes are, and how they are looked at
+        self,
+        space: Space,
+        block: Block,
+        offset: int,
+        nbytes: int,
+        dtype: np.dtype[Any] = BYTES,
+        read_only: bool = False,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self._space = space
+        self._block = block
+        self._offset = offset
+        self._nbytes = nbytes
+        self._dtype = dtype
+        self._read_only = read_only
+        self._shape = (nbytes // dtype.itemsize,) if shape is None else shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the items."""
+        return self._dtype
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        return self._nbytes // self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The length in bytes."""
+        return self._nbytes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, in items."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self._shape)
+
+    @property
+    def ptr(self) -> int:
+        """The pretended address."""
+        return self._block.address + self._offset
+
+    @property
+    def ordinal(self) -> int:
+        """The device the bytes are on."""
+        return self._space.ordinal
+
+    @property
+    def read_only(self) -> bool:
+        """Whether `set` is refused."""
+        return self._read_only
+
+    def get(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """A copy of the items on the host, after everything the default stream holds."""
+        with self._space.entered():
+            self._space.default_stream.synchronize()
+            return self.raw(self._nbytes).copy().view(self._dtype).reshape(self._shape)
+
+    def set(self, data: Any, stream: SimulatedStream | None = None) -> None:
+        """Write items from the host here, at once or on a stream.
+
+        Parameters
+        ----------
+        data : numpy.ndarray
+            C-contiguous, with the shape and the type of this array: ``array.view(np.float32).set(floats)``.
+        stream : SimulatedStream or None
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `data` is anything else, or `stream` is none of this device.
+        InvalidPointerError
+            If this view is read-only.
+        """
+        if self._read_only:
+            reason = "this view is read-only; mutable_gpu_data() gives a writeable one"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
+        source = self._source(data)
+        if stream is not None:
+            self._space.check_stream(stream)
+        with self._space.entered():
+            self._space.now(stream, lambda: np.copyto(self.raw(self._nbytes), source))
+
+    def _source(self, data: object) -> HostArray:
+        """The bytes of what `set` takes.
+
+        CuPy refuses another type or shape, PyOpenCL what is not contiguous, and both what is no array.
+        """
+        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}"
+        if not isinstance(data, np.ndarray):
+            raise InvalidArgumentError("data", data, expected)
+        array = cast("np.ndarray[Any, np.dtype[Any]]", data)
+        if (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
+            raise InvalidArgumentError("data", array, expected)
+        return np.asarray(array).reshape(-1).view(np.uint8)  # asarray: a masked array is more than its items
+
+    def view(self, dtype: Any = None) -> Self:
+        """A new array object over the same bytes.
+
+        Parameters
+        ----------
+        dtype : type of numbers, or None
+            What the bytes are looked at as; None for what they are looked at as here.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no type of numbers, these bytes are no whole number of them, or there are several axes and the
+            items would change their length.
+        """
+        kind = self._dtype if dtype is None else self._kind(dtype)
+        return self._over(
+            self._offset, self._nbytes, kind, self._shape if kind.itemsize == self._dtype.itemsize else None
+        )
+
+    def reshape(self, *shape: Any) -> Self:
+        """A new array object over the same items, in another shape.
+
+        Parameters
+        ----------
+        *shape : int or sequence of int
+            Extents with as many items in all; one of them may be -1, and is found out.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If these are no integers.
+        InvalidShapeError
+            If there are more or fewer items.
+        """
+        given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
+        extents = [as_integer(extent, "shape", "integers, or a sequence of them") for extent in given]
+        if extents.count(-1) == 1:
+            known = -prod(extents)
+            extents[extents.index(-1)] = self.size // known if known else 0
+        if min(extents, default=0) < 0 or prod(extents) != self.size:
+            raise InvalidShapeError(tuple(given), f"there are {self.size} items")
+        return self._over(self._offset, self._nbytes, self._dtype, tuple(extents))
+
+    def _over(self, offset: int, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Self:
+        """Another array object over these bytes, or some of them."""
+        return type(self)(self._space, self._block, offset, nbytes, dtype, self._read_only, shape)
+
+    def _kind(self, dtype: Any) -> np.dtype[Any]:
+        """The type of numbers that an argument of `view` names."""
+        expected = f"a type of numbers, of which {self._nbytes} bytes are a whole number"
+        try:
+            kind: np.dtype[Any] = np.dtype(dtype)
+        except Exception as error:
+            raise InvalidArgumentError("dtype", dtype, expected) from error
+        numbers = kind.kind in _NUMBERS or kind.name in _NUMBERS_OF_OTHERS
+        row = self.ndim == 1 or kind.itemsize == self._dtype.itemsize
+        if not numbers or self._nbytes % kind.itemsize or not row:
+            raise InvalidArgumentError("dtype", dtype, expected)
+        return kind
+
+    def viewer(self) -> Callable[[], Self]:
+        """What `view` does without a type, ready to be done often."""
+        # No argument by name: that would take longer each time.
+        where = self._space, self._block, self._offset, self._nbytes
+        return partial(type(self), *where, self._dtype, self._read_only, self._shape)
+
+    def as_read_only(self) -> Self:
+        """A new array object over the same bytes that cannot be written through."""
+        return type(self)(self._space, self._block, self._offset, self._nbytes, self._dtype, True, self._shape)
+
+    def raw(self, nbytes: int) -> HostArray:
+        """The first bytes themselves; for the device, not for its users."""
+        return self._block.bytes(self._offset, nbytes)
+
+    def shares(self, other: SimulatedArray) -> bool:
+        """Whether two arrays have bytes in common."""
+        start, stop = max(self._offset, other._offset), min(self._offset + self.nbytes, other._offset + other.nbytes)
+        return self._block is other._block and start < stop
+
+    def belongs_to(self, space: Space) -> bool:
+        """Whether the bytes are in that memory space."""
+        return self._space is space
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("an array without axes has no length")
+        return self._shape[0]
+
+    def __getitem__(self, key: slice) -> Self:
+        if not isinstance(key, slice):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise TypeError("a simulated array is sliced, not indexed; use .get()")
+        start, stop, step = key.indices(len(self))
+        if step != 1:
+            raise ValueError("a simulated array is contiguous; slice it with step 1")
+        extents = (max(stop - start, 0), *self._shape[1:])
+        each = prod(extents[1:]) * self._dtype.itemsize
+        return self._over(self._offset + start * each, extents[0] * each, self._dtype, extents)
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise TypeError("memory of a simulated device is not host memory; use .get()")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError(type(self).__name__, "copy get() instead")
+
+    def __repr__(self) -> str:
+        items = "bytes" if self._dtype == BYTES else self._dtype.name
+        kind = ", read-only" if self._read_only else ""
+        extents = " x ".join(map(str, self._shape)) or "1"
+        return f"<SimulatedArray {extents} {items} at {self.ptr:#x} on device {self.ordinal}{kind}>"

@@ -1,0 +1,125 @@
+"""What the declared actions do to real memory: a name in the model, a function here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syncedmem.model import Action, DeclarationError
+from syncedmem.model.interface import MemcpyKind
+
+from ..devices.host import cpu_allocator
+from .flight import queue_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .flight import Push
+    from .transaction import Transaction
+
+__all__ = ["BINDINGS", "EMPTY_BINDINGS"]
+
+# Looked up once, because getting at a member of an enum takes as long as a transaction.
+_UP, _DOWN = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
+
+
+def _allocate_cpu(transaction: Transaction) -> None:
+    transaction.own_cpu = transaction.allocate(transaction.host(transaction.after))
+    transaction.cpu = transaction.own_cpu.slot[0]
+
+
+def _zero_cpu(transaction: Transaction) -> None:
+    transaction.host(transaction.after).memset_zero(transaction.cpu, transaction.size)
+
+
+def _copy_to_cpu(transaction: Transaction) -> None:
+    transaction.sides.device.memcpy(transaction.gpu, transaction.cpu, transaction.size, _DOWN)
+
+
+def _adopt_cpu(transaction: Transaction) -> None:
+    transaction.cpu, transaction.own_cpu = transaction.argument, None
+
+
+def _free_cpu(transaction: Transaction) -> None:
+    transaction.free(transaction.own_cpu)
+
+
+def _allocate_gpu(transaction: Transaction) -> None:
+    transaction.own_gpu = transaction.allocate(transaction.sides.device)
+    transaction.gpu = transaction.own_gpu.slot[0]
+
+
+def _zero_gpu(transaction: Transaction) -> None:
+    transaction.sides.device.memset_zero(transaction.gpu, transaction.size)
+
+
+def _copy_to_gpu(transaction: Transaction) -> None:
+    transaction.sides.device.memcpy(transaction.cpu, transaction.gpu, transaction.size, _UP)
+
+
+def _copy_to_gpu_async(transaction: Transaction) -> None:
+    def keep(push: Push | None) -> None:
+        transaction.push = push
+
+    ends = transaction.cpu, transaction.gpu
+    queue_copy(transaction.sides.device, ends, transaction.size, _UP, transaction.argument, keep)
+
+
+def _adopt_gpu(transaction: Transaction) -> None:
+    transaction.gpu, transaction.own_gpu = transaction.argument, None
+
+
+def _free_gpu(transaction: Transaction) -> None:
+    transaction.free(transaction.own_gpu)
+
+
+def _nothing(transaction: Transaction) -> None:
+    """What an action does to zero bytes."""
+
+
+def _empty_cpu(transaction: Transaction) -> None:
+    transaction.cpu = cpu_allocator().empty(0)
+
+
+def _empty_gpu(transaction: Transaction) -> None:
+    transaction.gpu = transaction.sides.device.empty(0)
+
+
+def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[Action, Callable[[Transaction], None]]:
+    """A binding table that has a function for every declared action.
+
+    Raises
+    ------
+    DeclarationError
+    """
+    missing = [action.value for action in Action if action not in table]
+    if missing:
+        raise DeclarationError(f"no implementation for: {', '.join(missing)}")
+    return table
+
+
+BINDINGS = _complete(
+    {
+        Action.ALLOCATE_CPU: _allocate_cpu,
+        Action.ZERO_CPU: _zero_cpu,
+        Action.COPY_TO_CPU: _copy_to_cpu,
+        Action.ADOPT_CPU: _adopt_cpu,
+        Action.FREE_CPU: _free_cpu,
+        Action.ALLOCATE_GPU: _allocate_gpu,
+        Action.ZERO_GPU: _zero_gpu,
+        Action.COPY_TO_GPU: _copy_to_gpu,
+        Action.COPY_TO_GPU_ASYNC: _copy_to_gpu_async,
+        Action.ADOPT_GPU: _adopt_gpu,
+        Action.FREE_GPU: _free_gpu,
+    }
+)
+
+EMPTY_BINDINGS = _complete(
+    {
+        **dict.fromkeys(Action, _nothing),
+        Action.ALLOCATE_CPU: _empty_cpu,
+        Action.ALLOCATE_GPU: _empty_gpu,
+        Action.ADOPT_CPU: _adopt_cpu,
+        Action.ADOPT_GPU: _adopt_gpu,
+    }
+)
+"""For memories of zero bytes: the heads move as ever, and no allocator is asked for anything."""
