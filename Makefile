@@ -19,7 +19,7 @@ EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-bu
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
-# For logs: without the tables of planted faults, which `make test` prints, so that what failed is near the end; and
+# For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
 # with the same examples every time, where `make test` looks for new ones.
 LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
 
@@ -30,7 +30,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test faults proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -46,9 +46,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has.
+# The package itself, editable, with a device that every machine has, every format, and what messages of blobs need.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py opencl exports proto > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -61,15 +61,18 @@ $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
 # ------------------------------------------------------------------------------------------------- jobs
 
 verify: $(STAMPS)/package  ## check the model, then every device of this machine, against the spec
-	$(BIN)/syncedmem verify
+	$(BIN)/syncedmem verify $(SEED:%=--seed %)
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the tests
-	$(BIN)/pytest $(PARALLEL)
+test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow from n
+	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
 
-faults: $(STAMPS)/test  ## put every planted fault to every suite, and print the table
-	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_faults.py
+new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
+	$(BIN)/python tests/new_seeds.py $(SEED:%=--seed %)
+
+bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
+	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_seeded_bugs.py
 
 # Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
 # tests of them run over hostcuda.  tests/uncounted.py alone decides which modules cannot run on this machine.
@@ -94,7 +97,8 @@ $(VENV)-hostcuda/ready: requirements/hostcuda.txt requirements/constraints.txt
 	$(HOSTCUDA_BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
+# With what runs over it: pytest and CuPy in .venv.
+hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on any machine and is not a GPU
 	@for tool in gcc g++; do command -v $$tool >/dev/null || { \
 	    echo "hostcuda needs $$tool, which is not installed: make system-deps" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory -C tests/hostcuda \
@@ -104,7 +108,7 @@ hostcuda: $(VENV)-hostcuda/ready  ## build the stand-in for CUDA, which runs on 
 # Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
 # what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.
 HOSTCUDA_LAGS := 2000 0
-test-hostcuda: $(STAMPS)/test hostcuda  ## run everything that needs CUDA over the stand-in
+test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
 	@rm -f $(HOSTCUDA)/coverage
 	@$(MAKE) --no-print-directory --jobs --output-sync=target \
 	    $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)
@@ -121,8 +125,8 @@ hostcuda-tests-%:
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
 	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda $(COUNTED)
 
-proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to planted faults, and write docs/fuzzing-proof.md
-	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_faults.py
+proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to seeded bugs, and write docs/fuzzing-proof.md
+	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_seeded_bugs.py
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
@@ -134,7 +138,8 @@ types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both 
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-# A warning is an error, and so is a name, a link or a picture that leads nowhere: docs/extension looks for those.
+# A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
+# public name that the reference leaves out.
 docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks of README.md and docs/
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
@@ -156,7 +161,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 
-kills: $(STAMPS)/package  ## put every planted fault to every test vector, which takes half an hour, and keep the result
+kills: $(STAMPS)/package  ## put every seeded bug to every test vector, which takes half an hour, and keep the result
 	$(BIN)/syncedmem vectors --out spec/vectors --measure
 	$(MAKE) generated
 
@@ -165,6 +170,7 @@ check-generated:  ## fail if one of them is not up to date
 
 bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/hot_path.py
+	$(BIN)/python benchmarks/frames.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/arithmetic.py
@@ -191,7 +197,7 @@ installed-wheel: wheel
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py opencl > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python requirements/declared.py opencl exports > $(WHEEL)/declared.txt
 	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(WHEEL)/bin/python -m pip check
@@ -234,7 +240,7 @@ newest:
 	$(FOUND) --version
 	$(FOUND) -m venv $(NEWEST)
 	@$(call locked_pip,$(NEWEST))
-	$(NEWEST)/bin/python requirements/declared.py opencl > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python requirements/declared.py opencl exports > $(NEWEST)/declared.txt
 	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
 	$(NEWEST)/bin/python $(EDITABLE)
 	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)

@@ -12,12 +12,14 @@ pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], pat
 collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
 pytest_plugins = [
+    "allowed_skips",
     "explorer_fixtures",
-    "fault_table",
+    "kill_table",
     "fuzz_table",
     "interop_fixtures",
     "interrupt_table",
     "memory_fixtures",
+    "new_seeds",
 ]
 
 # How long an example takes says something about the machine, and nothing about us.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.faults import Pool
+from syncedmem.spec.mutants.allocator import Pool
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 ROUNDS, STEPS = 5, 300_000

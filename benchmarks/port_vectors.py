@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import EDITIONS
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.vectors import SUITES, replay, vectors, write
-from syncedmem.verification import make_bench
+from syncedmem.verification import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,10 @@ def written() -> None:
 def replayed() -> None:
     """Every vector, on our own memory with the simulated device, or without any."""
     for edition in EDITIONS:
-        bench = make_bench("cpu" if edition == "cpu_only" else "simulated", 0)
+        subject = make_subject("cpu" if edition == "cpu_only" else "simulated", 0)
         for suite in SUITES:
             for vector in vectors(suite, edition):
-                if replay(bench, vector.as_json()).result != "passed":
+                if replay(subject, vector.as_json()).result != "passed":
                     raise SystemExit(f"{vector.id} is not met")
 
 

@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
-from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
-from syncedmem.spec.blobs.calls import CALLS
+from syncedmem.spec import REQUIREMENTS
+from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
-from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import REFUSALS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from syncedmem.spec import Fault
-    from syncedmem.spec.fuzz.faults import Fault as FuzzFault
+    from syncedmem.spec.mutants.registry import SeededBug
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_PLANTED: dict[str, Fault | FuzzFault] = {**FUZZ_FAULTS, **BLOB_FAULTS, **FAULTS}
+_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **MEMORY_BUGS}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
@@ -42,10 +43,10 @@ def errata_page() -> str:
     """All errata, by source."""
     parts = [
         "# Errata",
-        NOTE.format("spec/errata.py"),
+        NOTE.format("spec/errata/registry.py"),
         (
             "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
-            "listed with what is right, and with what shows it. A name in one word is a *planted fault*: a memory, a "
+            "listed with what is right, and with what shows it. A name in one word is a *seeded bug*: a memory, a "
             "blob or an allocator with that very mistake, which a kit must refuse. The others are tests."
         ),
     ]
@@ -64,26 +65,26 @@ def errata_page() -> str:
 
 
 def requirements_page() -> str:
-    """All requirements, with the planted faults that the kit refuses for breaking them."""
+    """All requirements, with the seeded bugs that the kit refuses for breaking them."""
     parts = [
         "# Requirements",
-        NOTE.format("spec/requirements.py"),
+        NOTE.format("spec/requirements"),
         (
             "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
-            "there is a *planted fault*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
-            "naming it ([the test](../tests/test_faults.py)). R are about memories, B about blobs. Sources are the "
-            "texts by number and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are "
+            "there is a *seeded bug*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
+            "naming it ([the test](../tests/test_seeded_bugs.py)). R are about memories, B about blobs. Sources are "
+            "the texts by number and line, and Caffe's files by name (`cpp` and `hpp` are syncedmem's); H1 to H20 are "
             "hazards of Caffe, which [the errata](errata.md) explain."
         ),
     ]
-    faults = list(chain(FAULTS.values(), BLOB_FAULTS.values()))
+    bugs = list(chain(MEMORY_BUGS.values(), BLOB_BUGS.values()))
     for (profile, title), (kind, things) in ((p, k) for k in KINDS.items() for p in PROFILES.items()):
         rows = [
             (
                 f"{_place(name)}**{name}**",
                 it.text,
                 it.source,
-                "<br>".join(map(_planted, (fault for fault in faults if fault.requirement == name))),
+                "<br>".join(map(_planted, (bug for bug in bugs if bug.requirement == name))),
             )
             for name, it in REQUIREMENTS.items()
             if (it.profile, it.kind) == (profile, kind)
@@ -93,7 +94,7 @@ def requirements_page() -> str:
 
 
 def blob_calls() -> str:
-    """What a blob must have to be put to its kit; the table of docs/conformance.md."""
+    """What a blob must have to be tested with its kit; the table of docs/conformance.md."""
     asked = {
         "always": "always",
         "safe": "with the profile `safe`",
@@ -109,10 +110,10 @@ def _place(name: str) -> str:
     return f'<a id="{name.lower()}"></a>'
 
 
-def _planted(fault: Fault | FuzzFault) -> str:
+def _planted(bug: SeededBug) -> str:
     """Its name, leading to where it is written."""
-    room, _, module = fault.make.__module__.removeprefix("syncedmem.").partition(".")
-    return f"[{fault.name}](../{room}/{module.replace('.', '/')}.py)"
+    room, _, module = bug.make.__module__.removeprefix("syncedmem.").partition(".")
+    return f"[{bug.name}](../{room}/{module.replace('.', '/')}.py)"
 
 
 def _shown(name: str) -> str:

@@ -3,8 +3,8 @@
 Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
 before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
 compiled), ``soundness`` (what is refused), ``editions`` (the shared machines and tables), ``exploration`` (their
-reachable states), ``suites`` (tour and HSI); then what drawings say (``drawing``) and where it is (``layout``), and the
-drawings themselves: ``mermaid``, ``diamond`` (SVG), ``tables`` and ``page``.  Other formats are in ``exports``.
+reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Above these are two
+rooms: ``diagrams``, which lays the state diagram out and paints it, and ``exports``, which has every format.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """

@@ -262,10 +262,13 @@ class NoScopeError(SyncedMemoryError, IndexError):
 
 
 class NotCopyableError(SyncedMemoryError, TypeError):
-    """An object that owns memory, or keeps the books of it, was to be copied or pickled: two would own the same."""
+    """An object that owns memory or queued work, or keeps the books of it, was to be copied or pickled.
 
-    def __init__(self, kind: str, advice: str) -> None:
-        super().__init__(f"a {kind} owns memory and cannot be copied or pickled; {advice}")
+    Two would own the same.
+    """
+
+    def __init__(self, kind: str, advice: str, why: str = "owns memory") -> None:
+        super().__init__(f"{_with_article(kind)} {why} and cannot be copied or pickled; {advice}")
         self.kind = kind
 
 
@@ -309,7 +312,7 @@ def shown(value: object) -> str:
         text = _text(value)
     except Exception:  # noqa: BLE001 -- an error must not fail for want of a good name
         text = f"an object of type {type(value).__name__}"
-    text = text if text.strip() else f"a {type(value).__name__} that prints as nothing"
+    text = text if text.strip() else f"{_with_article(type(value).__name__)} that prints as nothing"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
@@ -320,6 +323,11 @@ def _text(value: object) -> str:
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
     # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
     return repr(anything[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)
+
+
+def _with_article(name: str) -> str:
+    """A name after "a" or "an", as it is spelt."""
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def said(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Never
 
-from .errors import FileAccessError, FileFormatError, InvalidArgumentError, SyncedMemoryError, shown
+from .errors import AllocationError, FileAccessError, FileFormatError, InvalidArgumentError, SyncedMemoryError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,10 @@ __all__ = [
     "check_regular",
     "checked_path",
     "parsed_json",
+    "read_bytes",
     "read_text",
     "refused",
+    "size_of",
     "write_whole",
 ]
 
@@ -188,6 +190,56 @@ def _close(opened: list[int]) -> None:
 
 
 # --- reading what somebody names
+
+
+def read_bytes(path: StoredPath, most: int) -> bytes:
+    """All of a regular file; a pipe or a device is refused, because it has no size.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    most : int
+        How many bytes it may have; of a longer file nothing is read.
+
+    Raises
+    ------
+    FileAccessError
+        It cannot be read.
+    FileFormatError
+        It is longer, or becomes shorter while it is read.
+    AllocationError
+        There is no room for it.
+    """
+    name, size = checked_path(path), size_of(path)
+    if size > most:
+        raise FileFormatError(name, f"it has {size:,} bytes, and at most {most:,} are read")
+    try:
+        with Path(name).open("rb") as file:
+            content = file.read(size)
+    except OSError as error:
+        raise refused(name, error) from error
+    except MemoryError as error:
+        raise AllocationError("the host", size) from error
+    if len(content) != size:
+        raise FileFormatError(name, f"it ends at byte {len(content):,}, and it had {size:,}")
+    return content
+
+
+def size_of(path: StoredPath) -> int:
+    """The size of a regular file, in bytes.
+
+    Raises
+    ------
+    FileAccessError
+        It is none, or cannot be looked at.
+    """
+    name = checked_path(path)
+    try:
+        status = Path(name).stat()
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        raise refused(name, error) from error
+    check_regular(name, status.st_mode)
+    return status.st_size
 
 
 def read_text(path: StoredPath, wanted: str) -> str:

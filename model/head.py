@@ -202,6 +202,8 @@ class Edition:
     ----------
     name : str
         The name rows refer to in ``Transition.editions``.
+    about : str
+        Whose machine it is, for people who choose.
     heads : tuple of SyncedHead
         The heads it can be in, that of a new memory first; each must be reachable.
     flags : Fact
@@ -213,14 +215,19 @@ class Edition:
         the exclusion.
     cite : str
         Where the edition is described.
+    cycles : tuple of tuple of Call
+        Calls that can be made again and again from a fresh memory, and that together do all that the edition can do
+        often: copy, push, adopt.  Test suites repeat them.
     """
 
     name: str
+    about: str
     heads: tuple[SyncedHead, ...]
     flags: Fact
     implied: Fact
     never: frozenset[Guard]
     cite: str
+    cycles: tuple[tuple[Call, ...], ...]
 
     @property
     def facts(self) -> Fact:
@@ -242,21 +249,47 @@ _U, _C, _G, _S = SyncedHead
 _ALL = tuple(SyncedHead)
 _LIVE = (_C, _G, _S)
 _FLAGS = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA
+_THERE_AND_BACK = (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType(
     {
         edition.name: edition
         for edition in (
-            Edition("caffe", _ALL, _FLAGS, Fact(0), frozenset(), "000:1-280; cpp 1-185"),
-            # Device memory is always ours here, so the later flag would say no more than the pointer does.
-            Edition("early", _ALL, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, frozenset(), "001:25-97"),
+            Edition(
+                "caffe",
+                "Caffe's as it is now",
+                heads=_ALL,
+                flags=_FLAGS,
+                implied=Fact(0),
+                never=frozenset(),
+                cite="000:1-280; cpp 1-185",
+                cycles=(
+                    _THERE_AND_BACK,
+                    (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
+                    (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
+                    (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
+                ),
+            ),
+            Edition(
+                "early",
+                "Caffe's as it was at first",
+                heads=_ALL,
+                flags=Fact.OWN_CPU_DATA,
+                # Device memory is always ours here, so the later flag would say no more than the pointer does.
+                implied=Fact.OWN_GPU_DATA,
+                never=frozenset(),
+                cite="001:25-97",
+                cycles=(_THERE_AND_BACK, (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)),
+            ),
             Edition(
                 "cpu_only",
-                (_U, _C),
-                Fact.OWN_CPU_DATA,
-                Fact(0),
-                frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
-                "000:182, 209, 225, 243; the CPU_ONLY build",
+                "Caffe's as it is in a build without a device",
+                heads=(_U, _C),
+                flags=Fact.OWN_CPU_DATA,
+                implied=Fact(0),
+                never=frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
+                cite="000:182, 209, 225, 243; the CPU_ONLY build",
+                cycles=((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
             ),
         )
     }

@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from transitions import Machine
 
 from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
-from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
+from .head import (
+    EDITIONS,
+    EFFECTS,
+    TRANSITIONS,
+    Action,
+    Call,
+    Edition,
+    Fact,
+    Guard,
+    Refusal,
+    SyncedHead,
+    Transition,
+)
 from .mode import Mode, current_mode
 
 if TYPE_CHECKING:

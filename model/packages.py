@@ -1,7 +1,8 @@
 """How to install what an optional feature needs: by the names of the libraries, which work wherever the user is.
 
 No index may be assumed to have a package called syncedmem, so to advise an extra of it helps nobody.
-The extras of ``pyproject.toml`` have the same names; a test compares both.
+The extras of ``pyproject.toml`` have the same names; a test compares both.  It is here, though it is not about the
+machine, because ``errors`` say what to install, and every room raises those.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ LIBRARIES: Final = {
     "proto": ("protobuf",),
     "cuda12": ("cupy-cuda12x[ctk]",),
     "cuda13": ("cupy-cuda13x[ctk]",),
+    "exports": ("jinja2",),
     "pictures": ("cairosvg",),
     "rmm": ("rmm-cu12",),
     "numba": ("numba-cuda", "cuda-bindings"),

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import Action, Call, Fact
+from .head import EDITIONS, Action, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -142,24 +142,9 @@ def _nearest_pair(
     return ()
 
 
-_CYCLES = {
-    "caffe": (
-        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
-        (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
-        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
-        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
-    ),
-    "early": (
-        (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
-        (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA),
-    ),
-    "cpu_only": ((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
-}
-
-
 def cycles(edition: str = "caffe") -> tuple[Word, ...]:
     """Words that can be repeated, and that copy, push and adopt each time."""
-    return tuple(tuple(Input(call) for call in cycle) for cycle in _CYCLES[edition])
+    return tuple(tuple(map(Input, cycle)) for cycle in EDITIONS[edition].cycles)
 
 
 def counter_words(edition: str = "caffe", times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:

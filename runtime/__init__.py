@@ -1,12 +1,12 @@
 """What moves bytes, in rooms; each knows those below it.
 
-``blobs`` has `Blob`, and ``files`` the messages and files that blobs are kept in.  ``buffer`` is memory of one
+``blobs`` has `Blob`, and the messages and files that blobs are kept in.  ``buffer`` is memory of one
 allocator with an owner.  ``memory`` has `SyncedMemory`.  ``interop`` adapts the allocators of other libraries.
 ``devices`` has the memory and the arithmetic of each device, and ``allocators`` the base of them all, with adaptors and
 the pool.
 
-CuPy is imported in ``devices.cuda`` only, PyOpenCL in ``devices.opencl`` only and protobuf in ``files.proto`` only, all
-when asked for.
+CuPy is imported in ``devices.cuda`` only, PyOpenCL in ``devices.opencl`` only and protobuf in ``blobs.messages`` only,
+all when asked for.
 """
 
 from syncedmem.model.interface import DeviceType, Event, MemcpyKind
@@ -15,7 +15,12 @@ from . import allocators
 from .allocators import *  # noqa: F403 -- every adaptor is public, and their room lists them
 from .allocators.arithmetic import Arithmetic, arithmetic_of
 from .allocators.base import DeviceAllocator
+from .blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from .blobs.binaryproto import load_binaryproto, save_binaryproto
 from .blobs.blob import Blob
+from .blobs.caffemodel import load_caffemodel
+from .blobs.contents import BlobContents
+from .blobs.messages import read_proto, shape_equals, write_proto
 from .buffer import Buffer
 from .devices.factories import (
     CPUDeviceAllocatorFactory,
@@ -28,11 +33,6 @@ from .devices.registry import DEVICE_NAMES, DeviceReport, named_device, probe
 from .devices.simulated.allocator import SimulatedArray, SimulatedDeviceAllocator
 from .devices.simulated.block import SimulatedDeviceError
 from .devices.simulated.simulation import SimulatedStream, using_device
-from .files.array_files import load_npy, load_npz, save_npy, save_npz
-from .files.binaryproto import load_binaryproto, save_binaryproto
-from .files.caffemodel import load_caffemodel
-from .files.proto import read_proto, shape_equals, write_proto
-from .files.schema import BlobContents
 from .memory.synced_memory import SyncedMemory
 
 __all__: list[str] = [

@@ -1,50 +1,50 @@
-"""What a mirrored memory must do, and a kit that finds out whether one does.
+"""What a mirrored memory and a blob must do, and kits that find out whether one does.
 
-``requirements`` are numbered sentences.  ``oracle`` predicts by thinking about which copies are fresh, and never
-reads the transition table.  ``kit`` puts a ``subject`` to every check: words from the state space (``suites``),
-edges one by one (``contracts``), and generated walks (``walks``), each driven by a ``trial`` that runs a ``script``
-line by line, and seen through the instrumented allocators of ``ledger``; ``shrinking`` makes what fails short.
-``vectors`` are the same for ports that Python cannot call, written down with what must be seen.
-``proofs`` are about the model alone.  ``faults`` are wrong memories that the kit must refuse, and ``evidence``
-compares the model with what was observed of Caffe.  ``blobs`` has the same for blobs.  Nothing here imports
-the runtime.
+``requirements`` are numbered sentences.  ``engine`` has what every kit needs: the subject, the call log, reproducers,
+the shrinker, findings and reports.  On it are the kits of ``memory``, of ``blob`` and, for allocators, ``fuzz``.  In
+each kit an ``oracle`` predicts what must happen, and never reads the transition table; a ``driver`` makes one call
+after the other and compares everything with the oracle; ``suites`` are enumerated, ``walks`` generated.
+``vectors`` are the same for ports that Python cannot call, written down with what must be seen.  ``proofs`` are about
+the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; only ``vectors`` load
+them.  ``evidence`` compares the model with what was observed of Caffe, and ``errata`` say what is wrong
+in texts about it.  Nothing here imports the runtime.
 """
 
-from .blobs import BlobCoverage, BlobPort, blob_requirements_for, blob_suite_names, check_blobs
-from .blobs.faults import BLOB_FAULTS
-from .conformance import Conformance, SuiteResult
-from .coverage import Coverage
+from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
+from .engine.call_log import CallLog, RecordingAllocator
+from .engine.finding import Violation
+from .engine.report import Conformance, SuiteResult, Verdict
+from .engine.subject import BlobMaker, Maker, Memory, Subject
 from .evidence import compare_model, evidence
-from .faults import FAULTS, Fault, Kill, kill_table, run_fault
-from .kit import check_conformance, requirements_for, suite_names
-from .ledger import Ledger, RecordingAllocator
-from .oracle import Oracle
-from .port import Port
+from .memory import (
+    Coverage,
+    MemoryDriver,
+    Oracle,
+    ReferenceMemory,
+    check_conformance,
+    requirements_for,
+    suite_names,
+)
 from .requirements import REQUIREMENTS, Requirement
-from .subject import Bench, BlobMaker, Maker, Subject, Violation
-from .trial import Trial
 
 __all__ = [
-    "BLOB_FAULTS",
-    "FAULTS",
     "REQUIREMENTS",
-    "Bench",
     "BlobCoverage",
     "BlobMaker",
-    "BlobPort",
+    "CallLog",
     "Conformance",
     "Coverage",
-    "Fault",
-    "Kill",
-    "Ledger",
     "Maker",
+    "Memory",
+    "MemoryDriver",
     "Oracle",
-    "Port",
     "RecordingAllocator",
+    "ReferenceBlob",
+    "ReferenceMemory",
     "Requirement",
     "Subject",
     "SuiteResult",
-    "Trial",
+    "Verdict",
     "Violation",
     "blob_requirements_for",
     "blob_suite_names",
@@ -52,8 +52,6 @@ __all__ = [
     "check_conformance",
     "compare_model",
     "evidence",
-    "kill_table",
     "requirements_for",
-    "run_fault",
     "suite_names",
 ]

@@ -6,7 +6,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from benches import devices
+from subjects import devices
 
 from syncedmem.runtime import (
     Adaptor,

@@ -136,13 +136,13 @@ BACKENDS = (
     Backend("cuda.core resource over ours", _cuda_core),
     Backend(
         "pool of the kit",
-        lambda: "syncedmem.spec.fuzz.faults:Pool",
+        lambda: "syncedmem.spec.mutants.allocator:Pool",
         {**_OURS, "alignment": "64", "wrong_size": "detect", "stream_ordered": "yes", "thread_safe": "yes"},
         threads=4,
     ),
     Backend(
         "caching pool of the kit",
-        lambda: "syncedmem.spec.fuzz.faults:CachingPool",
+        lambda: "syncedmem.spec.mutants.allocator:CachingPool",
         {**_OURS, "thread_safe": "yes"},
         threads=4,
     ),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import devices
 from blob_views import HEADS, at_head
+from subjects import devices
 
 from syncedmem import runtime
 

@@ -31,7 +31,7 @@ def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """One browser for all tests of a worker, or none where there is no Chromium."""
-    pytest.importorskip("selenium", reason="selenium is not installed")
+    pytest.importorskip("selenium", reason="Selenium is not installed: pip install selenium")
     from browser import MISSING, Explorer
 
     from syncedmem.explorer import explorer_page

@@ -1,4 +1,4 @@
-/* Planted faults in C: pairs of malloc and free, each with one thing done wrong.  tests/test_fuzz_faults.py compiles
+/* Seeded bugs in C: pairs of malloc and free, each with one thing done wrong.  tests/test_fuzz_seeded_bugs.py compiles
    this file, and says of each pair which property it breaks.  All of them stand on the C library's allocator. */
 
 #include <malloc.h>

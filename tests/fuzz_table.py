@@ -1,4 +1,4 @@
-"""The tables of what the fuzzer was put to: allocators that passed, and planted faults that it caught.
+"""The tables of what the fuzzer was put to: allocators that passed, and seeded bugs that it caught.
 
 They are printed at the end of every run that has them and is not quiet; ``--write-proof`` also writes
 docs/fuzzing-proof.md.
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from syncedmem.spec.fuzz import Report
 
 PAGE = Path(__file__).parent.parent / "docs" / "fuzzing-proof.md"
-BACKEND, FAULT = "fuzzed backend", "fuzzed fault"
+BACKEND, BUG = "fuzzed backend", "fuzzed bug"
 Rows = dict[str, dict[str, list[object]]]
 ROWS = pytest.StashKey[Rows]()
 
 _BACKENDS = ("allocator", "operations a second", "properties that passed", "not checked")
-_FAULTS = ("planted fault", "property", "operations to catch", "steps that replay it", "seconds")
+_BUGS = ("seeded bug", "property", "operations to catch", "steps that replay it", "seconds")
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def report_backend(record_property: Callable[[str, object], None]) -> Callable[[
 
 @pytest.fixture
 def report_catch(record_property: Callable[[str, object], None]) -> Callable[[str, Report, float], None]:
-    """Notes after how many operations a planted fault was caught."""
+    """Notes after how many operations a seeded bug was caught."""
 
     def note(name: str, report: Report, seconds: float) -> None:
         finding = report.findings[0]
-        record_property(FAULT, [name, finding.property_id, finding.operations, len(finding.program), round(seconds, 1)])
+        record_property(BUG, [name, finding.property_id, finding.operations, len(finding.program), round(seconds, 1)])
 
     return note
 
@@ -54,7 +54,7 @@ class Collector:
     """Gathers what the reports of all processes say."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.rows: Rows = config.stash.setdefault(ROWS, {BACKEND: {}, FAULT: {}})
+        self.rows: Rows = config.stash.setdefault(ROWS, {BACKEND: {}, BUG: {}})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a test has recorded."""
@@ -77,13 +77,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the tables."""
     rows: Rows = config.stash[ROWS]
-    for title, heads, found in (("fuzzed", _BACKENDS, rows[BACKEND]), ("caught", _FAULTS, rows[FAULT])):
+    for title, heads, found in (("fuzzed", _BACKENDS, rows[BACKEND]), ("caught", _BUGS, rows[BUG])):
         if found and config.get_verbosity() >= 0:
             terminalreporter.section(f"allocators that were {title}", sep="-")
             for line in aligned(heads, list(found.values())):
                 terminalreporter.write_line(line)
     if config.getoption("--write-proof") and all(rows.values()):
-        PAGE.write_text(page(list(rows[BACKEND].values()), list(rows[FAULT].values())), encoding="utf-8")
+        PAGE.write_text(page(list(rows[BACKEND].values()), list(rows[BUG].values())), encoding="utf-8")
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -93,7 +93,7 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts]
 
 
-def page(backends: Sequence[Sequence[object]], faults: Sequence[Sequence[object]]) -> str:
+def page(backends: Sequence[Sequence[object]], bugs: Sequence[Sequence[object]]) -> str:
     """The page; figures are those of one run on one machine."""
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"""# What the fuzzer was put to
@@ -107,12 +107,12 @@ Operations a second are those of the fast engine, the oracle's work included.
 
 {_table(_BACKENDS, backends)}
 
-## Planted faults
+## Seeded bugs
 
 Each is caught in every run within ten seconds of processor time, as its first finding. The operations are those of all
 engines until then; what replays it is at most ten lines.
 
-{_table(_FAULTS, sorted(faults, key=lambda row: (str(row[1]), str(row[0]))))}
+{_table(_BUGS, sorted(bugs, key=lambda row: (str(row[1]), str(row[0]))))}
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import time
@@ -21,7 +22,17 @@ def counted(name: str, *, progress: Callable[[str, int], None]) -> tuple[str, in
 
 def various(name: str, *, progress: Callable[[str, int], None]) -> str:
     """Does what its name says."""
+    if name == "sleep before":
+        time.sleep(600)
     progress("begun", 7)
+    if name == "talk":
+        faulthandler.disable()
+        os.write(2, b"last words")
+        os.abort()
+    if name == "grow":
+        bytearray(16 << 30)
+    if name == "nap":
+        time.sleep(1)
     if name == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if name == "leave":

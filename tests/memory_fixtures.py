@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 

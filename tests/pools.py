@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.runtime import MemcpyKind, PoolAllocator
 

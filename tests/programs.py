@@ -20,7 +20,7 @@ def program(name: str) -> str:
     """The path of a program."""
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"there is no {name} here")
+        pytest.skip(f"there is no {name} here: make system-deps")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from adaptors import COUNTING, LIMIT, counts, stacked, upstreams
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError
 from syncedmem.runtime import (
@@ -22,7 +22,7 @@ from syncedmem.runtime import (
     SimulatedDeviceAllocator,
     SyncedMemory,
 )
-from syncedmem.spec import Bench, check_conformance
+from syncedmem.spec import Subject, check_conformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ORDERS = list(itertools.permutations(COUNTING))
 
 
-def story(allocator: Any, limit: int) -> list[Any]:
+def scenario(allocator: Any, limit: int) -> list[Any]:
     """What a caller sees of an allocator with a limit: answers, and errors with their words."""
     seen: list[Any] = []
     blocks: list[Any] = []
@@ -56,19 +56,19 @@ def story(allocator: Any, limit: int) -> list[Any]:
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...]) -> None:
     """Tracking over limiting, or the other way round, or with statistics between them."""
-    expected = story(LimitingAllocator(CPUDeviceAllocator(), LIMIT), LIMIT)
+    expected = scenario(LimitingAllocator(CPUDeviceAllocator(), LIMIT), LIMIT)
     stack = stacked(order, CPUDeviceAllocator())
 
-    assert expected == story(stack, LIMIT)
+    assert expected == scenario(stack, LIMIT)
     assert AllocationError in {entry[0] for entry in expected if isinstance(entry, tuple)}
     live = sorted(map(repr, counts(stack)))
     assert sorted(map(repr, counts(stacked_story(COUNTING)))) == live
 
 
 def stacked_story(order: Sequence[str]) -> Any:
-    """A stack after the story."""
+    """A stack after the scenario."""
     stack = stacked(order, CPUDeviceAllocator())
-    story(stack, LIMIT)
+    scenario(stack, LIMIT)
     return stack
 
 
@@ -105,7 +105,7 @@ def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any)
 @pytest.mark.parametrize("order", SAMPLE[:2], ids="-".join)
 def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
     """On both sides of it."""
-    bench = Bench(
+    subject = Subject(
         "adaptors",
         SyncedMemory,
         stacked(order, CPUDeviceAllocator()),
@@ -114,4 +114,4 @@ def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
         check_device=True,
     )
 
-    check_conformance(bench, steps=300).require()
+    check_conformance(subject, steps=300).require()

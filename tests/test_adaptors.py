@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adaptors import COUNTING, MAKERS, counts, stacked
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidSizeError
 from syncedmem.model.interface import DEVICE_CALLS

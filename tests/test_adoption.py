@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import BufferMismatchError, SyncedHead
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from benches import devices
+from subjects import devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SimulatedDeviceAllocator

@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 import plain_arithmetic as plain
 import pytest
-from benches import devices
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from subjects import devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError, SyncedMemoryError
 from syncedmem.runtime import (

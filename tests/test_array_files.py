@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -16,10 +17,10 @@ from caffe_schema import caffe_pb2, floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncedmem.model import FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import array_files
-from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
-from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.runtime.blobs import array_files
+from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -265,6 +266,50 @@ def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch
         load_npz(path)
 
 
+@pytest.mark.parametrize("kind", sorted(LOADERS))
+def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """At once, and as the built-in error that a caller would catch, too."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refused: dict[Any, str] = {
+        tmp_path: f"^{tmp_path}: it is a directory$",
+        os.fsencode(pipe): f"^{pipe}: it is no regular file$",
+        tmp_path / "none": f"^{tmp_path}/none: No such file or directory$",
+        "a\0b": "null",
+    }
+    for path, message in refused.items():
+        with pytest.raises(FileAccessError, match=message) as caught:
+            LOADERS[kind](path)
+        assert isinstance(caught.value, OSError)
+
+
+def test_what_the_system_does_not_read_is_an_error_of_the_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that takes the file's place stands for a disk that fails; the other way, the file is not opened."""
+    path = tmp_path / "a.npy"
+    save_npy(path, odd("f4", 2))
+
+    def known(_: object) -> int:
+        return 8
+
+    with monkeypatch.context() as patch:
+        patch.setattr(array_files, "size_of", known)
+        with pytest.raises(FileAccessError, match="No such file"):
+            load_npy(tmp_path / "none.npy")
+
+    class Replaced(array_files._Pieces):  # pyright: ignore[reportPrivateUsage] -- whose reads fail
+        def __init__(self, path: Any) -> None:
+            super().__init__(path)
+            folder = os.open(tmp_path, os.O_RDONLY)
+            os.dup2(folder, self.fileno())
+            os.close(folder)
+
+    monkeypatch.setattr(array_files, "_Pieces", Replaced)
+    with pytest.raises(FileAccessError, match="it is a directory"):
+        load_npy(path)
+
+
 def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> Any:
         raise MemoryError
@@ -345,7 +390,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
     path.write_bytes(b"before")
     program = (
         "import resource, sys, numpy; from syncedmem.model import FileAccessError; "
-        "from syncedmem.runtime.files.array_files import *; from syncedmem.runtime.files.binaryproto import *; "
+        "from syncedmem.runtime.blobs.array_files import *; from syncedmem.runtime.blobs.binaryproto import *; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))\n"
         "try: globals()['save_' + sys.argv[1]](sys.argv[2], numpy.zeros(1 << 20, 'f4'))\n"
         "except FileAccessError as error: print(error.errno, error)"
@@ -360,5 +405,5 @@ def test_a_binaryproto_that_is_none_is_refused_with_its_path(tmp_path: Path) -> 
     path = tmp_path / "mean.binaryproto"
     path.write_bytes(shape(2) + floats(5, 1))
 
-    with pytest.raises(FileFormatError, match=r"mean.binaryproto, byte 0: data has 1 values, and shape \(2,\) has 2"):
+    with pytest.raises(FileFormatError, match=r"mean\.binaryproto: data has 1 values, and shape \(2,\) has 2"):
         load_binaryproto(path)

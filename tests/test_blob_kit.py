@@ -6,27 +6,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import blob_device_bench, device_bench, host_bench
+from subjects import blob_device_subject, device_subject, host_subject
 
 from syncedmem.model import InvalidArgumentError, Mode, SyncedHead
 from syncedmem.runtime import Blob
 from syncedmem.spec import (
-    BLOB_FAULTS,
     REQUIREMENTS,
-    Bench,
-    BlobPort,
+    ReferenceBlob,
+    Subject,
     Violation,
     blob_requirements_for,
     blob_suite_names,
     check_blobs,
 )
-from syncedmem.spec.blobs.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
-from syncedmem.spec.blobs.messages import offers_messages
-from syncedmem.spec.blobs.oracle import World
-from syncedmem.spec.blobs.steps import Other, Step, failing_calls, foresee
-from syncedmem.spec.blobs.stories import Story, run_story, shorter_story
-from syncedmem.spec.blobs.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
-from syncedmem.spec.blobs.trial import BlobTrial
+from syncedmem.spec.blob.driver import BlobDriver
+from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
+from syncedmem.spec.blob.messages import offers_messages
+from syncedmem.spec.blob.oracle import World
+from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
+from syncedmem.spec.blob.steps import BlobCall, Fail, Lend, Other, failing_calls, foresee
+from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
+from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ U, C, G, S = SyncedHead
 
 def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
     """What the kit says of a blob."""
-    verdict = check_blobs(replace(device_bench(make), profile=profile), steps=300, suites=suites or None)
+    verdict = check_blobs(replace(device_subject(make), profile=profile), steps=300, suites=suites or None)
 
     assert not verdict.passed
     return verdict.violations[0]
@@ -46,11 +46,12 @@ def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
 
 
 @pytest.mark.parametrize(
-    ("make", "bench"), [(Blob, device_bench), (Blob, host_bench), (BlobPort, device_bench), (BlobPort, host_bench)]
+    ("make", "subject"),
+    [(Blob, device_subject), (Blob, host_subject), (ReferenceBlob, device_subject), (ReferenceBlob, host_subject)],
 )
-def test_our_blob_and_the_small_one_pass(make: Any, bench: Callable[[Any], Bench]) -> None:
+def test_our_blob_and_the_small_one_pass(make: Any, subject: Callable[[Any], Subject]) -> None:
     """With and without a device; every cell of the tables is taken, and every suite runs."""
-    taken = bench(make)
+    taken = subject(make)
     verdict = check_blobs(taken, steps=600, seed=2)
     verdict.require()
 
@@ -62,8 +63,8 @@ def test_our_blob_and_the_small_one_pass(make: Any, bench: Callable[[Any], Bench
 
 def test_the_requirements_of_a_bench_follow_what_it_offers() -> None:
     """A device or none, the profile, and messages."""
-    device, host = (set(blob_requirements_for(bench(BlobPort))) for bench in (device_bench, host_bench))
-    caffe = set(blob_requirements_for(replace(device_bench(BlobPort), profile="caffe")))
+    device, host = (set(blob_requirements_for(subject(ReferenceBlob))) for subject in (device_subject, host_subject))
+    caffe = set(blob_requirements_for(replace(device_subject(ReferenceBlob), profile="caffe")))
 
     assert {"B48-no-device"} == host - device
     assert {"B17-gpu-shape", "B29-update-side"} < device - host
@@ -75,7 +76,7 @@ def test_the_requirements_of_a_bench_follow_what_it_offers() -> None:
 def test_caffe_alone_is_asked_for_less() -> None:
     """What Caffe's capacity gets wrong is not generated; a blob that has only Caffe's limits passes."""
 
-    class Limited(BlobPort):
+    class Limited(ReferenceBlob):
         def check_size(self, extents: list[Any]) -> None:
             count = 1
             for extent in extents:
@@ -92,40 +93,40 @@ def test_caffe_alone_is_asked_for_less() -> None:
                 self.refuse("n >= 0")
             return super().offset_4d(indices)
 
-    bench = replace(device_bench(Limited), profile="caffe")
-    verdict = check_blobs(bench)
+    subject = replace(device_subject(Limited), profile="caffe")
+    verdict = check_blobs(subject)
     verdict.require()
 
-    assert not {"words", "walks", "failures"} & {suite.name for suite in verdict.suites}
-    assert "passed" == verdict.status("B44-int-count")
-    assert "not checked" == verdict.status("B46-capacity")
+    assert not {"sequences", "walks", "failures"} & {suite.name for suite in verdict.suites}
+    assert "passed" == verdict.verdict("B44-int-count").status
+    assert "not applicable" == verdict.verdict("B46-capacity").status
     assert "B62-negative-index" == caught(Limited, "rules").requirement
 
 
 def test_a_blob_without_messages_is_not_checked_for_them() -> None:
-    class Bare(BlobPort):
+    class Bare(ReferenceBlob):
         to_proto: Any = property()
 
-    class Unpacked(BlobPort):
+    class Unpacked(ReferenceBlob):
         def write_part(self, field: list[float], part: str) -> None:
             raise ImportError(f"protobuf, for {part} in {field}")
 
-    class Broken(BlobPort):
+    class Broken(ReferenceBlob):
         def write_part(self, field: list[float], part: str) -> None:
             raise RuntimeError(f"no, not {part} in {field}")
 
     assert [False, False, True, True] == [
-        offers_messages(device_bench(make)) for make in (Bare, Unpacked, Broken, BlobPort)
+        offers_messages(device_subject(make)) for make in (Bare, Unpacked, Broken, ReferenceBlob)
     ]
-    assert "B50-message-shape" not in blob_requirements_for(device_bench(Bare))
-    assert not check_blobs(device_bench(Bare), suites=["rules"]).violations
+    assert "B50-message-shape" not in blob_requirements_for(device_subject(Bare))
+    assert not check_blobs(device_subject(Bare), suites=["rules"]).violations
     assert "RuntimeError: no, not data" in caught(Broken, "rules").message
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, True, "6"])
 def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="steps"):
-        check_blobs(blob_device_bench(), steps=steps)
+        check_blobs(blob_device_subject(), steps=steps)
 
 
 def test_no_steps_are_none_and_progress_is_told() -> None:
@@ -134,7 +135,7 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
     def tell(name: str, cases: int) -> None:
         told.append((name, cases))
 
-    verdict = check_blobs(blob_device_bench(), steps=0, suites=["rules", "walks"], progress=tell)
+    verdict = check_blobs(blob_device_subject(), steps=0, suites=["rules", "walks"], progress=tell)
 
     rules, walks = verdict.suites
 
@@ -148,13 +149,13 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
 
 def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
     """The very lines that were run, and the requirement."""
-    found = caught(BLOB_FAULTS["ShareCopies"].make, "words")
+    found = caught(BLOB_BUGS["ShareCopies"].make, "sequences")
 
     assert "B26-share-object" == found.requirement
-    assert [line for line in found.script if "import" not in line] == [
-        "ledger, host, device = recorded(bench)",
-        "blob = bench.make((2, 3), dtype='float32', host=host, device=device)",
-        "blob2 = bench.make((3, 2), dtype='float32', host=host, device=device)",
+    assert [line for line in found.statements if "import" not in line] == [
+        "log, host, device = recorded(subject)",
+        "blob = subject.make((2, 3), dtype='float32', host=host, device=device)",
+        "blob2 = subject.make((3, 2), dtype='float32', host=host, device=device)",
         "blob.share_data(blob2)",
     ]
     assert "(required: Sharing makes the other blob's memory this one's" in found.sentence
@@ -162,28 +163,28 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
 def test_a_reproducer_runs_as_it_stands(name: str) -> None:
-    """Given a bench, without the kit."""
-    fault = BLOB_FAULTS[name]
-    found = caught(fault.make)
-    names: dict[str, Any] = {"bench": device_bench(fault.make)}
+    """Given a subject, without the kit."""
+    bug = BLOB_BUGS[name]
+    found = caught(bug.make)
+    names: dict[str, Any] = {"subject": device_subject(bug.make)}
     exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
 
-    assert isinstance(names.get("blob", names["host"]), (fault.make, type(names["host"])))
+    assert isinstance(names.get("blob", names["host"]), (bug.make, type(names["host"])))
 
 
 def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
-    class Shy(BlobPort):
+    class Shy(ReferenceBlob):
         @property
         def shape(self) -> Any:
             raise RuntimeError("not now")
 
-    found = caught(Shy, "words")
+    found = caught(Shy, "sequences")
 
     assert "looking at the blobs raised RuntimeError: not now" in found.message
 
 
 def test_a_maker_that_raises_is_found() -> None:
-    class Unmakable(BlobPort):
+    class Unmakable(ReferenceBlob):
         def set_up(self) -> None:
             raise ValueError("no blobs today")
 
@@ -195,7 +196,7 @@ def test_a_maker_that_raises_is_found() -> None:
 def test_a_walk_finds_what_takes_several_blobs() -> None:
     """And is shrunk to the end."""
 
-    class ForgetsSecond(BlobPort):
+    class ForgetsSecond(ReferenceBlob):
         shared = 0
 
         def share_diff(self, other: Any) -> None:
@@ -203,14 +204,14 @@ def test_a_walk_finds_what_takes_several_blobs() -> None:
             if self.shared < 2:
                 super().share_diff(other)
 
-    found = check_blobs(device_bench(ForgetsSecond), steps=6000, suites=["walks"]).violations[0]
+    found = check_blobs(device_subject(ForgetsSecond), steps=6000, suites=["walks"]).violations[0]
 
     assert "B26-share-object" == found.requirement
-    assert 2 == sum("share_diff" in line for line in found.script)
+    assert 2 == sum("share_diff" in line for line in found.statements)
 
 
 def test_a_double_free_is_found() -> None:
-    class FreesTwice(BlobPort):
+    class FreesTwice(ReferenceBlob):
         def grow(self, count: int) -> None:
             before = self.data_memory
             super().grow(count)
@@ -221,14 +222,14 @@ def test_a_double_free_is_found() -> None:
 
 
 def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
-    class Quiet(BlobPort):
+    class Quiet(ReferenceBlob):
         def cpu_data(self) -> Any:
             try:
                 return super().cpu_data()
             except MemoryError:
                 return None
 
-    class Once(BlobPort):
+    class Once(ReferenceBlob):
         failed = False
 
         def update(self) -> None:
@@ -261,7 +262,7 @@ def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
         world = World("float32", has_device, row.cell.mode).make((2,)).make((2,))
         for (n, part), head in zip(row.parts, row.cell.heads, strict=True):
             for accessor in {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}[head]:
-                world = foresee(world, Step(n, f"{accessor}_{part}"), 0).after
+                world = foresee(world, BlobCall(n, f"{accessor}_{part}"), 0).after
 
         assert row.cell == cell_of(world, row.step)
         foreseen = foresee(world, row.step, 0)
@@ -276,9 +277,9 @@ def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
 def test_a_wrong_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables are compared with the blob, and not only with the oracle."""
     monkeypatch.setitem(UPDATE, (S, C), Effect(("allocate gpu", "copy gpu"), (S, S)))
-    wrong_head = caught(BlobPort, "tables")
+    wrong_head = caught(ReferenceBlob, "tables")
     monkeypatch.setitem(UPDATE, (S, C), Effect((), (G, S)))
-    wrong_actions = caught(BlobPort, "tables")
+    wrong_actions = caught(ReferenceBlob, "tables")
 
     assert "the table has" in wrong_head.message
     assert "saw allocate gpu, copy gpu, the table has" in wrong_actions.message
@@ -286,7 +287,7 @@ def test_a_wrong_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cells_that_were_not_taken_are_missed() -> None:
-    verdict = check_blobs(blob_device_bench(), suites=["types"])
+    verdict = check_blobs(blob_device_subject(), suites=["types"])
 
     assert verdict.coverage.missing
     assert not verdict.passed
@@ -297,12 +298,14 @@ def test_cells_that_were_not_taken_are_missed() -> None:
 def test_the_oracle_keeps_what_lies_behind() -> None:
     """A smaller shape writes the beginning, and the rest comes back with the larger one."""
     world = World("int32", has_device=False, mode=Mode.CPU).make((3,))
-    steps = [Step(0, "mutable_cpu_data"), Step(0, "reshape", ((2,),)), Step(0, "mutable_cpu_data")]
+    steps = [BlobCall(0, "mutable_cpu_data"), BlobCall(0, "reshape", ((2,),)), BlobCall(0, "mutable_cpu_data")]
     for number, step in enumerate(steps):
         world = foresee(world, step, number).after
         if step.call == "mutable_cpu_data":
             world = world.wrote(0, "data", "cpu", encoded([number + 1] * world.blobs[0].count, "int32"))
-    shown_again = foresee(foresee(world, Step(0, "reshape", ((3,),)), 3).after, Step(0, "cpu_data"), 4).view or b""
+    shown_again = (
+        foresee(foresee(world, BlobCall(0, "reshape", ((3,),)), 3).after, BlobCall(0, "cpu_data"), 4).view or b""
+    )
 
     assert (3, 3, 1) == decoded(shown_again, "int32")
 
@@ -310,7 +313,7 @@ def test_the_oracle_keeps_what_lies_behind() -> None:
 def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
     """There is nothing to bring along."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((3,))
-    foreseen = foresee(foresee(world, Step(0, "reshape", ((1,),)), 0).after, Step(0, "shrink_to_fit"), 1)
+    foreseen = foresee(foresee(world, BlobCall(0, "reshape", ((1,),)), 0).after, BlobCall(0, "shrink_to_fit"), 1)
 
     assert ((), 1) == (foreseen.calls, foreseen.after.capacity(0))
     assert [U, U] == [foreseen.after.head(0, part) for part in ("data", "diff")]
@@ -322,29 +325,60 @@ def test_what_cannot_fail_is_not_made_to_fail() -> None:
     counts = [
         failing_calls(world, step)
         for step in (
-            Step(0, "update"),
-            Step(0, "mode", (Mode.CPU,)),
-            Step(0, "cpu_data"),
-            Step(0, "copy_from", (Other(1),)),
+            BlobCall(0, "update"),
+            BlobCall(0, "mode", (Mode.CPU,)),
+            BlobCall(0, "cpu_data"),
+            BlobCall(0, "copy_from", (Other(1),)),
         )
     ]
-    story = Story(((2,), (2,)), (Step(0, "update"),), failing=1)
+    driver = BlobDriver(blob_device_subject())
+    driver.make((2,))
+    driver.perform_failing(BlobCall(0, "update"), 1)
 
     assert [0, 0, 2, 5] == counts
-    assert [U, U] == [run_story(blob_device_bench(), story).world.head(0, part) for part in ("data", "diff")]
+    assert [U, U] == [driver.world.head(0, part) for part in ("data", "diff")]
 
 
-def test_a_shorter_story_has_less_and_still_fits() -> None:
-    """Blobs that take no part go, with their numbers; a table's row stays."""
-    story = Story(((2,), (3,), (4,)), (Step(0, "update"), Step(2, "share_data", (Other(0),))))
-    shorter = [list(it) for position in range(5) if (it := shorter_story(story, position)) is not None]
-    row = replace(story, row=next(rows(has_device=False)))
+class Counts(ReferenceBlob):
+    """It loses count of three elements."""
 
-    assert [0, 1, 0, 1, 1] == [len(found) for found in shorter]
-    assert Step(1, "share_data", (Other(0),)) == shorter[1][0].steps[1]
-    assert shorter_story(story, 5) is None
-    assert [] == list(shorter_story(row, 1) or ())
-    assert [] == list(shorter_story(Story(((2,),), ()), 0) or ())
+    @property
+    def count(self) -> int:
+        return 4 if self.axes == (3,) else super().count
+
+
+def shortest(*steps: Any) -> list[str]:
+    """What is left of a scenario of three blobs that shows this."""
+    scenario = Scenario(((2,), (3,), (4,)), steps)
+    with pytest.raises(Violation) as caught:
+        run_scenario(device_subject(Counts), scenario)
+    found = shortened(device_subject(Counts), scenario, caught.value)
+    return [line for line in found.statements if "import" not in line and "recorded" not in line]
+
+
+def test_blobs_that_take_no_part_are_left_out_and_the_rest_is_counted_anew() -> None:
+    assert ["blob = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobCall(0, "update"))
+
+
+@pytest.mark.parametrize(
+    ("step", "numbers", "expected"),
+    [
+        (BlobCall(2, "share_data", (Other(1),)), {1: 0, 2: 1}, BlobCall(1, "share_data", (Other(0),))),
+        (BlobCall(1, "update", text="blob2.update()"), {1: 0}, BlobCall(0, "update", text="blob.update()")),
+        (Fail(BlobCall(1, "update"), 2), {1: 0}, Fail(BlobCall(0, "update"), 2)),
+        (Lend(2, "cpu"), {0: 0, 2: 1}, Lend(1, "cpu")),
+        (TableRow(next(rows(has_device=False))), {0: 0}, TableRow(next(rows(has_device=False)))),
+    ],
+)  # fmt: skip
+def test_a_step_is_told_of_other_numbers(step: Any, numbers: dict[int, int], expected: Any) -> None:
+    assert expected == step.renumbered(numbers)
+
+
+@pytest.mark.parametrize("step", [Lend(1, "cpu"), TableRow(next(rows(has_device=False))), BlobCall(0, "update")])
+def test_a_step_of_a_blob_that_is_gone_cannot_be_told(step: Any) -> None:
+    """Nor can one that is about the first, if that is another now."""
+    with pytest.raises(KeyError):
+        step.renumbered({1: 0})
 
 
 # --- elements
@@ -385,7 +419,7 @@ def test_what_is_no_number_is_near_none(value: object) -> None:
 
 def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
     """Not what else a blob without elements must do, nor what cannot be looked at."""
-    found = [caught(BLOB_FAULTS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
+    found = [caught(BLOB_BUGS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
 
     assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
     assert "sumsq_data is '" in found[0].message
@@ -393,7 +427,7 @@ def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
 
 
 def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
-    found = caught(BLOB_FAULTS["UpdatesAThousand"].make, "rules")
+    found = caught(BLOB_BUGS["UpdatesAThousand"].make, "rules")
 
     assert "from byte 4000 of 4012, expected" in found.message
     assert len(found.message) < 200
@@ -401,7 +435,7 @@ def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
 
 def test_pouring_fills_host_and_device_views() -> None:
     """And nothing, where there are no elements."""
-    there = blob_device_bench().device
+    there = blob_device_subject().device
     assert there is not None
     array: Any = there.empty(4)
     host = bytearray(4)
@@ -413,7 +447,7 @@ def test_pouring_fills_host_and_device_views() -> None:
 
 
 def test_extents_that_cannot_be_had_are_the_blobs_fault() -> None:
-    class NoExtents(BlobPort):
+    class NoExtents(ReferenceBlob):
         def gpu_shape(self) -> Any:
             raise RuntimeError("no device shape")
 
@@ -422,12 +456,12 @@ def test_extents_that_cannot_be_had_are_the_blobs_fault() -> None:
     assert ("B17-gpu-shape", True) == (found.requirement, "no device shape" in found.message)
 
 
-def test_a_trial_finishes_only_when_everything_is_freed() -> None:
-    trial = BlobTrial(blob_device_bench())
-    trial.make((2,))
-    trial.perform(Step(0, "mutable_cpu_data"))
-    held = trial.blob(0)
+def test_a_driver_finishes_only_when_everything_is_freed() -> None:
+    driver = BlobDriver(blob_device_subject())
+    driver.make((2,))
+    driver.perform(BlobCall(0, "mutable_cpu_data"))
+    held = driver.blob(0)
     with pytest.raises(Violation, match="B60-nothing-left: allocated are 1 x 8 bytes on cpu, expected nothing"):
-        trial.finish()
+        driver.finish()
 
     assert held.data_memory.own_cpu_data

@@ -10,25 +10,25 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import device_bench, host_bench
+from subjects import device_subject, host_subject
 
 from syncedmem.runtime import Blob
-from syncedmem.spec import BLOB_FAULTS, BlobPort, check_blobs
-from syncedmem.spec.blobs.calls import CALLS
-from syncedmem.spec.blobs.excerpts import Actions, shortened, watched
-from syncedmem.spec.blobs.inspection import PARTS
-from syncedmem.spec.blobs.port import IntPort
-from syncedmem.spec.blobs.steps import Step
-from syncedmem.spec.blobs.trial import BlobTrial
-from syncedmem.spec.port import Port, Refused
-from syncedmem.spec.subject import Violation
+from syncedmem.spec import ReferenceBlob, check_blobs
+from syncedmem.spec.blob.calls import CALLS
+from syncedmem.spec.blob.reference import IntReferenceBlob
+from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
+from syncedmem.spec.blob.steps import BlobCall, Shows
+from syncedmem.spec.engine.finding import Violation
+from syncedmem.spec.memory.reference import ReferenceMemory, Refused
+from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from syncedmem.spec import Bench
+    from syncedmem.spec import Subject
 
-_OWN = {it.__module__ for it in (*IntPort.__mro__, Port)} | {__name__}
+MADE = "subject.make((1,), dtype='float32', host=subject.host, device=subject.device)"
+_OWN = {it.__module__ for it in (*IntReferenceBlob.__mro__, ReferenceMemory)} | {__name__}
 NAMES = [name for it in CALLS for name in it.names]
 
 
@@ -45,18 +45,22 @@ def watching(base: Any, used: set[str], **more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("base", "profile", "bench"),
-    [(BlobPort, "safe", device_bench), (IntPort, "caffe", device_bench), (BlobPort, "safe", host_bench)],
+    ("base", "profile", "subject"),
+    [
+        (ReferenceBlob, "safe", device_subject),
+        (IntReferenceBlob, "caffe", device_subject),
+        (ReferenceBlob, "safe", host_subject),
+    ],
 )
-def test_the_kit_uses_what_is_listed(base: Any, profile: Any, bench: Callable[[Any], Bench]) -> None:
+def test_the_kit_uses_what_is_listed(base: Any, profile: Any, subject: Callable[[Any], Subject]) -> None:
     """All of it, with a device and without, and nothing else; of a memory four things."""
     used, of_memories = set[str](), set[str]()
-    memories = watching(Port, of_memories)
+    memories = watching(ReferenceMemory, of_memories)
 
     def memory(blob: Any, size: int) -> Any:
         return memories(size, host=blob.host, device=blob.device)
 
-    wired = replace(bench(watching(base, used, memory=memory)), profile=profile)
+    wired = replace(subject(watching(base, used, memory=memory)), profile=profile)
     verdict = check_blobs(wired, steps=0)
     kinds = {"always", "messages", profile, "no device" if wired.device is None else "device"}
 
@@ -65,7 +69,7 @@ def test_the_kit_uses_what_is_listed(base: Any, profile: Any, bench: Callable[[A
     assert {"head", "size", "cpu_data", "gpu_data"} >= of_memories > {"head", "size"}
 
 
-@pytest.mark.parametrize("make", [BlobPort, Blob])
+@pytest.mark.parametrize("make", [ReferenceBlob, Blob])
 def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
     """In both blobs of ours: as many, with the same names where a call may use them, and the same defaults."""
     assert len(NAMES) == len(set(NAMES))
@@ -96,7 +100,7 @@ def told(function: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("fault", "lines"),
+    ("bug", "lines"),
     [
         ("SizeWraps", ["blob.reshape((2097152, 2097152, 2097152))"]),
         ("TakesSets", ["blob.reshape({2, 3})"]),
@@ -110,11 +114,11 @@ def told(function: Any) -> list[tuple[Any, ...]]:
                 "blob.set_cpu_data(blob.mutable_cpu_data())",
             ],
         ),
-        ("EmptyIsNull", ["blob2 = bench.make(dtype='float32', host=host, device=device)", "blob.copy_from(blob2)"]),
+        ("EmptyIsNull", ["blob2 = subject.make(dtype='float32', host=host, device=device)", "blob.copy_from(blob2)"]),
         (
             "FloatsFirst",
             [
-                "message = type(bench.make((1,), dtype='float32', host=bench.host, device=bench.device).to_proto())()",
+                f"message = type({MADE}.to_proto())()",
                 "message.shape.dim.extend([3])",
                 "message.data.extend([1.0, 2.0, 3.0])",
                 "message.double_data.extend([4.0, 5.0, 6.0])",
@@ -123,62 +127,53 @@ def told(function: Any) -> list[tuple[Any, ...]]:
         ),
     ],
 )
-def test_a_rule_shows_what_it_needs_and_no_more(fault: str, lines: list[str]) -> None:
-    """Behind what it imports, the ledger and the first blob; and the program does what it says."""
-    make: Any = BLOB_FAULTS[fault].make
-    found = check_blobs(device_bench(make), steps=0, suites=["rules"]).violations[0]
-    program = [line for line in found.script if "import" not in line and "recorded" not in line]
+def test_a_rule_shows_what_it_needs_and_no_more(bug: str, lines: list[str]) -> None:
+    """Behind what it imports, the log and the first blob; and the program does what it says."""
+    make: Any = BLOB_BUGS[bug].make
+    found = check_blobs(device_subject(make), steps=0, suites=["rules"]).violations[0]
+    program = [line for line in found.statements if "import" not in line and "recorded" not in line]
 
-    assert BLOB_FAULTS[fault].requirement == found.requirement
-    assert (True, lines) == (program[0].startswith("blob = bench.make("), program[1:])
-    names: dict[str, Any] = {"bench": device_bench(make)}
+    assert BLOB_BUGS[bug].requirement == found.requirement
+    assert (True, lines) == (program[0].startswith("blob = subject.make("), program[1:])
+    names: dict[str, Any] = {"subject": device_subject(make)}
     with suppress(Refused):  # the last line, if that is what is wrong with it
         exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
     assert isinstance(names["blob"], make)
 
 
 def test_a_count_of_caffe_is_shown_as_briefly() -> None:
-    bench = replace(device_bench(BlobPort), profile="caffe")
-    found = check_blobs(bench, steps=0, suites=["rules"]).violations[0]
+    subject = replace(device_subject(ReferenceBlob), profile="caffe")
+    found = check_blobs(subject, steps=0, suites=["rules"]).violations[0]
 
     assert "B44-int-count" == found.requirement
-    assert ["blob.reshape((65536, 65536))"] == [line for line in found.script if "reshape" in line]
-    assert 4 == len(found.script)
+    assert ["blob.reshape((65536, 65536))"] == [line for line in found.statements if "reshape" in line]
+    assert 4 == len(found.statements)
 
 
-def rule_with_a_trap(bench: Bench) -> Iterator[BlobTrial]:
-    """It expects of its last shape what an action before it does."""
-    for part in PARTS:
-        trial = BlobTrial.of(bench, (2, 3))
-        trial.perform(Step(0, f"mutable_cpu_{part}"))
-        trial.perform(Step(0, "reshape", ((5,),)))
-        trial.perform(Step(0, "reshape", ((3, 2),)))
-        trial.shows("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6))
-        yield trial.ended()
+def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
+    """A shorter program that the reference does not get through either accuses nobody."""
 
-
-def test_what_the_rule_itself_needs_is_not_left_out() -> None:
-    """A shorter program that the small blob does not get through either accuses nobody."""
-
-    class Forgets(BlobPort):
+    class Forgets(ReferenceBlob):
         @property
         def count(self) -> int:
             return 7 if self.axes == (3, 2) else super().count
 
-    bench, actions = device_bench(Forgets), Actions()
-    with watched(actions), pytest.raises(Violation) as caught:
-        list(rule_with_a_trap(bench))
-    found = shortened(bench, rule_with_a_trap, caught.value, actions)
+    steps = (
+        BlobCall(0, "mutable_cpu_data"),
+        BlobCall(0, "reshape", ((5,),)),
+        BlobCall(0, "reshape", ((3, 2),), about="B03-shape"),
+        Shows("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6)),
+    )
+    scenario, subject = Scenario(((2, 3),), steps), device_subject(Forgets)
+    with pytest.raises(Violation) as caught:
+        run_scenario(subject, scenario)
+    found = shortened(subject, scenario, caught.value)
 
-    assert (caught.value.requirement, 3) == (found.requirement, actions.count - 1)
-    assert ["blob = bench.make((2, 3), dtype='float32', host=host, device=device)", "blob.reshape((3, 2))"] == [
-        line for line in found.script if "import" not in line and "recorded" not in line
+    assert caught.value.requirement == found.requirement
+    assert ["blob = subject.make((2, 3), dtype='float32', host=host, device=device)", "blob.reshape((3, 2))"] == [
+        line for line in found.statements if "import" not in line and "recorded" not in line
     ]
 
 
-def test_a_trial_of_nothing_ends() -> None:
-    """As where an excerpt has left out all blobs."""
-    trial = BlobTrial.of(device_bench(BlobPort))
-
-    assert trial.ended() is trial
-    assert 0 == trial.steps
+def test_a_scenario_of_nothing_ends() -> None:
+    assert 0 == run_scenario(device_subject(ReferenceBlob), Scenario((), ())).steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any, assert_type
 
@@ -85,6 +87,15 @@ def test_every_type_on_every_device(place: Any, name: str) -> None:
 def test_other_types_are_refused(dtype: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="dtype must be one of float32, float64, int32, uint32, float16"):
         Blob((2, 3), dtype=dtype, device=None)
+
+
+def test_bfloat16_is_refused_with_what_to_install() -> None:
+    """Without the package NumPy has no such type; with it, once it is imported."""
+    asked = "from syncedmem import Blob; Blob((2,), dtype='bfloat16', device=None)"
+    program = f"import sys; sys.modules['ml_dtypes'] = None; {asked}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert "bfloat16 (which needs ml_dtypes: pip install ml_dtypes, and import it), got 'bfloat16'" in done.stderr
 
 
 def test_allocators_are_checked_as_a_memory_checks_them() -> None:

@@ -234,7 +234,7 @@ def test_a_file_that_is_refused_stays_as_it_was(device: SimulatedDeviceAllocator
 def test_a_message_that_would_be_too_long_moves_no_head(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syncedmem.runtime.files.blob_wire._MOST_BYTES", 40)
+    monkeypatch.setattr("syncedmem.runtime.blobs.messages.MOST_BYTES", 1024 + 40)
     blob, log = recorded(device, (2, 3))
     at_head(blob.data_memory, GPU, ROW)
     blob.to_proto()

@@ -19,7 +19,7 @@ from syncedmem.model import (
     SyncedHead,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, load_npz, save_npy
-from syncedmem.runtime.files.proto import message_types
+from syncedmem.runtime.blobs.messages import message_types
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def test_reading_converts_and_keeps_the_diff_that_is_not_in_the_message(place: A
             InvalidShapeError,
             "this blob has the shape 2 3 .*reshape was not",
         ),
-        (b"\xff", True, FileFormatError, "a varint is cut short"),
+        (b"\xff", True, FileFormatError, "its bytes are no BlobProto"),
         (7, True, InvalidArgumentError, "proto must be a BlobProto"),
     ],
 )

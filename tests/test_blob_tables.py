@@ -1,6 +1,7 @@
-"""Where a blob computes and copies, and what that does: Caffe's tables, row by row, on every device.
+"""Where a blob computes and copies, on every device, and what is refused.
 
-The tables were observed of Caffe itself.  Each row says which actions there are, in order, and where heads are then.
+What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blobs/tables.py``): the kit
+takes each of their cells.  It does not see who computes, which is seen here.
 """
 
 from __future__ import annotations
@@ -42,28 +43,8 @@ place = each_device
 X = np.array([1, -2, 3, -4], np.float32)
 Y = np.array([10, 20, 30, 40], np.float32)
 
-HOST, DEVICE = ["host allocate", "host zero"], ["device allocate", "device zero"]
-ON_HOST, ON_DEVICE = ["host axpy"], ["device axpy"]
-
-# Of the data, of the diff: what is done, and where both are then.
-UPDATES: dict[tuple[SyncedHead, SyncedHead], tuple[list[str], tuple[SyncedHead, SyncedHead]]] = {
-    (CPU, UNINITIALIZED): (HOST + ON_HOST, (CPU, CPU)),
-    (CPU, CPU): (ON_HOST, (CPU, CPU)),
-    (CPU, GPU): (["host allocate", "down", *ON_HOST], (CPU, SYNCED)),
-    (CPU, SYNCED): (ON_HOST, (CPU, SYNCED)),
-    (GPU, UNINITIALIZED): (DEVICE + ON_DEVICE, (GPU, GPU)),
-    (GPU, CPU): (["device allocate", "up", *ON_DEVICE], (GPU, SYNCED)),
-    (GPU, GPU): (ON_DEVICE, (GPU, GPU)),
-    (GPU, SYNCED): (ON_DEVICE, (GPU, SYNCED)),
-    (SYNCED, UNINITIALIZED): (DEVICE + ON_DEVICE, (GPU, GPU)),
-    (SYNCED, CPU): (["device allocate", "up", *ON_DEVICE], (GPU, SYNCED)),
-    (SYNCED, GPU): (ON_DEVICE, (GPU, GPU)),
-    (SYNCED, SYNCED): (ON_DEVICE, (GPU, SYNCED)),
-}
-
-# Of a head: who sums, and who scales and where the head is then.
 SIDES = {CPU: "host", GPU: "device", SYNCED: "device"}
-SCALED = {UNINITIALIZED: UNINITIALIZED, CPU: CPU, GPU: GPU, SYNCED: GPU}
+"""Of a head: who computes."""
 
 
 @pytest.fixture(params=list(Mode))
@@ -88,32 +69,22 @@ def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
 # --- update
 
 
-@pytest.mark.parametrize("before", UPDATES, ids=lambda pair: "-".join(head.name for head in pair))
-def test_update_is_done_where_the_data_is(place: Any, mode: Mode, before: tuple[SyncedHead, SyncedHead]) -> None:
+@pytest.mark.parametrize(("data", "diff"), list(itertools.product(SIDES, HEADS)))
+def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHead, diff: SyncedHead) -> None:
     """Whatever the mode."""
-    blob, log = prepared(place, *before)
-    actions, after = UPDATES[before]
+    blob, log = prepared(place, data, diff)
     with using_mode(mode):
         blob.update()
 
-    assert (actions, after) == (log, heads(blob))
-    expected = Y if before[1] is UNINITIALIZED else Y - X
+    assert f"{SIDES[data]} axpy" == log[-1]
+    expected = Y if diff is UNINITIALIZED else Y - X
     assert expected.tolist() == blob.cpu_data().ravel().tolist()
-    assert (X if before[1] is not UNINITIALIZED else X * 0).tolist() == blob.cpu_diff().ravel().tolist()
 
 
-@pytest.mark.parametrize("diff", HEADS)
-def test_update_needs_data(place: Any, diff: SyncedHead) -> None:
-    blob, log = prepared(place, UNINITIALIZED, diff)
-    before = snapshot(blob)
+def test_update_says_that_it_needs_data(place: Any) -> None:
+    blob, _ = prepared(place, UNINITIALIZED, CPU)
     with pytest.raises(IllegalCallError, match="update is not allowed in head UNINITIALIZED; it needs data that was"):
         blob.update()
-
-    assert ([], before) == (log, snapshot(blob))
-
-
-def test_the_update_table_is_complete() -> None:
-    assert set(itertools.product(HEADS[1:], HEADS)) == set(UPDATES)
 
 
 # --- norms and scales
@@ -147,7 +118,7 @@ def test_scaling_is_done_where_the_numbers_are(place: Any, mode: Mode, head: Syn
         getattr(blob, f"scale_{side}")(-0.5)
 
     there = SIDES.get(head)
-    assert ([f"{there} scal"] if there else [], SCALED[head]) == (log, memory.head)
+    assert ([f"{there} scal"] if there else []) == log
     if there:
         assert (X * np.float32(-0.5)).tolist() == getattr(blob, f"cpu_{side}")().ravel().tolist()
 
@@ -356,19 +327,6 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
 # --- copy_from: by the mode
 
 
-def copied(mode: Mode, source: SyncedHead, target: SyncedHead) -> tuple[list[str], SyncedHead]:
-    """What copying does, thought through: the target is brought to the mode's side, then the source, then copied."""
-    log: list[str] = []
-    side, here, there = ("device", GPU, CPU) if mode is Mode.GPU else ("host", CPU, GPU)
-    for head in (target, source):
-        if head is UNINITIALIZED:
-            log += [f"{side} allocate", f"{side} zero"]
-        elif head is there:
-            log += [f"{side} allocate", "up" if side == "device" else "down"]
-    after = {UNINITIALIZED: here, there: SYNCED}.get(source, source)
-    return [*log, "across" if side == "device" else "host copy"], after
-
-
 @pytest.mark.parametrize("side", ["data", "diff"])
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(HEADS, HEADS)))
 def test_copies_are_made_where_the_mode_says(
@@ -382,11 +340,7 @@ def test_copies_are_made_where_the_mode_says(
     with using_mode(mode):
         two.copy_from(one, copy_diff=side == "diff")
 
-    actions, after = copied(mode, source, target)
-    assert actions == log
-    assert (after, GPU if mode is Mode.GPU else CPU) == tuple(getattr(it, f"{side}_memory").head for it in (one, two))
-    other = "data" if side == "diff" else "diff"
-    assert UNINITIALIZED is getattr(two, f"{other}_memory").head
+    assert ("across" if mode is Mode.GPU else "host copy") == log[-1]
     for it in (one, two):
         expected = X * 0 if source is UNINITIALIZED else X
         assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()

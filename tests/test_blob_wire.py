@@ -1,11 +1,12 @@
-"""The wire format against the protobuf package: generated messages, damaged ones, and what each refusal says."""
+"""Messages of blobs in bytes: generated ones are read as Caffe's schema reads them, damaged ones are refused."""
 
 from __future__ import annotations
 
 import math
 import struct
 import tracemalloc
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,10 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncedmem.model import AllocationError, FileFormatError
-from syncedmem.runtime.files import wire_format
-from syncedmem.runtime.files.blob_wire import encoded, stored_blob
-from syncedmem.runtime.files.byte_source import MemorySource, empty
-from syncedmem.runtime.files.proto import read_proto
+from syncedmem.runtime.blobs import messages as messages_module
+from syncedmem.runtime.blobs.contents import empty
+from syncedmem.runtime.blobs.messages import encoded, read_proto
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # ------------------------------------------------------------------------------------------- generated
 
@@ -129,7 +132,7 @@ def test_what_is_encoded_is_what_the_protobuf_package_would_write(
     """Byte for byte, of any bits; and it comes back."""
     dims, raw, dtype, with_diff = case
     data: Any = np.frombuffer(raw, dtype)[: math.prod(dims)].reshape(dims)
-    wire = encoded(dims, data, data if with_diff else None).tobytes()
+    wire = encoded(dims, data, data if with_diff else None)
     back = read_proto(wire)
 
     assert caffe_pb2.BlobProto.FromString(wire).SerializeToString() == wire
@@ -179,54 +182,54 @@ def test_a_damaged_message_is_read_right_or_refused_in_little_memory(wire: bytes
 
 # ------------------------------------------------------------------------------------------- by hand
 
+NONE = "its bytes are no BlobProto: "
+NOTHING = r"data has 0 values, and shape \(\) has 1"
 ENDLESS = b"\xff" * 12
-DAMAGE: list[tuple[str, bytes, int, str]] = [
-    ("cut in a tag", floats(5, 1) + b"\x80", 6, "a varint is cut short"),
-    ("cut after a tag", b"\x08", 1, "a varint is cut short"),
-    ("cut in a length", b"\x2a\x80", 1, "a varint is cut short"),
-    ("cut in values", floats(5, 1, 2)[:-1], 0, "field 5 has 8 bytes, and 7 are left"),
-    ("cut in an unpacked value", b"\x2d\0\0", 0, "field 5 has 4 bytes, and 2 are left"),
-    ("cut in a run", b"\x2d\0\0\0\0" * 3 + b"\x2d\0", 15, "field 5 has 4 bytes, and 1 are left"),
-    ("a huge length", b"\x2a" + varint((1 << 64) - 1), 0, "field 5 has 18446744073709551615 bytes, and 0 are left"),
-    ("an endless varint", b"\x08" + ENDLESS, 1, "a varint has more than 10 bytes"),
-    ("an endless tag", ENDLESS, 0, "a varint has more than 5 bytes"),
-    ("a varint beyond 64 bits", b"\x08" + b"\xff" * 9 + b"\x02", 1, "a varint has more than 64 bits"),
-    ("field 0", b"\x00\x01", 0, "there is no field 0 of wire type 0"),
-    ("a field beyond the last", varint(1 << 32) + b"\0", 0, "there is no field 536870912 of wire type 0"),
-    ("wire type 6", b"\x0e", 0, "there is no field 1 of wire type 6"),
-    ("wire type 7", b"\x0f", 0, "there is no field 1 of wire type 7"),
-    ("a group that is not begun", floats(5, 1) + b"\x0c", 6, "group 1 ends and has not begun"),
-    ("a group that does not end", floats(5, 1) + b"\x9b\x06\x08\x01", 6, "group 99 does not end"),
-    ("groups that cross", b"\x9b\x06\x0b\x9c\x06\x0c", 3, "group 99 ends inside another one"),
-    ("deep groups", b"\x9b\x06" * 200, 200, "more than 100 groups lie in each other"),
-    ("values as a varint", b"\x28\x01", 0, "data is a field of type float, and is stored as VARINT"),
-    ("floats as doubles", b"\x29" + bytes(8), 0, "data is a field of type float, and is stored as FIXED64"),
-    ("doubles as floats", b"\x45" + bytes(4), 0, "double_data is a field of type double, and is stored as FIXED32"),
-    ("values as a group", b"\x2b\x2c", 0, "data is a field of type float, and is stored as GROUP"),
-    ("a part of a value", chunk(5, bytes(6)), 0, "data has 6 bytes, and its values have 4 each"),
-    ("an old field as bytes", chunk(2, b"abc"), 0, "channels is a field of type int32, and is stored as LENGTH"),
-    ("an old field that is too big", b"\x08" + varint(1 << 32), 0, "num is 4294967296, which has more than 32 bits"),
-    ("an old field that is too small", b"\x08" + varint(1 << 63), 0, "num is -9223372036854775808, which has more"),
-    ("a shape as a number", b"\x38\x01", 0, "shape is a field of type BlobShape, and is stored as VARINT"),
-    ("an axis as a float", chunk(7, b"\x0d" + bytes(4)), 2, "dim is a field of type int64, and is stored as FIXED32"),
-    ("a shape that is cut", chunk(7, b"\x0a\x05\x01"), 2, "field 1 has 5 bytes, and 1 are left"),
-    ("an axis that is cut", chunk(7, b"\x0a\x01\x80"), 4, "a varint is cut short"),
-    ("many axes", floats(5, 1) + shape(*[1] * 33), 6, "shape has more than 32 axes"),
-    ("many axes in pieces", shape(*[1] * 20) * 2, 24, "shape has more than 32 axes"),
-    ("counts that do not fit", shape(2), 0, r"data has 0 values, and shape \(2,\) has 2"),
+DAMAGE: list[tuple[str, bytes, str]] = [
+    ("cut in a tag", floats(5, 1) + b"\x80", NONE),
+    ("cut after a tag", b"\x08", NONE),
+    ("cut in a length", b"\x2a\x80", NONE),
+    ("cut in values", floats(5, 1, 2)[:-1], NONE),
+    ("cut in an unpacked value", b"\x2d\0\0", NONE),
+    ("cut in a run", b"\x2d\0\0\0\0" * 3 + b"\x2d\0", NONE),
+    ("a huge length", b"\x2a" + varint((1 << 64) - 1), NONE),
+    ("a length of half of memory", b"\x2a" + varint((1 << 31) - 1), NONE),
+    ("an endless varint", b"\x08" + ENDLESS, NONE),
+    ("an endless tag", ENDLESS, NONE),
+    ("field 0", b"\x00\x01", NONE),
+    ("wire type 6", b"\x0e", NONE),
+    ("wire type 7", b"\x0f", NONE),
+    ("a group that is not begun", floats(5, 1) + b"\x0c", NONE),
+    ("a group that does not end", floats(5, 1) + b"\x9b\x06\x08\x01", NONE),
+    ("groups that cross", b"\x9b\x06\x0b\x9c\x06\x0c", NONE),
+    ("deep groups", b"\x9b\x06" * 200 + b"\x9c\x06" * 200, NONE),
+    ("a part of a value", chunk(5, bytes(6)), NONE),
+    ("a shape that is cut", chunk(7, b"\x0a\x05\x01"), NONE),
+    ("an axis that is cut", chunk(7, b"\x0a\x01\x80"), NONE),
+    # What is stored as it cannot be is unknown to protobuf, and passed over.
+    ("values as a varint", b"\x28\x01", NOTHING),
+    ("floats as doubles", b"\x29" + bytes(8), NOTHING),
+    ("doubles as floats", b"\x45" + bytes(4), NOTHING),
+    ("values as a group", b"\x2b\x2c", NOTHING),
+    ("an old field as bytes", chunk(2, b"abc"), NOTHING),
+    ("a shape as a number", b"\x38\x01", NOTHING),
+    ("an axis as a float", chunk(7, b"\x0d" + bytes(4)), NOTHING),
+    ("many axes", floats(5, 1) + shape(*[1] * 33), "shape has 33 axes, and a blob at most 32"),
+    ("many axes in pieces", shape(*[1] * 20) * 2, "shape has 40 axes, and a blob at most 32"),
+    ("counts that do not fit", shape(2), r"data has 0 values, and shape \(2,\) has 2"),
 ]
 
 
-@pytest.mark.parametrize(("wire", "position", "message"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
-def test_damage_is_named_with_its_byte(wire: bytes, position: int, message: str) -> None:
+@pytest.mark.parametrize(("wire", "message"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
+def test_damage_is_refused(wire: bytes, message: str) -> None:
     with pytest.raises(FileFormatError, match=message) as caught:
         read_proto(wire)
 
-    assert ("BlobProto", position) == (caught.value.source, caught.value.position)
+    assert caught.value.source == "BlobProto"
 
 
 def test_groups_in_groups_are_stepped_over() -> None:
-    nested = b"\x9b\x06" * 100 + b"\x9c\x06" * 100
+    nested = b"\x9b\x06" * 50 + b"\x9c\x06" * 50
 
     assert read_proto(nested + floats(5, 1)).data == 1
 
@@ -239,56 +242,62 @@ def test_a_message_cut_anywhere_is_refused_or_a_whole_one() -> None:
     assert {len(wire), len(wire) - len(floats(6, *range(6)))} == whole
 
 
-def test_a_run_longer_than_a_block_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_format, "_RECORDS", 7)
+def test_a_run_of_values_that_are_not_packed_is_read() -> None:
     values = np.arange(100, dtype="<f8")
     wire = shape(100) + b"".join(key(8, 1) + value.tobytes() for value in values)
 
     assert read_proto(wire).data.tolist() == values.tolist()
 
 
-def test_records_with_one_tag_are_one_field() -> None:
-    """However long the run, and whatever follows it."""
-    runs = [1, 2, 3, 4, 5, 6, 20, 21, 22, 100]
-    wire = b"".join((b"\x2d\0\0\0\0" if place % 2 else b"\x35\0\0\0\0") * length for place, length in enumerate(runs))
-
-    assert runs == [field.repeats for field in wire_format.fields(MemorySource(wire, "wire"), 0, len(wire))]
-
-
-def test_alternating_unpacked_fields_take_time_in_proportion() -> None:
-    """Data and diff in turn: each run ends soon, and nothing may be read far ahead each time."""
-    wire = shape(3000) + (b"\x2d\0\0\x80?" * 2 + b"\x35\0\0\0@" * 2) * 1500
-    asked: list[int] = []
-
-    class Counting(MemorySource):
-        def fill(self, position: int, out: Any) -> None:
-            asked.append(len(out))
-            super().fill(position, out)
-
-    source = Counting(wire, "wire")
-    contents = stored_blob(source, 0, source.size).contents(source)
+def test_data_and_diff_may_take_turns() -> None:
+    """Values that are not packed, of one and the other."""
+    contents = read_proto(shape(3000) + (b"\x2d\0\0\x80?" * 2 + b"\x35\0\0\0@" * 2) * 1500)
 
     assert contents.diff is not None
     assert (3000, 6000) == (contents.data.sum(), contents.diff.sum())
-    assert sum(asked) < 10 * len(wire)
 
 
-def test_a_source_that_changes_between_looking_and_reading_is_refused() -> None:
-    buffer = bytearray(shape(2) + floats(5, 1) + floats(5, 2) + floats(77, 1, 2))
-    source = MemorySource(buffer, "wire")
-    blob = stored_blob(source, 0, source.size)
-    buffer[11] = 0x6A  # the second piece is now a field 13
+def test_more_bytes_than_a_message_has_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is 2 GiB; a smaller one stands for it here."""
+    monkeypatch.setattr(messages_module, "MOST_BYTES", 5)
+    with pytest.raises(FileFormatError, match="it has 6 bytes, and a message has at most 5"):
+        read_proto(floats(5, 1))
 
-    with pytest.raises(FileFormatError, match="it has changed while it was read"):
-        blob.contents(source)
 
-    more = bytearray(shape(1) + floats(5, 1) + chunk(13, bytes(8)))
-    source = MemorySource(more, "wire")
-    blob = stored_blob(source, 0, source.size)
-    for changed in (b"\x2a\x00" + chunk(5, bytes(8)) + b"\x68\x01\x68\x01", b"\x2d\0\0\0\0" * 2 + b"\x68\x01" * 3):
-        more[5:] = changed
-        with pytest.raises(FileFormatError, match="it has changed while it was read"):
-            blob.contents(source)
+def full(*_: object) -> Any:
+    raise MemoryError
+
+
+def no_message(_: str) -> Any:
+    return FullMessage
+
+
+class FullMessage:
+    """A message that there is no room for."""
+
+    shape = SimpleNamespace(dim=[])
+    FromString = SerializeToString = full
+
+
+@pytest.mark.parametrize(
+    ("name", "replacement", "call"),
+    [
+        ("_class", no_message, lambda: read_proto(floats(5, 1))),
+        ("_class", no_message, lambda: encoded((1,), np.ones(1))),
+        (
+            "np",
+            SimpleNamespace(array=full, frombuffer=np.frombuffer),
+            lambda: read_proto(caffe_pb2.BlobProto(data=[1])),
+        ),
+    ],
+)
+def test_a_lack_of_memory_is_an_error_of_the_family(
+    name: str, replacement: Any, call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parsing, writing, and making an array."""
+    monkeypatch.setattr(messages_module, name, replacement)
+    with pytest.raises(AllocationError, match="on the host"):
+        call()
 
 
 def test_an_array_that_does_not_fit_into_memory_is_an_error_of_the_family() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, devices
+from subjects import SIZE, devices
 
 from syncedmem.model import (
     AllocationError,

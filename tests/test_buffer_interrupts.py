@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
+from subjects import SIZE
 
 from syncedmem.model import ReleaseError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator

@@ -1,9 +1,12 @@
-"""`load_caffemodel`: real files of three generations, in bounded memory, and hostile ones."""
+"""`load_caffemodel`: real files of three generations, and hostile ones, in bounded memory."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +19,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
-from syncedmem.runtime.files import byte_source, caffemodel
-from syncedmem.runtime.files.byte_source import FileSource
-from syncedmem.runtime.files.caffemodel import load_caffemodel
+from syncedmem.model import AllocationError, FileAccessError, FileFormatError, InvalidArgumentError
+from syncedmem.runtime.blobs import caffemodel
+from syncedmem.runtime.blobs.caffemodel import load_caffemodel
 
 NETS = ["LayerParameter", "V1LayerParameter", "V0LayerParameter"]
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -88,7 +90,7 @@ def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> Non
     """As Caffe refuses to upgrade it, wherever in the file they are (upgrade_proto.cpp, UpgradeV1Net)."""
     new, old = net("LayerParameter").SerializeToString(), net("V1LayerParameter").SerializeToString()
     for wire in (new + old, old + new):
-        with pytest.raises(FileFormatError, match=r"net\.caffemodel, byte \d+: it has both 'layer' and 'layers'"):
+        with pytest.raises(FileFormatError, match=r"net\.caffemodel: it has both 'layer' and 'layers'"):
             load_caffemodel(stored(tmp_path, wire))
 
 
@@ -106,24 +108,13 @@ def test_a_name_need_not_be_utf8(tmp_path: Path) -> None:
     assert name.encode(errors="surrogateescape") == b"no\xebl"
 
 
-def test_walking_takes_the_memory_of_one_blob(tmp_path: Path) -> None:
-    """Eight blobs of a megabyte, two in each layer; the checks before take next to nothing."""
-    blob = shape(1 << 18) + chunk(5, bytes(1 << 20))
-    path = stored(tmp_path, b"".join(layer(blob, blob, name=b"%d" % number) for number in range(4)))
+def test_blobs_can_be_asked_for_when_the_file_is_gone(tmp_path: Path) -> None:
+    """All of it was read; an array is made each time."""
+    path = stored(tmp_path, net("LayerParameter").SerializeToString())
+    layers = dict(load_caffemodel(path))
+    path.unlink()
 
-    tracemalloc.start()
-    try:
-        layers = load_caffemodel(path)
-        checked = tracemalloc.get_traced_memory()[1]
-        total = sum(int(blob.data.size) for _, blobs in layers for blob in blobs)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-    assert total == 8 << 18
-    assert checked < 100_000
-    # The variable still holds the blob before while the next one is read.
-    assert peak < 2.2 * (1 << 20)
+    assert np.array_equal(layers["ip"][0].data, WEIGHTS)
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
@@ -157,41 +148,37 @@ def test_a_file_that_is_cut_short_gives_no_weights_at_all(tmp_path: Path, genera
 
 
 @pytest.mark.parametrize(
-    ("wire", "position", "message"),
+    ("wire", "message"),
     [
-        (b"", None, "it has no layers"),
-        (chunk(1, b"a net without layers"), None, "it has no layers"),
-        (b"\x89HDF\r\n\x1a\n" + bytes(99), None, "it is an HDF5 file, and only Caffe's binary protobuf files are read"),
-        (b'name: "LeNet"\nlayer {', 0, "there is no field 13 of wire type 6"),
-        (layer(floats(5, 1)) + b"junk", 15, "field 13 has 117 bytes, and 2 are left"),
-        (key(100, 0) + b"\x01", 0, "layer is stored as VARINT, not by its length"),
-        (chunk(100, key(1, 0) + b"\x01"), 3, "name is stored as VARINT"),
-        (chunk(100, key(7, 5) + bytes(4)), 3, "blobs is stored as FIXED32"),
-        (chunk(2, key(1, 3) + key(1, 4)), 2, "layer is stored as GROUP"),
-        (layer(name=b"x" * 65537), 5, "the name of a layer has 65537 bytes"),
-        (layer(shape(3) + floats(5, 1)), 9, r"data has 1 values, and shape \(3,\) has 3"),
-        (layer(shape(1 << 50) + floats(5, 1)), 9, "data has 1 values, and shape"),
-        (chunk(100, b"\x3a" + varint(1 << 62)), 3, "field 7 has 4611686018427387904 bytes, and 0 are left"),
-        (b"\xa2\x06" + varint(1 << 40) + b"abc", 0, "field 100 has 1099511627776 bytes, and 3 are left"),
+        (b"", "it has no layers"),
+        (chunk(1, b"a net without layers"), "it has no layers"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "it is an HDF5 file, and only Caffe's binary protobuf files are read"),
+        (b'name: "LeNet"\nlayer {', "its bytes are no NetParameter"),
+        (layer(floats(5, 1)) + b"junk", "its bytes are no NetParameter"),
+        # What is stored as it cannot be is unknown to protobuf, and passed over.
+        (key(100, 0) + b"\x01", "it has no layers"),
+        (layer(shape(3) + floats(5, 1)), r"blob 0 of layer 'ip': data has 1 values, and shape \(3,\) has 3"),
+        (layer(floats(5, 1), shape(1 << 50) + floats(5, 1)), "blob 1 of layer 'ip': data has 1 values, and shape"),
+        (layer(shape(*[1] * 1000)), "blob 0 of layer 'ip': shape has 1000 axes, and a blob at most 32"),
+        (chunk(100, b"\x3a" + varint(1 << 62)), "its bytes are no NetParameter"),
+        (b"\xa2\x06" + varint(1 << 40) + b"abc", "its bytes are no NetParameter"),
+        (b"\xa2\x06" * 500, "its bytes are no NetParameter"),
+        (b"\x0b" * 500 + b"\x0c" * 500, "its bytes are no NetParameter"),
     ],
 )
-def test_a_hostile_file_is_refused_with_its_path_and_byte(
-    tmp_path: Path, wire: bytes, position: int | None, message: str
-) -> None:
+def test_a_hostile_file_is_refused_with_its_path(tmp_path: Path, wire: bytes, message: str) -> None:
     path = stored(tmp_path, wire)
     with pytest.raises(FileFormatError, match=message) as caught:
         load_caffemodel(path)
 
-    assert (str(path), position) == (caught.value.source, caught.value.position)
+    assert caught.value.source == str(path)
 
 
-def test_a_layer_of_countless_blobs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes on where they lie would take many times the memory of the file."""
-    monkeypatch.setattr(caffemodel, "_MOST_BLOBS", 3)
+def test_what_is_stored_as_it_cannot_be_is_passed_over(tmp_path: Path) -> None:
+    """A name that is a number, blobs that are floats: as the protobuf package, and so Caffe, reads them."""
+    wire = chunk(100, key(1, 0) + b"\x01") + chunk(100, key(7, 5) + bytes(4))
 
-    assert [3] == [len(blobs) for _, blobs in load_caffemodel(stored(tmp_path, layer(*[floats(5, 1)] * 3)))]
-    with pytest.raises(FileFormatError, match="a layer has more than 3 blobs"):
-        load_caffemodel(stored(tmp_path, layer(*[floats(5, 1)] * 4)))
+    assert [("", 0), ("", 0)] == [(name, len(blobs)) for name, blobs in load_caffemodel(stored(tmp_path, wire))]
 
 
 def plain(path: Path) -> Any:
@@ -271,20 +258,42 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied")
 
     path = stored(tmp_path, b"")
-    monkeypatch.setattr(byte_source, "io", SimpleNamespace(FileIO=denied))
+    monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(FileAccessError, match=r"net\.caffemodel: Permission denied") as caught:
         load_caffemodel(path)
 
     assert caught.value.errno == 13
 
 
+def opened(stream: object) -> Any:
+    """In place of `Path.open`."""
+
+    def opening(*_: object) -> Any:
+        return contextlib.nullcontext(stream)
+
+    return opening
+
+
 def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> int:
+    def failing(_: int) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(os, "preadv", failing)
+    path = stored(tmp_path, layer(floats(5, 1)))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing)))
     with pytest.raises(FileAccessError, match="Input/output error"):
-        load_caffemodel(stored(tmp_path, layer(floats(5, 1))))
+        load_caffemodel(path)
+
+
+def test_a_file_that_does_not_fit_into_memory_is_an_error_of_the_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> bytes:
+        raise MemoryError
+
+    path = stored(tmp_path, bytes(7))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=full)))
+    with pytest.raises(AllocationError, match="cannot allocate 7 bytes on the host"):
+        load_caffemodel(path)
 
 
 def test_a_path_has_to_be_one() -> None:
@@ -296,50 +305,33 @@ def test_a_path_may_be_bytes(tmp_path: Path) -> None:
     assert ["ip"] == [name for name, _ in load_caffemodel(os.fsencode(stored(tmp_path, layer())))]
 
 
-def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
-    """Between the check and the walk, and between the walk and a blob."""
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = stored(tmp_path, layer(floats(5, 1)))
-    ((_, blobs),) = load_caffemodel(path)
-    walk = load_caffemodel(path)
-    path.write_bytes(layer(floats(5, 1), floats(5, 2)))
-
-    with pytest.raises(FileFormatError, match="it has changed since its structure was read"):
-        next(walk)
-    with pytest.raises(FileFormatError, match="it has changed since its structure was read"):
-        _ = blobs[0]
-
-
-def test_a_file_that_is_truncated_while_it_is_read_is_refused(tmp_path: Path) -> None:
-    """A mapped file would end the process here."""
-    path = stored(tmp_path, layer(floats(5, *range(9000))))
-    with FileSource(path) as source:
-        path.write_bytes(b"")
-        with pytest.raises(FileFormatError, match=r"byte 100: it ends here, and it had \d+ bytes"):
-            source.values(100, 5, np.dtype("f4"))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        chunk(100, b""),  # layers
-        chunk(2, b""),  # layers of the generation before
-        b"\x08\x01",  # what is no layer
-        b"\x0b\x0c",  # groups
-    ],
-)
-def test_a_file_of_nothing_but_small_fields_is_refused_soon(tmp_path: Path, content: bytes) -> None:
-    """Each costs us a microsecond or two and its writer two bytes."""
-    path = stored(tmp_path, content * 3_000_000)
-
-    with pytest.raises(FileFormatError, match=r"net\.caffemodel, byte \d+: it has more than 262,144 fields to look at"):
+    monkeypatch.setattr(Path, "open", opened(io.BytesIO(layer(floats(5, 1))[:5])))
+    with pytest.raises(FileFormatError, match=r"net\.caffemodel: it ends at byte 5, and it had 15"):
         load_caffemodel(path)
 
 
-def test_a_blob_in_nothing_but_small_pieces_is_refused_soon(tmp_path: Path) -> None:
-    path = stored(tmp_path, layer(chunk(5, b"") * 3_000_000))
-
-    with pytest.raises(FileFormatError, match="it has more than 262,144 fields to look at"):
+def test_a_file_that_is_longer_than_a_message_is_refused_unread(tmp_path: Path) -> None:
+    """A hole stands for its bytes."""
+    path = stored(tmp_path, b"")
+    os.truncate(path, 1 << 31)
+    with pytest.raises(FileFormatError, match="it has 2,147,483,648 bytes, and at most 2,147,483,647 are read"):
         load_caffemodel(path)
+
+
+def test_a_net_of_countless_layers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers and their blobs are counted together."""
+    monkeypatch.setattr(caffemodel, "_MOST_PARTS", 4)
+
+    assert [2, 0] == [
+        len(blobs) for _, blobs in load_caffemodel(stored(tmp_path, layer(*[floats(5, 1)] * 2) + layer()))
+    ]
+    for wire in (layer(*[floats(5, 1)] * 4), layer() * 5):
+        with pytest.raises(FileFormatError, match=r"net\.caffemodel: it has more than 4 layers and blobs"):
+            load_caffemodel(stored(tmp_path, wire))
 
 
 def test_a_large_net_is_far_from_the_limit(tmp_path: Path) -> None:
@@ -348,3 +340,39 @@ def test_a_large_net_is_far_from_the_limit(tmp_path: Path) -> None:
     path = stored(tmp_path, layer(blob, blob) * 10_000)
 
     assert 10_000 == sum(1 for _ in load_caffemodel(path))
+
+
+SMALL = {
+    "layers": chunk(2, b"") * 524_000,
+    "blobs": chunk(100, chunk(7, b"") * 524_000),
+    "blobs of no elements": chunk(100, chunk(7, shape(0)) * 150_000),
+    "axes": chunk(100, chunk(7, shape(*[1] * 1_000_000))),
+    "fields that are not known": b"\x08\x01" * 524_000,
+}
+"""Files of a megabyte, in which everything is as small as can be."""
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_what_a_hostile_file_takes_is_in_proportion_to_its_size(tmp_path: Path, kind: str) -> None:
+    """No more than the documented 64 bytes for each of its own, whatever protobuf makes of it."""
+    path = stored(tmp_path, SMALL[kind])
+    program = """
+import sys
+from syncedmem.model import FileFormatError
+from syncedmem.runtime import load_caffemodel, read_proto
+
+def most():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+
+read_proto(b"*\\4abcd")  # the messages are made
+before = most()
+try:
+    print(sum(1 for _ in load_caffemodel(sys.argv[1])))
+except FileFormatError as error:
+    print(error)
+print(most() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout.split("\n")[-2]) < 64 * len(SMALL[kind])

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import ReentrantCallError, SyncedMemoryError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory

@@ -18,24 +18,26 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from benches import device_bench, host_bench
+from subjects import device_subject, host_subject
 from typer.testing import CliRunner
 
-from syncedmem import __version__, diagram, output, verification
+from syncedmem import __version__, cli, diagram, output, verification
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.errors import FileAccessError
-from syncedmem.model.exports.formats import FORMATS
+from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import Theme
-from syncedmem.processes import Death
+from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
-from syncedmem.spec import FAULTS, REQUIREMENTS, Bench
+from syncedmem.runtime.blobs import messages
+from syncedmem.spec import REQUIREMENTS, Subject
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.verdicts import DeviceVerdict
 
 if TYPE_CHECKING:
@@ -62,18 +64,18 @@ def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
 
 
-def _always(bench: Bench) -> Callable[[str, int], Bench]:
-    def make(name: str, seed: int) -> Bench:
+def _always(subject: Subject) -> Callable[[str, int], Subject]:
+    def make(name: str, seed: int) -> Subject:
         del name, seed
-        return bench
+        return subject
 
     return make
 
 
-def use(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
-    """Let ``verify`` find this bench, whatever device it looks for, and not look at blobs."""
-    monkeypatch.setattr(verification, "make_bench", _always(bench))
-    monkeypatch.setattr("syncedmem.spec.blobs.kit.SUITES", {})
+def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
+    """Let ``verify`` find this subject, whatever device it looks for, and not look at blobs."""
+    monkeypatch.setattr(verification, "make_subject", _always(subject))
+    monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
 @cache
@@ -112,7 +114,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
     }
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
-    assert "Proofs: 14 invariants in 814 situations; by induction: " in result.output
+    assert "Proofs: 14 invariants in 814 states; by induction: " in result.output
     assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
 
@@ -121,7 +123,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
     """The others are told of all the same."""
 
     def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
-        dead = Death("was ended by SIGSEGV", "cells", 12)
+        dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
     monkeypatch.setattr(verification, "side_by_side", answers)
@@ -149,11 +151,11 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     """It is reported with what is missing; alone it is not enough to pass."""
     from syncedmem.model import NoDeviceError
 
-    def missing(*_: object) -> Bench:
+    def missing(*_: object) -> Subject:
         raise NoDeviceError("CUDA needs CuPy")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "make_bench", missing)
+        patch.setattr(verification, "make_subject", missing)
         result, report = verified(tmp_path, "--device", "cuda", code=1)
 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
@@ -205,7 +207,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     )
     every = run("verify", "--steps", "0", "--processes", "1")
     reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.BENCHES))
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.SUBJECTS))
     )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
@@ -218,7 +220,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
 
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It exits with 1, names the requirement, and what it prints is Python."""
-    use(monkeypatch, device_bench(FAULTS["CopiesUpOnlyOnce"].make))
+    use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     script = result.output.partition("The shortest way to see it:")[2].partition("passed")[0]
 
@@ -232,20 +234,20 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
-    bench = device_bench(FAULTS["CopiesUpOnlyOnce"].make)
-    use(monkeypatch, replace(bench, source=verification.make_bench("simulated", 0).source))
+    subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
+    use(monkeypatch, replace(subject, source=verification.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     program = result.output.partition("The shortest way to see it:")[2].partition("\nsimulated: ")[0]
 
     assert "memory.gpu_data()" in program
-    assert program.strip() == report["devices"][0]["violations"][0]["script"]
+    assert program.strip() == report["devices"][0]["violations"][0]["reproducer"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, and yet not every transition was taken."""
-    use(monkeypatch, host_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    use(monkeypatch, host_subject())
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
 
     missing = report["devices"][0]["transitions_missing"]
@@ -262,6 +264,21 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
     assert "is wrong" in result.output
     assert ["caffe C:o- gpu_data: something else"] == report["model"]["problems"]
     assert "something else" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("known")
+def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to install it: printed, on the page and in the data; and nothing is said where nothing is missing."""
+    said = "B50 to B55 are not checked: a BlobProto message needs the package protobuf: pip install protobuf"
+    whole = verified(tmp_path / "whole", "--device", "cpu")
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    messages._classes.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the import is tried again
+    result, report = verified(tmp_path, "--device", "cpu")
+
+    assert said in result.output
+    assert said == report["unchecked"]
+    assert said in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert ("", False) == (whole[1]["unchecked"], "are not checked" in whole[0].output)
 
 
 @pytest.mark.usefixtures("known")
@@ -317,8 +334,8 @@ def test_the_page_is_self_contained(tmp_path: Path) -> None:
 
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks come from what the devices did."""
-    use(monkeypatch, device_bench())
-    monkeypatch.setattr("syncedmem.spec.kit.SUITES", {})
+    use(monkeypatch, device_subject())
+    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result = verification.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance
     assert conformance is not None
@@ -339,6 +356,37 @@ def test_devices_lists_all_with_reasons() -> None:
     assert listed["simulated"]["available"]
     assert all(row["detail"] for row in listed.values())
     assert all(name in table for name in listed)
+
+
+@pytest.mark.parametrize(
+    ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+)
+def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is nothing: then the list is there all the same, and what reads it finds no error in it."""
+    monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    listed = run("devices", "--json")
+
+    assert f'device="auto" is {found}' in run("devices").output
+    assert [wish] * (wish != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (wish == "gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SYNCEDMEM_DEVICE", "gpu", "SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, "),
+        ("SYNCEDMEM_OPENCL_COMPILER", "broken", "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"),
+    ],
+)
+def test_verify_says_that_a_variable_has_no_meaning(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything is checked, whatever is checked."""
+    monkeypatch.setenv(name, value)
+    arguments = ("verify", "--device", "cpu", "--steps", "0", "--out", str(tmp_path / "report"))
+
+    assert said_by(arguments, io.StringIO(), monkeypatch).startswith(f"syncedmem: {said}")
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(
@@ -386,6 +434,7 @@ def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
     path = tmp_path / "docs" / "machine.svg"
     arguments = ("diagram", "--format", "svg", "-o", str(path))
     missing = run(*arguments, "--check", code=1)
+    path.parent.mkdir()
     run(*arguments)
     run(*arguments, "--check")
     path.write_text("<svg/>", encoding="utf-8")
@@ -531,16 +580,98 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     drawn = run("diagram", "--help").output
 
     assert all(f"Exit status {status}" in said for status in range(3))
-    assert all(name in said for name in (*verification.BENCHES, "build/verify", "build/verify-NAME+NAME"))
+    assert all(name in said for name in (*verification.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
     assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
 
 
-@pytest.mark.parametrize("command", ["diagram", "explore", "fuzz", "vectors", "verify"])
+@pytest.mark.parametrize("command", ["fuzz", "vectors", "verify"])
 def test_help_says_that_folders_are_made(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
 
     assert "Folders that are missing are made." in run(command, "--help").output
+
+
+@pytest.mark.parametrize("command", ["diagram", "explore"])
+def test_the_folder_of_a_file_is_made(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command in the same way, and the help says so."""
+    path = tmp_path / "missing" / "x.html"
+    monkeypatch.setenv("COLUMNS", "300")
+
+    assert 0 == run(command, "-o", str(path)).exit_code
+    assert path.is_file()
+    assert "Folders that are missing are made; - is standard output." in run(command, "--help").output
+
+
+def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For both commands that write one file; there is nothing to compare with then."""
+    monkeypatch.chdir(tmp_path)
+
+    assert run("diagram").output == run("diagram", "-o", "-").output
+    assert run("explore", "-o", "-").output.startswith("<!doctype html>")
+    assert "--check needs a file" in said_by(("diagram", "-o", "-", "--check"), io.StringIO(), monkeypatch)
+    assert not [*tmp_path.iterdir()]
+
+
+PROGRAM = (sys.executable, "-m", "syncedmem")
+KEEPING: dict[str, tuple[str, ...]] = {
+    "fuzz": ("fuzz", "syncedmem:CPUDeviceAllocator", "--steps", "200", "--seconds", "2"),
+    "verify": ("verify", "--device", "cpu", "--steps", "60", "--processes", "1"),
+}
+
+
+@pytest.mark.parametrize("command", KEEPING)
+def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
+    """Unless Hypothesis is told where it may keep files."""
+    clean = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_STORAGE_DIRECTORY"}
+    subprocess.run([*PROGRAM, *KEEPING[command]], cwd=tmp_path, env=clean, check=True, capture_output=True)
+
+    assert {"build"} >= {path.name for path in tmp_path.iterdir()}
+
+    told = clean | {"HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "kept")}
+    subprocess.run([*PROGRAM, *KEEPING[command]], cwd=tmp_path, env=told, check=True, capture_output=True)
+    found = {path.name for path in tmp_path.iterdir()}
+
+    assert {"build", "kept"} >= found
+    # It keeps something of modules that are being written; in fuzz only if the machine is fast enough to come to that.
+    assert command == "fuzz" or "site-packages" in cli.__file__ or "kept" in found
+
+
+@pytest.mark.parametrize("told", ["", "elsewhere"])
+def test_the_environment_is_as_before_when_a_command_has_ended(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", told)
+    said_by(("diagram", "--format", "tex"), io.StringIO(), monkeypatch)
+
+    assert told == os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", "")
+
+
+ENDED = {
+    "x.svg": "svg",
+    "x.SVG": "svg",
+    "x.h": "c",
+    "x.md": "markdown",
+    "x.json": "json",
+    "x": "mermaid",
+    "x.mmd": "mermaid",
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
+    """Unless another is asked for that goes with the name, or the name says nothing."""
+    run("diagram", "-o", str(tmp_path / name))
+    run("diagram", "--format", "page", "-o", str(tmp_path / "y.md"))
+    run("diagram", "--format", "svg", "-o", str(tmp_path / "y.picture"))
+    run("diagram", "--format", "svg", "-o", str(tmp_path / "y"))
+
+    assert export(ENDED[name]) == (tmp_path / name).read_text(encoding="utf-8")
+    assert export("page") == (tmp_path / "y.md").read_text(encoding="utf-8")
+    assert export("svg") == (tmp_path / "y").read_text(encoding="utf-8") == (tmp_path / "y.picture").read_text("utf-8")
+
+
+def test_every_format_has_an_ending() -> None:
+    """And every ending a format; the help says which."""
+    assert set(FORMATS) == {name for names in ENDINGS.values() for name in names}
 
 
 def test_version_and_help() -> None:
@@ -562,10 +693,18 @@ def test_version_and_help() -> None:
             ["verify", "--device", "gpu"],
             "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
         ),
-        (["diagram", "--edition", "late"], "unknown edition 'late'; there are caffe, early, cpu_only"),
+        (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "x.tex"], "unknown ending '.tex'; there are .mmd, .mermaid, .dot,"),
+        (["diagram", "-o", "x.tex"], "; or name the format: --format, one of mermaid, dot,"),
+        (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),
+        (["diagram", "-o", "x.png", "--format", "svg"], "--format is svg, and x.png is for png: name one of them only"),
+        (
+            ["diagram", "-o", "x.md", "--format", "c"],
+            "x.md is for markdown, matrix, page, mermaid: name one of them only",
+        ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),
         (["diagram", "--format", "tex"], "unknown format 'tex'; there are mermaid, dot"),
@@ -617,7 +756,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
-    bench = verification.make_bench("simulated-seeded", 7)
+    subject = verification.make_subject("simulated-seeded", 7)
 
-    assert isinstance(bench.device, SimulatedDeviceAllocator)
-    assert "make_bench('simulated-seeded', 7)" in bench.source
+    assert isinstance(subject.device, SimulatedDeviceAllocator)
+    assert "make_subject('simulated-seeded', 7)" in subject.source

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from adaptors import upstreams
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidSizeError, NoScopeError
 from syncedmem.runtime import (

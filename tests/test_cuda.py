@@ -27,7 +27,7 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
-from syncedmem.spec import Bench, check_conformance
+from syncedmem.spec import Subject, check_conformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,8 +115,8 @@ def kind_of_memory(address: int) -> int:
 def test_the_gpu_conforms(device: Any) -> None:
     """Every requirement, on the enumerated suites and some generated walks."""
     elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None
-    bench = Bench("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
-    found = check_conformance(bench, steps=500, seed=1)
+    subject = Subject("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
+    found = check_conformance(subject, steps=500, seed=1)
 
     assert [] == [str(violation) for violation in found.violations]
     assert found.passed

@@ -26,7 +26,16 @@ from syncedmem.runtime import (
 )
 from syncedmem.runtime.devices import registry
 from syncedmem.runtime.devices.host import cpu_allocator
-from syncedmem.runtime.devices.registry import DEVICE_NAMES, ENVIRONMENT, resolve_device, resolve_host, sibling
+from syncedmem.runtime.devices.registry import (
+    DEVICE_NAMES,
+    ENVIRONMENT,
+    automatic_name,
+    check_wish,
+    report_of,
+    resolve_device,
+    resolve_host,
+    sibling,
+)
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -73,6 +82,7 @@ def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
         deviceGetAttribute=attribute,
         getDeviceCount=get_device_count,
         getDeviceProperties=properties,
+        runtimeGetVersion=lambda: 12090,
     )
     return SimpleNamespace(__version__="99.9", cuda=SimpleNamespace(runtime=calls, Event=object))
 
@@ -133,6 +143,7 @@ def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPa
 
     assert (DeviceType.CUDA, "cuda:0") == (found.device_type, found.name)
     assert (True, "Toy GPU (3072 MiB, CuPy 99.9)") == (report.available, report.detail)
+    assert "cuda" == automatic_name()
     assert sibling(found) is None
 
 
@@ -181,9 +192,52 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
         named_device("auto")
     monkeypatch.setenv(ENVIRONMENT, "gpu")
     with pytest.raises(
-        NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, "
+        NoDeviceError,
+        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, and cpu for no ",
     ):
         SyncedMemory(4)
+
+
+def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``auto`` is then None, which a name cannot be; other names are what they were."""
+    monkeypatch.setenv(ENVIRONMENT, "cpu")
+    with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
+        memory.gpu_data()
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cpu: there is no device to name"):
+        named_device("auto")
+
+    assert (None, "cpu") == (resolve_device("auto"), automatic_name())
+    assert resolve_device("simulated") is named_device("simulated")
+
+
+@pytest.mark.parametrize("wish", [None, "", "auto", "cpu", *DEVICE_NAMES])
+def test_a_wish_for_what_has_a_name_is_none_to_refuse(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
+    """Whether it is here or not."""
+    replace(monkeypatch, "cupy", None)
+    if wish is not None:
+        monkeypatch.setenv(ENVIRONMENT, wish)
+    check_wish()
+    monkeypatch.setenv(ENVIRONMENT, "gpu")
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'"):
+        check_wish()
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_without_nvrtc_cuda_has_no_arithmetic(monkeypatch: pytest.MonkeyPatch, compiles: bool) -> None:
+    """And its report says so: nothing computes there for it."""
+    toy = cupy_with(1)
+    if compiles:
+        toy.cuda.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
+    replace(monkeypatch, "cupy", toy)
+    report = report_of("cuda")
+
+    assert (compiles, "device" if compiles else None) == (report.compiler, report.arithmetic)
+    assert compiles or report.limits.startswith("memory only: its compiler fails (")
+    assert compiles is not report.limits.endswith("); no arithmetic")
+
+
+def test_the_report_says_what_computes() -> None:
+    assert {"cpu": "host", "simulated": "device"}.items() <= {it.name: it.arithmetic for it in probe()}.items()
 
 
 @pytest.mark.parametrize("name", ["", "cpu", "CUDA", "auto "])

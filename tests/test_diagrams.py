@@ -22,13 +22,13 @@ from drawings import (
 )
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.editions import head_machine
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
-from syncedmem.model.tables import flag_changes, markdown_matrix, markdown_table
+from syncedmem.model.exports.mermaid import mermaid
+from syncedmem.model.exports.tables import flag_changes, markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

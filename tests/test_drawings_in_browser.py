@@ -9,10 +9,10 @@ import pytest
 from drawings import collisions, head_boxes, lying_on, parsed, stretches, within
 
 from syncedmem.model import EDITIONS
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.trace import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def shown() -> list[Shown]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
+    pytest.importorskip("selenium", reason="Selenium is not installed: pip install selenium")
     from browser import MISSING, Explorer
 
     if MISSING:

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from syncedmem import Blob, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.spec import BLOB_FAULTS, FAULTS, REQUIREMENTS
+from syncedmem.spec import REQUIREMENTS
 from syncedmem.spec.errata import ERRATA, SOURCES, Erratum
-from syncedmem.spec.fuzz.faults import FAULTS as FUZZ_FAULTS
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 TESTS = Path(__file__).parent
 MISPRINT = f"tests/{Path(__file__).name}::test_a_misprint_does_not_compile"
-PLANTED = {*FAULTS, *BLOB_FAULTS, *FUZZ_FAULTS}
+PLANTED = {*MEMORY_BUGS, *BLOB_BUGS, *ALLOCATOR_BUGS}
 
 RIGHT_AND_WRONG = {
     "000:33": ("void CaffeFreeHost(void* ptr, bool use_cuda)", "void Caffe_FreeHost(void* ptr, bool* use_cuda)"),
@@ -79,7 +81,7 @@ def test_every_misprint_of_the_list_is_tried() -> None:
 
 
 def shows(name: str) -> bool:
-    """Whether a planted fault or a test has this name."""
+    """Whether a seeded bug or a test has this name."""
     file, _, test = name.partition("::")
     path = TESTS.parent / file
     return name in PLANTED or bool(test and path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8"))
@@ -93,15 +95,13 @@ def test_an_erratum_is_shown_by_something_that_is_there(erratum: Erratum) -> Non
 
 
 def test_every_hazard_of_blobs_is_decided() -> None:
-    """And each decision is a requirement of blobs, which one of the faults that show it breaks."""
+    """And each decision is a requirement of blobs, which one of the bugs that show it breaks."""
     about_blobs = [it for it in ERRATA if it.requirement]
     hazards = {it.place.partition(";")[0] for it in about_blobs if it.place.startswith("H")}
 
     assert {"H1", "H2", "H4", "H5", "H8", "H10", "H11", "H14", "H15", "H16", "H19", "H20"} == hazards
     assert all(REQUIREMENTS[it.requirement].kind == "blob" for it in about_blobs)
-    broken = {
-        it.place: {BLOB_FAULTS[name].requirement for name in it.shown if name in BLOB_FAULTS} for it in about_blobs
-    }
+    broken = {it.place: {BLOB_BUGS[name].requirement for name in it.shown if name in BLOB_BUGS} for it in about_blobs}
     assert [] == [it.place for it in about_blobs if it.requirement not in broken[it.place]]
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_said_twice() -> None:
 
 
 def test_what_is_not_there_shows_nothing() -> None:
-    assert not shows("NoSuchFault")
+    assert not shows("NoSuchBug")
     assert not shows(f"tests/{Path(__file__).name}::test_that_nobody_wrote")
     assert not shows("tests/test_nothing.py::test_an_erratum")
 

@@ -96,6 +96,18 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"kind": "PoolAllocator"},
     ),
     (
+        NotCopyableError("OpenCLDeviceAllocator", "share it"),
+        TypeError,
+        "an OpenCLDeviceAllocator owns memory and cannot be copied or pickled; share it",
+        {"kind": "OpenCLDeviceAllocator"},
+    ),
+    (
+        NotCopyableError("SimulatedStream", "share it", "owns queued work"),
+        TypeError,
+        "a SimulatedStream owns queued work and cannot be copied or pickled; share it",
+        {"kind": "SimulatedStream"},
+    ),
+    (
         NoArithmeticError("axpy", "int32", ("float32", "float64")),
         TypeError,
         "axpy is not for elements of type int32; it is for float32, float64",

@@ -26,7 +26,7 @@ from syncedmem.model import (
     space,
 )
 from syncedmem.model.dispatch import compile_dispatch
-from syncedmem.spec.evidence import compare_matrix, compare_model, compare_tutorial, evidence
+from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, compare_tutorial, evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 U, C, G, S = SyncedHead
 BOTH = ("oo", "oe", "eo", "ee")
 # By name, because in the package `evidence` is the function.
-evidence_module = import_module("syncedmem.spec.evidence")
+evidence_module = import_module("syncedmem.spec.evidence.comparison")
 
 
 def changed(identifier: str, **changes: Any) -> tuple[Transition, ...]:

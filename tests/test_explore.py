@@ -27,7 +27,7 @@ from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def test_where_no_thread_can_be_started_the_place_stays_free(
 def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> None:
     """A report may hold anything, also the end of a script."""
     trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
-    program = "memory = bench.make(4)  # </script><p>"
+    program = "memory = subject.make(4)  # </script><p>"
     trace.write_text(program, encoding="utf-8")
     CliRunner().invoke(app, ["explore", str(trace), "--out", str(path)])
 
@@ -389,7 +389,7 @@ def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
         '{"devices": []}',
         '{"steps": ["cpu_data"]}\n\n{"header": {}}\n',
         '[{"program": []}]',
-        "memory = bench.make(4)\nmemory.cpu_data()",
+        "memory = subject.make(4)\nmemory.cpu_data()",
         "cpu_data(), set_cpu_data(NULL);gpu_data!2 set_mode(CPU)\nrelease\n",
         '{"devices": [{"violations": [{"script": null}]}], "steps": 1}',
         "cpu_data\n" * MOST_STEPS,

@@ -7,18 +7,19 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import device_bench
+from subjects import device_subject
 
 from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Input, configurations, matrix, space
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec import FAULTS, check_conformance
-from syncedmem.spec.caffe_tests import CAFFE_TESTS
+from syncedmem.spec import check_conformance
+from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
 from syncedmem.spec.fuzz.properties import PROPERTIES
 from syncedmem.spec.fuzz.replay import Replay
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
@@ -173,16 +174,16 @@ def load(explorer: Explorer, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "calls"),
+    ("bug", "calls"),
     [
         ("WriteOnlyHost", ["cpu_data", "mutable_gpu_data", "mutable_cpu_data"]),
         ("AdoptsOwnHostBuffer", ["cpu_data", "set_cpu_data"]),
         ("ReturnsNothing", ["mutable_gpu_data"]),
     ],
 )
-def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, fault: str, calls: list[str]) -> None:
-    found = check_conformance(device_bench(FAULTS[fault].make), steps=0).violations[0]
-    violation = {"requirement": found.requirement, "message": found.message, "script": found.reproducer}
+def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, bug: str, calls: list[str]) -> None:
+    found = check_conformance(device_subject(MEMORY_BUGS[bug].make), steps=0).violations[0]
+    violation = {"requirement": found.requirement, "message": found.message, "reproducer": found.reproducer}
     report = {"format": 1, "devices": [{"name": "mine", "edition": "caffe", "violations": [violation]}]}
     load(explorer, json.dumps(report))
 
@@ -193,11 +194,11 @@ def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, fault: str
 
 
 def test_an_armed_allocator_of_a_program_is_an_action_that_fails(explorer: Explorer) -> None:
-    program = """ledger, host, device = recorded(bench)
-memory = bench.make(5, host=host, device=device)
+    program = """log, host, device = recorded(subject)
+memory = subject.make(5, host=host, device=device)
 set_mode(Mode.CPU)
 memory.cpu_data()
-with ledger.moves.armed(2), suppress(Exception): memory.gpu_data()
+with log.moves.armed(2), suppress(Exception): memory.gpu_data()
 memory.set_gpu_data(None)
 view = memory.mutable_gpu_data()
 memory.close()
@@ -297,7 +298,7 @@ def test_one_trace_of_several_that_cannot_be_played_leaves_the_others(explorer: 
     assert explorer.steps() == ["gpu_data"]
 
 
-@pytest.mark.parametrize("text", ['{"steps": ["cpu_data"]}', "cpu_data", "memory = bench.make(4)\nmemory.cpu_data()"])
+@pytest.mark.parametrize("text", ['{"steps": ["cpu_data"]}', "cpu_data", "memory = subject.make(4)\nmemory.cpu_data()"])
 def test_a_text_may_begin_with_a_byte_order_mark(explorer: Explorer, text: str) -> None:
     assert load(explorer, f"\ufeff{text}").startswith("Loaded")
     assert explorer.steps() == ["cpu_data"]

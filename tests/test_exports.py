@@ -9,12 +9,15 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 import zlib
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from exported import exported
+from jinja2 import DictLoader, UndefinedError
 from programs import program
 
 from syncedmem.model import (
@@ -22,25 +25,25 @@ from syncedmem.model import (
     Action,
     Call,
     InvalidExportError,
+    MissingPackageError,
     MissingProgramError,
     SyncedHead,
     configurations,
     matrix,
 )
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.plan import plan_of
+from syncedmem.model.diagrams.trace import Trace, trace_of
 from syncedmem.model.editions import head_machine
 from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
-from syncedmem.model.exports.plantuml import plantuml
-from syncedmem.model.exports.tabular import csv_table, html_table, rst_table
-from syncedmem.model.exports.trace import Trace, trace_of
-from syncedmem.model.exports.vocabulary import Host
-from syncedmem.model.mermaid import mermaid
-from syncedmem.model.palette import COLOURS, DARK, LIGHT, Palette, Theme
-from syncedmem.model.plan import plan_of
-from syncedmem.model.tables import markdown_table
+from syncedmem.model.exports.mermaid import mermaid
+from syncedmem.model.exports.rendering import FOLDER, rendered, templates
+from syncedmem.model.exports.tables import csv_table, html_table, markdown_table, rst_table
+from syncedmem.model.vocabulary import Host
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]
@@ -102,6 +105,36 @@ def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object],
         export(name, **options)  # type: ignore[arg-type]  # options of several types
 
 
+# --- templates
+
+
+def test_a_format_has_a_writer_or_a_template() -> None:
+    templates = {f"{name}.{found.extension}.jinja" for name, found in FORMATS.items() if found.write is None}
+    assert {"c.h.jinja", "scxml.scxml.jinja"} <= templates
+    assert templates == {path.name for path in FOLDER.iterdir()}
+
+
+def test_without_jinja2_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "syncedmem.model.exports.rendering", raising=False)
+    with pytest.raises(MissingPackageError, match=r"^the format c needs the package jinja2: pip install jinja2$"):
+        export("c")
+    assert str(export("mermaid")).startswith("stateDiagram-v2")
+
+
+def test_a_name_that_a_template_cannot_know_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = templates()
+    monkeypatch.setattr(environment, "loader", DictLoader({"wrong": "${drawing(edition).title} ${misspelt}"}))
+    with pytest.raises(UndefinedError, match="'misspelt' is undefined"):
+        rendered("wrong", "caffe", (), None)
+
+
+@pytest.mark.parametrize(("name", "text"), [("new.scxml.jinja", "&lt;&amp;&gt;"), ("new.h.jinja", "<&>")])
+def test_values_are_escaped_in_xml(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates(), "loader", DictLoader({name: "${edition}"}))
+    assert text == rendered(name, "<&>", (), None)
+
+
 # --- what every drawing says
 
 
@@ -144,14 +177,14 @@ def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
     ]
     assert drawing(calls=(Call.CPU_DATA,)).notes == ()
     assert "note" not in mermaid(calls=(Call.CPU_DATA,))
-    assert "note" not in plantuml(calls=(Call.CPU_DATA,))
+    assert "note" not in exported("plantuml", calls=(Call.CPU_DATA,))
 
 
 @pytest.mark.parametrize("detail", Detail)
-@pytest.mark.parametrize("write", [mermaid, plantuml])
-def test_text_has_every_edge_and_line(write: type, detail: Detail) -> None:
+@pytest.mark.parametrize("name", ["mermaid", "plantuml"])
+def test_text_has_every_edge_and_line(name: str, detail: Detail) -> None:
     """Both languages have an arrow per edge, an initial one, and one to the end from every node."""
-    drawn, text = drawing(detail=detail), write(detail=detail)
+    drawn, text = drawing(detail=detail), exported(name, detail=detail)
     assert len(drawn.edges) + 1 + len(drawn.nodes) == len(re.findall(r"-->", text))
     assert text.count("--> [*] : release") == len(drawn.nodes)
     calls = sum(len(edge.lines) for edge in drawn.edges)
@@ -206,7 +239,7 @@ def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pyt
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("detail", Detail)
 def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     found = export(kind, detail=detail)
     assert isinstance(found, bytes)
     assert found.startswith(STARTS[kind])
@@ -220,8 +253,8 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
     """It is not a browser that paints: nothing is blank, and nothing is black for want of a style."""
-    pytest.importorskip("cairosvg")
-    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
     found = export("png", edition="caffe", theme=theme)
     assert isinstance(found, bytes)
     picture = image.open(io.BytesIO(found)).convert("RGB")
@@ -236,7 +269,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
 def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
     if of == "CairoSVG":
-        pytest.importorskip("cairosvg")
+        pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     else:
         program("dot")
         without_cairo(monkeypatch)
@@ -261,7 +294,7 @@ def chunks(png: bytes) -> dict[bytes, bytes]:
 
 def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
     """Width and height of the PNG in points, by its own density, are those of the PDF."""
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     pdf, png = export("pdf"), export("png")
     assert isinstance(pdf, bytes)
     assert isinstance(png, bytes)
@@ -282,7 +315,7 @@ def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """One call less is painted."""
-    pytest.importorskip("cairosvg")
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     at_heads = diamond_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
     assert height

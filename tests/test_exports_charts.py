@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
+from exported import exported
 from programs import run_node
 from statemachine.io.scxml.processor import SCXMLProcessor
 
 from syncedmem.model import EDITIONS, Call, Fact, Input, State, inputs, matrix, space
-from syncedmem.model.drawing import Detail
+from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.editions import dispatch, head_machine
-from syncedmem.model.exports.scxml import scxml
 from syncedmem.model.exports.xstate import END, xstate_json, xstate_machine
 from syncedmem.model.suites import access_words, tour
 
@@ -141,7 +141,7 @@ def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFi
     """On a tour that takes every transition, with NULL data tried after every step."""
     steps, taken = space(edition).steps, set[tuple[State, Input]]()
     for word in tour(edition):
-        chart, state = Chart(scxml(edition), capsys), space(edition).start
+        chart, state = Chart(exported("scxml", edition), capsys), space(edition).start
         for asked in word:
             for entry in (asked, *nulls(edition)):
                 head, facts, done, refused = expected(edition, state, entry)
@@ -160,7 +160,7 @@ def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.Ca
     """On the same tour; a change of mode is no event here."""
     found, steps, taken = matrix(edition), space(edition).steps, set[tuple[Any, Input]]()
     for word in tour(edition):
-        chart = Chart(scxml(edition, detail=Detail.CONFIGURATIONS), capsys)
+        chart = Chart(exported("scxml", edition, detail=Detail.CONFIGURATIONS), capsys)
         state = space(edition).start
         for asked in word:
             before, state = state.configuration, steps[state][asked].after
@@ -182,7 +182,7 @@ def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.Ca
     for state, word in access_words(edition).items():
         words.setdefault(state.configuration, [event_of(entry) for entry in word if entry.call])
     for before, word in words.items():
-        chart = Chart(scxml(edition, detail=detail), capsys)
+        chart = Chart(exported("scxml", edition, detail=detail), capsys)
         for event in word:
             chart.send(event)
         freed = head_machine(edition).row(Call.RELEASE, before.head, before.facts, data=True).actions
@@ -192,7 +192,7 @@ def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.Ca
 
 def test_a_wrong_document_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     """The interpreter reads what is written: another target is another state."""
-    text = scxml().replace('event="cpu_data" target="HEAD_AT_CPU"', 'event="cpu_data" target="SYNCED"', 1)
+    text = exported("scxml").replace('event="cpu_data" target="HEAD_AT_CPU"', 'event="cpu_data" target="SYNCED"', 1)
     chart = Chart(text, capsys)
     chart.send("cpu_data")
     assert chart.states == {"SYNCED"}
@@ -204,12 +204,12 @@ def test_charts_of_some_calls_answer_those_alone(detail: Detail) -> None:
     states = xstate_machine(calls=calls, detail=detail)["states"]
     named = {event.partition("(")[0] for state in states.values() for event in state.get("on", {})}
     assert named == {call.value for call in calls}
-    root = ET.fromstring(scxml(calls=calls, detail=detail))  # noqa: S314 -- nobody's text but our own
+    root = ET.fromstring(exported("scxml", calls=calls, detail=detail))  # noqa: S314 -- nobody's text but our own
     events = {
         node.attrib["event"].partition(".")[0] for node in root.iter("{http://www.w3.org/2005/07/scxml}transition")
     }
     assert {call.value for call in calls} == events - {"set_mode"}
-    released = ET.fromstring(scxml(calls=(Call.RELEASE,), detail=detail))  # noqa: S314 -- as above
+    released = ET.fromstring(exported("scxml", calls=(Call.RELEASE,), detail=detail))  # noqa: S314 -- as above
     assert len([node for node in released.iter() if node.get("event") == "release"]) >= len(EDITIONS["caffe"].heads)
 
 

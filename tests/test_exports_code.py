@@ -6,12 +6,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from exported import exported
 from programs import program
 
 from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
 from syncedmem.model.editions import dispatch
-from syncedmem.model.exports.c import c_header
-from syncedmem.model.exports.rust import rust_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,11 +85,11 @@ def compiled_c(folder: Path, header: str) -> Path:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_c_is_the_machine(edition: str, tmp_path: Path) -> None:
-    assert list(questions(edition).values()) == ask(compiled_c(tmp_path, c_header(edition)), edition)
+    assert list(questions(edition).values()) == ask(compiled_c(tmp_path, exported("c", edition)), edition)
 
 
 def test_c_is_cplusplus_too(tmp_path: Path) -> None:
-    (tmp_path / "machine.h").write_text(c_header(), encoding="utf-8")
+    (tmp_path / "machine.h").write_text(exported("c"), encoding="utf-8")
     (tmp_path / "main.cc").write_text('#include "machine.h"\nint main() { return smd_table->dest == SMD_SYNCED &&\n'
         "smd_find(SMD_CPU_DATA, SMD_SYNCED, 0, 0) && smd_facts_after(smd_table, 0, SMD_MODE_CPU); }\n",
         encoding="utf-8")  # fmt: skip
@@ -101,7 +100,7 @@ def test_c_is_cplusplus_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
-    (tmp_path / "machine.rs").write_text(rust_module(edition), encoding="utf-8")
+    (tmp_path / "machine.rs").write_text(exported("rust", edition), encoding="utf-8")
     # Only that nobody uses some of it is allowed: the program is not a port.
     (tmp_path / "main.rs").write_text("#![allow(dead_code)]\n" + RUST, encoding="utf-8")
     command = [program("rustc"), "-D", "warnings", "-o", str(tmp_path / "main"), str(tmp_path / "main.rs")]
@@ -110,7 +109,7 @@ def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
 
 
 def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "machine.rs").write_text(rust_module(), encoding="utf-8")
+    (tmp_path / "machine.rs").write_text(exported("rust"), encoding="utf-8")
     command = [program("rustc"), "-D", "warnings", "--crate-type", "lib", "--emit", "metadata", "machine.rs"]
     done = subprocess.run(command, cwd=tmp_path, check=False)
     assert not done.returncode
@@ -118,6 +117,6 @@ def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
 
 def test_a_wrong_table_is_found_out(tmp_path: Path) -> None:
     """A header that copies the wrong way compiles, and answers wrongly."""
-    header = c_header().replace("{SMD_COPY_TO_GPU, ", "{SMD_COPY_TO_CPU, ")
-    assert header != c_header()
+    header = exported("c").replace("{SMD_COPY_TO_GPU, ", "{SMD_COPY_TO_CPU, ")
+    assert header != exported("c")
     assert list(questions("caffe").values()) != ask(compiled_c(tmp_path, header), "caffe")

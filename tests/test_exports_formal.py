@@ -9,14 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from exported import exported
 from programs import program, run_node
 
 from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead
 from syncedmem.model.dispatch import state_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exports import contents
-from syncedmem.model.exports.promela import promela
-from syncedmem.model.exports.tla import tla_config, tla_module
 from syncedmem.model.head import Effect
 from syncedmem.model.machine import Declaration, HeadMachine
 
@@ -63,6 +62,11 @@ def _contents(  # noqa: PLR0913, PLR0917 -- a state, and what is done to it
     return cpu, gpu
 
 
+def config_of(edition: str = "caffe", modulus: int = 4) -> str:
+    """What the checker is told, for contents modulo something."""
+    return exported("tla-config", edition).replace("K = 4", f"K = {modulus}")
+
+
 def by_tla(module: str, config: str) -> tuple[bool, int, str]:
     """Whether all is well, how many states there are, and what is wrong."""
     found = run_node("run_tla.mjs", {"module": module, "config": config})
@@ -87,20 +91,20 @@ def by_spin(text: str, folder: Path, modulus: int) -> tuple[int, int, str]:
 
 @pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
 def test_tla_has_our_states_and_breaks_nothing(modulus: int, states: int) -> None:
-    assert (True, states, "None") == by_tla(tla_module(), tla_config(modulus=modulus))
+    assert (True, states, "None") == by_tla(exported("tla"), config_of(modulus=modulus))
     assert states == explored("caffe", modulus)
 
 
 @pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
 def test_spin_has_our_states_and_breaks_nothing(modulus: int, states: int, tmp_path: Path) -> None:
-    assert (0, states) == by_spin(promela(), tmp_path, modulus)[:2]
+    assert (0, states) == by_spin(exported("promela"), tmp_path, modulus)[:2]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None:
     states = explored(edition, 4)
-    assert (True, states, "None") == by_tla(tla_module(edition), tla_config(edition))
-    assert (0, states) == by_spin(promela(edition), tmp_path, 4)[:2]
+    assert (True, states, "None") == by_tla(exported("tla", edition), config_of(edition))
+    assert (0, states) == by_spin(exported("promela", edition), tmp_path, 4)[:2]
 
 
 def changed(call: Call, head: SyncedHead, **changes: object) -> tuple[Transition, ...]:
@@ -134,11 +138,11 @@ def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monk
     if invariant == "OwnedExists":
         forgetful = {**EFFECTS, Action.FREE_CPU: Effect(clears=Fact.CPU_POINTER)}
         monkeypatch.setattr(contents, "EFFECTS", forgetful)
-    module, config = tla_module(), tla_config()
+    module, config = exported("tla"), config_of()
     alone = "\n".join(line for line in config.splitlines() if not line.startswith("INV") or line.endswith(invariant))
     fine, _, message = by_tla(module, alone + "\n")
     assert not fine
     assert message == "Invariant 0 violated"
-    errors, _, said = by_spin(promela(), tmp_path, 4)
+    errors, _, said = by_spin(exported("promela"), tmp_path, 4)
     assert errors == 1
     assert "assertion violated" in said

@@ -14,7 +14,7 @@ from syncedmem.model import EDITIONS, TRANSITIONS, Call, DeclarationError, Fact,
 from syncedmem.model.editions import head_machine
 from syncedmem.model.exports.document import machine_document, machine_json
 from syncedmem.model.exports.schema import machine_schema, schema_json
-from syncedmem.model.exports.vocabulary import cited
+from syncedmem.model.vocabulary import cited
 
 Json = dict[str, Any]
 VALIDATOR: Any = jsonschema.Draft202012Validator(machine_schema())

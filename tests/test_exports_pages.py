@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from exported import exported
 from programs import program
 
 from syncedmem.model import EDITIONS, Action, Call
 from syncedmem.model.editions import head_machine
-from syncedmem.model.exports.c import c_header
-from syncedmem.model.exports.rust import rust_module
 
 PAGE = (Path(__file__).parent.parent / "docs" / "exports.md").read_text(encoding="utf-8")
 C = """\
@@ -100,7 +99,7 @@ def told(language: str, folder: Path, *, undoes: bool = True) -> list[str]:
             r"undo\(m, .*\)|self\.undo\(\*it\)", "(void)undo" if language == "c" else "_ = it", block
         )
         assert removed == 1
-    name, header = ("machine.h", c_header()) if language == "c" else ("machine.rs", rust_module())
+    name, header = ("machine.h", exported("c")) if language == "c" else ("machine.rs", exported("rust"))
     (folder / name).write_text(header, encoding="utf-8")
     (folder / f"main.{language}").write_text((C if language == "c" else RUST).replace("BLOCK", block), "utf-8")
     strict = {

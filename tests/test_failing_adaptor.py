@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator

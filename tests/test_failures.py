@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import (
     TRANSITIONS,

@@ -17,17 +17,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from caffe_schema import floats, shape
-from interruption import interrupt_everywhere, interrupt_with_signals
+from caffe_schema import chunk, floats, shape
+from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.model import files as model_files
 from syncedmem.model.files import MOST_TEXT, parsed_json, read_text, write_whole
 from syncedmem.runtime import Blob
-from syncedmem.runtime.files.array_files import load_npy, load_npz, save_npy, save_npz
-from syncedmem.runtime.files.binaryproto import load_binaryproto, save_binaryproto
-from syncedmem.runtime.files.caffemodel import load_caffemodel
-from syncedmem.runtime.files.wire_format import Wire, tag, varint
+from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
+from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.blobs.caffemodel import load_caffemodel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +119,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
     assert (b"after", True) == ((tmp_path / "a").read_bytes(), (tmp_path / "link").is_symlink())
     assert (b"new", True) == ((tmp_path / "b").read_bytes(), (tmp_path / "dangling").is_symlink())
+
+
+def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
+    """As docs/files.md says: the path has a new file."""
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "other").hardlink_to(tmp_path / "a")
+    write_whole(tmp_path / "a", put(b"after"))
+
+    assert (b"after", b"before") == ((tmp_path / "a").read_bytes(), (tmp_path / "other").read_bytes())
 
 
 def test_a_loop_of_links_is_an_error_and_stays_one(tmp_path: Path) -> None:
@@ -348,9 +356,7 @@ def test_a_folder_that_cannot_be_listed_is_saved_to(tmp_path: Path, monkeypatch:
 
 def caffemodel(path: Path) -> None:
     """A net of one layer with one blob."""
-    blob = shape(2, 3) + floats(5, *range(6))
-    layer = tag(7, Wire.LENGTH) + varint(len(blob)) + blob
-    path.write_bytes(tag(100, Wire.LENGTH) + varint(len(layer)) + layer)
+    path.write_bytes(chunk(100, chunk(7, shape(2, 3) + floats(5, *range(6)))))
 
 
 @cache
@@ -393,7 +399,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 
 
 @UNCLOSED
-@pytest.mark.parametrize(("kind", "error"), [("npy", KeyboardInterrupt), ("binaryproto", MemoryError)])
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
     tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,8 +422,8 @@ def test_an_interrupted_save_leaves_one_whole_file(
 
 
 @UNCLOSED
-@pytest.mark.parametrize("kind", ["npy", "caffemodel"])
-def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("caffemodel", KeyboardInterrupt)])
+def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: type[BaseException]) -> None:
     write, load = LOADS[kind]
     path = tmp_path / "a"
     write(path)
@@ -426,7 +432,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str) -> None:
     def check(_: Path, __: BaseException | None) -> None:
         assert opened == open_files()
 
-    interrupt_everywhere(lambda: path, load, check).require(at_least=100)
+    interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
 
 
 @UNCLOSED

@@ -6,7 +6,7 @@ import gc
 from typing import Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import (
     DeviceError,

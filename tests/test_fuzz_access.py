@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, host_can_write, through_handle
-from syncedmem.spec.fuzz.ledger import Block, Pattern
+from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, Pattern, host_can_write, through_handle
+from syncedmem.spec.fuzz.shadow_heap import Block
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:

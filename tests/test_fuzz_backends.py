@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from backends import BACKENDS, Backend
 from fuzz_table import PAGE, aligned, page
-from test_fuzz_faults import IN_C
+from test_fuzz_seeded_bugs import IN_C
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.faults import FAULTS
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,12 +34,12 @@ def rows(title: str) -> list[str]:
     return [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")][2:]
 
 
-def test_the_page_lists_every_backend_and_every_planted_fault() -> None:
+def test_the_page_lists_every_backend_and_every_seeded_bug() -> None:
     """`make proof` writes it; what it was written from is what is here."""
-    planted = {*FAULTS, *(it.symbols.partition(",")[0] for it in IN_C)}
+    seeded = {*ALLOCATOR_BUGS, *(it.symbols.partition(",")[0] for it in IN_C)}
 
     assert [backend.name for backend in BACKENDS] == rows("Allocators that pass")
-    assert sorted(planted) == sorted(rows("Planted faults"))
+    assert sorted(seeded) == sorted(rows("Seeded bugs"))
 
 
 def test_tables_are_aligned_and_sorted() -> None:

@@ -20,23 +20,22 @@ from syncedmem.spec.fuzz import (
     TargetError,
     Wrong,
     allocator_machine,
+    driver_of,
     fuzz,
-    trial_of,
 )
 from syncedmem.spec.fuzz.campaign import campaign
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
+from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.limits import RESIZED, ZEROED
 from syncedmem.spec.fuzz.machine import search
-from syncedmem.spec.fuzz.minimise import minimise
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.fuzz.trial import Trial
+from syncedmem.spec.fuzz.shortening import shortened
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL, TWICE = "syncedmem.spec.fuzz.faults:Pool", FAULTS["PutBackTwice"].target
+POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
 def refused(*arguments: str) -> str:
@@ -95,7 +94,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     file = tmp_path / "moody.py"
     file.write_text(
         "from pathlib import Path\n"
-        "from syncedmem.spec.fuzz.faults import Pool\n"
+        "from syncedmem.spec.mutants.allocator import Pool\n"
         f"MARK = Path({str(tmp_path / 'mark')!r})\n"
         "class Moody(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
@@ -118,7 +117,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
 def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "crowded.py"
     file.write_text(
-        "from syncedmem.spec.fuzz.faults import Pool\n"
+        "from syncedmem.spec.mutants.allocator import Pool\n"
         "class Crowded(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
         "        if len(self.sizes) == 90:\n"
@@ -165,11 +164,11 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
 
 
 def test_a_class_is_named_so_that_its_lines_run() -> None:
-    fault = FAULTS["PutBackTwice"]
-    report = fuzz(fault.make, promises=fault.promises, steps=2_000)
+    bug = ALLOCATOR_BUGS["PutBackTwice"]
+    report = fuzz(bug.make, promises=bug.promises, steps=2_000)
 
     with pytest.raises(AssertionError, match="A01"):
-        exec(report.replay(report.findings[0]).python(), {"target": fault.make})  # noqa: S102 -- as above
+        exec(report.replay(report.findings[0]).python(), {"target": bug.make})  # noqa: S102 -- as above
 
 
 def test_a_misspelt_promise_is_refused_with_the_class() -> None:
@@ -180,12 +179,12 @@ def test_a_misspelt_promise_is_refused_with_the_class() -> None:
 
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
     """A test of somebody else's should not take minutes to say so."""
-    fault = FAULTS["OneByteShort"]  # whatever the examples are, there is one sign of it
-    machine: Any = allocator_machine(fault.make)
+    bug = ALLOCATOR_BUGS["OneByteShort"]  # whatever the examples are, there is one sign of it
+    machine: Any = allocator_machine(bug.make)
     settings = machine.TestCase.settings
 
     assert (60, 30, False) == (settings.max_examples, settings.stateful_step_count, settings.report_multiple_bugs)
-    with pytest.raises(AssertionError, match=fault.property_id):
+    with pytest.raises(AssertionError, match=bug.requirement):
         machine.TestCase().runTest()
 
 
@@ -214,19 +213,19 @@ def test_a_calloc_that_leaks_is_seen() -> None:
             self._kept[-1].write(b"x" * size)
             return super().calloc(size)
 
-    with trial_of(Leaks()) as trial, pytest.raises(Wrong, match="A16-no-leaks"):
-        trial.cycle(1 << 16, 512, ZEROED)
+    with driver_of(Leaks()) as driver, pytest.raises(Wrong, match="A16-no-leaks"):
+        driver.cycle(1 << 16, 512, ZEROED)
 
 
 def test_cycles_need_what_they_turn_over() -> None:
-    with trial_of("libc.so.6:malloc,free") as trial:
-        assert not trial.cycle(64, 8, RESIZED)
-        assert not trial.cycle(64, 8, ZEROED)
-        assert not trial.resize_too_much(0, 1 << 50)
-    with trial_of(Pool(64)) as trial:
-        assert not trial.cycle(128, 8, RESIZED)  # the half fits
-    with trial_of(Pool()) as trial:
-        assert trial.cycle(64, 8, ZEROED)
+    with driver_of("libc.so.6:malloc,free") as driver:
+        assert not driver.cycle(64, 8, RESIZED)
+        assert not driver.cycle(64, 8, ZEROED)
+        assert not driver.resize_too_much(0, 1 << 50)
+    with driver_of(Pool(64)) as driver:
+        assert not driver.cycle(128, 8, RESIZED)  # the half fits
+    with driver_of(Pool()) as driver:
+        assert driver.cycle(64, 8, ZEROED)
 
 
 def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
@@ -245,12 +244,12 @@ def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
         asked.append(steps)
         return False
 
-    assert (program[1], program[3], program[5]) == minimise(program, fails, 1.0) == asked[0]
+    assert (program[1], program[3], program[5]) == shortened(program, fails, 1.0) == asked[0]
 
 
 def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
-    fault = FAULTS["WaitsForItself"]
-    report = fuzz(fault.target, steps=3_000, hang=1, first=True)
+    bug = ALLOCATOR_BUGS["WaitsForItself"]
+    report = fuzz(bug.target, steps=3_000, hang=1, first=True)
     found = report.replay(report.findings[0])
     reasons = {it.property_id: it.detail for it in report.verdicts() if it.status == "not checked"}
 
@@ -263,7 +262,7 @@ def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> 
     """And not by the last step of the program, after which everything is given back."""
     file = tmp_path / "dying.py"
     file.write_text(
-        "import os\nfrom syncedmem.spec.fuzz.faults import Pool\n"
+        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
         "class Dying(Pool):\n    def deallocate(self, pointer, size=0, stream=None):\n        os.abort()\n",
         encoding="utf-8",
     )
@@ -277,11 +276,11 @@ def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.Monke
     source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
     record = source.open().capabilities
 
-    def ask(_: Trial, count: int, size: int) -> bool:
+    def ask(_: Driver, count: int, size: int) -> bool:
         asked.add((count, size))
         return True
 
-    monkeypatch.setattr(Trial, "request_too_many", ask)
+    monkeypatch.setattr(Driver, "request_too_many", ask)
     campaign(source, record, journal, seed=0, steps=20_000, seconds=60, first_round=50)
     assert set(TOO_MANY) == asked
     asked.clear()
@@ -290,8 +289,8 @@ def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.Monke
 
 
 def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> None:
-    with trial_of("libc.so.6:malloc,free,calloc,realloc") as trial:
-        assert trial.request_too_many(1 << 32, 1 << 32)
-        assert 1 == trial.checked["A06-out-of-memory"]
-    with trial_of(Pool()) as trial:
-        assert not trial.request_too_many(2, 2)
+    with driver_of("libc.so.6:malloc,free,calloc,realloc") as driver:
+        assert driver.request_too_many(1 << 32, 1 << 32)
+        assert 1 == driver.oracle.checked["A06-out-of-memory"]
+    with driver_of(Pool()) as driver:
+        assert not driver.request_too_many(2, 2)

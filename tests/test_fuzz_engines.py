@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,9 +17,12 @@ from syncedmem.spec.fuzz import (
 )
 from syncedmem.spec.fuzz.access import host_can_write
 from syncedmem.spec.fuzz.campaign import campaign, threaded
-from syncedmem.spec.fuzz.faults import FAULTS, CachingPool, Fault, Pool
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
+
+if TYPE_CHECKING:
+    from syncedmem.spec.mutants.registry import SeededBug
 
 ALL = {
     "alignment": "64",
@@ -30,16 +33,16 @@ ALL = {
     "stream_ordered": "yes",
     "thread_safe": "yes",
 }
-INLINE = [it for it in FAULTS.values() if it.property_id not in ("A22-no-crash", "A23-no-hang")]
+INLINE = [it for it in ALLOCATOR_BUGS.values() if it.requirement not in ("A22-no-crash", "A23-no-hang")]
 
 
-@pytest.mark.parametrize("fault", INLINE, ids=lambda it: it.name)
-def test_a_fault_is_caught_in_this_process_too(fault: Fault) -> None:
+@pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
+def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     """Objects have no name that a worker could look up."""
-    report = fuzz(fault.make, promises=fault.promises, threads=fault.threads, steps=20_000, first=True)
+    report = fuzz(bug.make, promises=bug.promises, threads=bug.threads, steps=20_000, first=True)
 
-    assert [fault.property_id] == [it.property_id for it in report.findings]
-    with pytest.raises(Wrong, match=fault.property_id):
+    assert [bug.requirement] == [it.property_id for it in report.findings]
+    with pytest.raises(Wrong, match=bug.requirement):
         report.require()
 
 
@@ -58,18 +61,18 @@ def test_a_correct_pool_passes_every_engine(make: type) -> None:
 @pytest.mark.parametrize(
     "name", ["OneByteShort", "CallocInWords", "CopiesBackwards", "AsksTheWrongStream", "TrustsSizes", "ForgetsFrees"]
 )
-def test_hypothesis_finds_faults_alone(name: str) -> None:
+def test_hypothesis_finds_bugs_alone(name: str) -> None:
     """And what it finds is short."""
-    fault = FAULTS[name]
-    machine = allocator_machine(fault.make, fault.promises)
+    bug = ALLOCATOR_BUGS[name]
+    machine = allocator_machine(bug.make, bug.promises)
     answer = perform(
-        Source(fault.make),
-        {"job": "machine", "promises": fault.promises, "seed": 1, "examples": 300, "seconds": 60.0},
+        Source(bug.make),
+        {"job": "machine", "promises": bug.promises, "seed": 1, "examples": 300, "seconds": 60.0},
         Journal(),
     )
 
     assert issubclass(machine, AllocatorMachine)
-    assert fault.property_id == answer["finding"]["property_id"]
+    assert bug.requirement == answer["finding"]["property_id"]
     assert len(answer["finding"]["program"]) <= 6
 
 
@@ -93,7 +96,7 @@ def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest
         asked.append(address)
         return host_can_write(address, size)
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.books.host_can_write", asking)
+    monkeypatch.setattr("syncedmem.spec.fuzz.access.host_can_write", asking)
     source = Source(target)
     outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=3_000, seconds=60)
 
@@ -111,8 +114,8 @@ def test_a_shared_target_keeps_the_history_of_all_rounds() -> None:
     assert 0 < outcome.last < journal.length
 
 
-def test_a_fault_of_a_shared_target_is_made_short_as_well() -> None:
-    report = fuzz(FAULTS["OneByteShort"].make(), steps=2_000, first=True)
+def test_a_bug_of_a_shared_target_is_made_short_as_well() -> None:
+    report = fuzz(ALLOCATOR_BUGS["OneByteShort"].make(), steps=2_000, first=True)
 
     assert ["A02-no-overlap"] == [it.property_id for it in report.findings]
 
@@ -164,9 +167,11 @@ def test_small_pools_refuse_often_and_pass() -> None:
     assert report.checked["A18-limit"]
 
 
-def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
-    """A fault is wrong in one thing, and right in the rest."""
-    adds, short, null_first = (FAULTS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize"))
+def test_the_pieces_of_bugs_that_a_first_finding_leaves_out() -> None:
+    """A bug is wrong in one thing, and right in the rest."""
+    adds, short, null_first = (
+        ALLOCATOR_BUGS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize")
+    )
     adds.allocate(1 << 20)
     with pytest.raises(MemoryError):
         adds.allocate(1)
@@ -176,17 +181,17 @@ def test_the_pieces_of_faults_that_a_first_finding_leaves_out() -> None:
     with pytest.raises(RuntimeError):
         null_first.close()
     with pytest.raises(MemoryError):
-        FAULTS["WrongErrorWhenFull"].make().allocate(1 << 50)
-    one_byte = FAULTS["ZeroIsOneByte"].make()
+        ALLOCATOR_BUGS["WrongErrorWhenFull"].make().allocate(1 << 50)
+    one_byte = ALLOCATOR_BUGS["ZeroIsOneByte"].make()
     one_byte.deallocate(one_byte.allocate(0), 0)
     with pytest.raises(MemoryError):
-        FAULTS["OverflowsOnTooMuch"].make().allocate(1 << 40)
+        ALLOCATOR_BUGS["OverflowsOnTooMuch"].make().allocate(1 << 40)
     full = Pool()
     assert 0 == full.place(1 << 40, 64)
 
 
 def test_a_machine_needs_no_journal() -> None:
-    assert allocator_machine(Pool)().trial.allocate(0, 8)
+    assert allocator_machine(Pool)().driver.allocate(0, 8)
 
 
 def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +208,7 @@ def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -
 
     def flaky(machine: Any, **_: object) -> None:
         example = machine()
-        example.trial.target.subject.live_blocks += 1
+        example.driver.target.subject.live_blocks += 1
         with pytest.raises(Wrong):
             example.take("compare")
         raise KeyError("flaky")

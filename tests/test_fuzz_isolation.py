@@ -16,13 +16,13 @@ from syncedmem.spec.fuzz import (
     kit,
     worker,
 )
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.isolation import Inline, Isolated
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL = "syncedmem.spec.fuzz.faults:Pool"
+POOL = "syncedmem.spec.mutants.allocator:Pool"
 
 
 def asked(tmp_path: Path, **job: Any) -> dict[str, Any]:
@@ -53,33 +53,15 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
     assert {"hang": 0.3} == asked(tmp_path, target=f"{file}:Hangs", hang=0.3, **program)
 
 
-def test_the_child_of_a_worker_answers_on_its_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, with what would end it left out."""
-    done: list[Any] = []
+def test_a_target_that_cannot_be_used_is_an_answer(tmp_path: Path) -> None:
+    def nobody(stage: str, cases: int) -> None:
+        raise AssertionError(stage, cases)
 
-    def pair(*values: object) -> None:
-        done.append(values)
-
-    def write(end: int, data: bytes) -> int:
-        assert end == 4
-        done.append(data)
-        return len(data)
-
-    monkeypatch.setattr("os.dup2", pair)
-    monkeypatch.setattr("os.close", done.append)
-    monkeypatch.setattr("signal.signal", pair)
-    monkeypatch.setattr("os._exit", done.append)
-    monkeypatch.setattr("os.write", write)
     job: dict[str, Any] = {"job": "describe", "promises": {}, "target": POOL, "journal": str(tmp_path / "journal")}
-    child: Any = worker.be_the_child  # which returns here, and nowhere else
-    child(job, 3, 4, 5)
+    wrong = worker.answer_to({**job, "target": "nothing:x"}, progress=nobody)
 
-    assert [3, (5, 1), (5, 2), (signal.SIGINT, signal.SIG_DFL)] == done[:4]
-    assert json.loads(done[4])["kind"] == "allocate and deallocate"
-    assert 0 == done[5]
-    assert {"error": "cannot import nothing: ModuleNotFoundError: No module named 'nothing'"} == worker.answer_to(
-        {**job, "target": "nothing:x"}
-    )
+    assert "allocate and deallocate" == worker.answer_to(job, progress=nobody)["kind"]
+    assert {"error": "cannot import nothing: ModuleNotFoundError: No module named 'nothing'"} == wrong
 
 
 def test_a_worker_answers_each_line_of_standard_input(
@@ -105,25 +87,10 @@ def test_a_worker_answers_each_line_of_standard_input(
 
 def test_a_worker_that_is_gone_is_said() -> None:
     with Isolated(POOL, 1.0) as place:
-        place.process.kill()
-        place.process.wait()
-        with pytest.raises(TargetError, match="the worker process ended"):
+        place.worker.process.kill()
+        place.worker.process.wait()
+        with pytest.raises(TargetError, match="the worker process was ended by SIGKILL"):
             place.perform({"job": "describe", "promises": {}})
-
-
-def test_a_worker_without_pipes_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Deaf:
-        stdin = stdout = None
-
-        def wait(self) -> None:
-            """It is over."""
-
-    def popen(*_: object, **__: object) -> Deaf:
-        return Deaf()
-
-    monkeypatch.setattr("subprocess.Popen", popen)
-    with Isolated(POOL, 1.0) as place, pytest.raises(TargetError, match="it has no pipes"):
-        place.perform({"job": "describe", "promises": {}})
 
 
 def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
@@ -137,7 +104,7 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "property_id"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id: str) -> None:
     """The campaign goes on after them."""
-    report = fuzz(FAULTS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
+    report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
     finding = next(it for it in report.findings if it.property_id.startswith(property_id))
 
     assert finding.program
@@ -169,8 +136,8 @@ def test_places_say_whether_they_protect() -> None:
     assert kit.STEPS == 100_000
 
 
-def test_faults_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends, waits = FAULTS["EndsTheProcess"].make(), FAULTS["WaitsForItself"].make()
+def test_seeded_bugs_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, waits = ALLOCATOR_BUGS["EndsTheProcess"].make(), ALLOCATOR_BUGS["WaitsForItself"].make()
     aborted: list[bool] = []
     monkeypatch.setattr("os.abort", lambda: aborted.append(True))
     with pytest.raises(MemoryError):

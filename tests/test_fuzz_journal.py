@@ -12,9 +12,9 @@ from syncedmem.spec.fuzz import (
     TargetError,
 )
 from syncedmem.spec.fuzz.campaign import campaign
-from syncedmem.spec.fuzz.faults import Pool
 from syncedmem.spec.fuzz.journal import Journal, code
-from syncedmem.spec.fuzz.minimise import minimise
+from syncedmem.spec.fuzz.shortening import shortened
+from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,12 +53,14 @@ def test_programs_are_made_short() -> None:
     def question(steps: tuple[Step, ...]) -> bool:
         return any(step.numbers[0] in (17, 0) and step.numbers[1] >= 3 for step in steps)
 
-    assert (Step("allocate", (0, 3, 0, 0)),) == minimise(program[10:], question, 10)
-    assert program == minimise(program, lambda _: False, 10)
+    assert (Step("allocate", (0, 3, 0, 0)),) == shortened(program[10:], question, 10)
+    assert program == shortened(program, lambda _: False, 10)
     # A request for too much is not made a request for nothing, which anybody may serve.
     too_much = (Step("request_too_much", (1 << 50,)), Step("compare", ()))
-    assert too_much[:1] == minimise(too_much, lambda steps: too_much[0].operation in {it.operation for it in steps}, 10)
-    assert program == minimise(program, question, 0)
+    assert too_much[:1] == shortened(
+        too_much, lambda steps: too_much[0].operation in {it.operation for it in steps}, 10
+    )
+    assert program == shortened(program, question, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.spec.fuzz import (
+    Driver,
     Source,
     Step,
-    Trial,
     Wrong,
+    driver_of,
     fuzz,
-    trial_of,
 )
-from syncedmem.spec.fuzz.faults import CachingPool, Pool
 from syncedmem.spec.fuzz.streams import Stream
+from syncedmem.spec.mutants.allocator import CachingPool, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -44,31 +44,31 @@ def test_steps_with_nothing_to_act_on_do_nothing() -> None:
         def deallocate(self, pointer: int) -> None:
             raise AssertionError(pointer)
 
-    with trial_of(Bare()) as trial:
+    with driver_of(Bare()) as driver:
         done = [
-            trial.free(0),
-            trial.check(0),
-            trial.calloc(0, 8),
-            trial.resize(0, 8),
-            trial.copy(0, 1),
-            trial.copy_nothing(),
-            trial.free_again(0),
-            trial.free_foreign(),
-            trial.free_wrong_size(0, 8),
-            trial.fill(8),
-            trial.cycle(8, 4),
-            trial.work(0, 1),
-            trial.allocate(0, 8, 64),
+            driver.free(0),
+            driver.check(0),
+            driver.calloc(0, 8),
+            driver.resize(0, 8),
+            driver.copy(0, 1),
+            driver.copy_nothing(),
+            driver.free_again(0),
+            driver.free_foreign(),
+            driver.free_wrong_size(0, 8),
+            driver.fill(8),
+            driver.cycle(8, 4),
+            driver.work(0, 1),
+            driver.allocate(0, 8, 64),
         ]
     assert {False} == set(done)
-    with trial_of(Pool(), double_free="detect") as trial:
-        assert trial.allocate(0, 8)
-        assert not trial.allocate(0, 8)
-        assert trial.free(0)
-        assert trial.free_again(0)
-        assert trial.allocate(1, 8)
-        assert not trial.free_again(0)  # its address belongs to block 1
-        assert trial.finish(1)
+    with driver_of(Pool(), double_free="detect") as driver:
+        assert driver.allocate(0, 8)
+        assert not driver.allocate(0, 8)
+        assert driver.free(0)
+        assert driver.free_again(0)
+        assert driver.allocate(1, 8)
+        assert not driver.free_again(0)  # its address belongs to block 1
+        assert driver.finish(1)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool)
             assert pointer == 64
 
     opened = Source(Zero()).open()
-    trial = Trial(opened, opened.capabilities.with_promises({"zero_size": zero_size}))
+    driver = Driver(opened, opened.capabilities.with_promises({"zero_size": zero_size}))
     if wrong:
         with pytest.raises(Wrong, match="A09-zero-size"):
-            trial.allocate(0, 0)
+            driver.allocate(0, 0)
     else:
-        trial.allocate(0, 0)
-        trial.end()
+        driver.allocate(0, 0)
+        driver.end()
 
 
 def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
@@ -118,10 +118,10 @@ def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
             raise AssertionError(pointer)
 
     opened = Source(Zero()).open()
-    trial = Trial(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
-    trial.allocate(0, 0)
+    driver = Driver(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
+    driver.allocate(0, 0)
     with pytest.raises(Wrong, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
-        trial.allocate(1, 0)
+        driver.allocate(1, 0)
 
 
 class Scripted:
@@ -175,7 +175,7 @@ FIRST, SECOND = Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0))
 def test_errors_of_the_target_are_findings(subject: Any, program: list[Step], property_id: str) -> None:
     opened = Source(subject).open()
     with pytest.raises(Wrong, match=property_id):
-        Trial(opened, opened.capabilities).run(program)
+        Driver(opened, opened.capabilities).run(program)
 
 
 def test_a_resize_that_fails_leaves_the_block() -> None:
@@ -183,25 +183,25 @@ def test_a_resize_that_fails_leaves_the_block() -> None:
         raise MemoryError
 
     for refuse in (full, null):
-        with trial_of(Scripted(realloc=refuse)) as trial:
-            trial.allocate(0, 16)
-            assert not trial.resize(0, 32)
-            assert 16 == trial.blocks[0].size
+        with driver_of(Scripted(realloc=refuse)) as driver:
+            driver.allocate(0, 16)
+            assert not driver.resize(0, 32)
+            assert 16 == driver.blocks[0].size
 
 
 def test_ignored_frees_do_nothing_and_others_are_seen() -> None:
     promises = {"double_free": "ignore", "foreign_free": "ignore"}
-    with trial_of(Scripted(), **promises) as trial:
-        trial.allocate(0, 16)
-        trial.allocate(1, 16)
-        assert trial.free_foreign()
-        trial.free(0)
-        assert trial.free_again(0)
+    with driver_of(Scripted(), **promises) as driver:
+        driver.allocate(0, 16)
+        driver.allocate(1, 16)
+        assert driver.free_foreign()
+        driver.free(0)
+        assert driver.free_again(0)
     opened = Source(CachingPool()).open()
-    trial = Trial(opened, opened.capabilities.with_promises(promises))
-    trial.allocate(0, 16)
+    driver = Driver(opened, opened.capabilities.with_promises(promises))
+    driver.allocate(0, 16)
     with pytest.raises(Wrong, match=r"A11-foreign-free: .* to be ignored was promised"):
-        trial.free_foreign()
+        driver.free_foreign()
 
 
 def test_a_wrong_size_that_is_ignored_frees_the_block() -> None:
@@ -209,21 +209,21 @@ def test_a_wrong_size_that_is_ignored_frees_the_block() -> None:
         def verify(self, pointer: int, size: int) -> None:
             super().verify(pointer, self.sizes.get(pointer, size))
 
-    with trial_of(Careless(), wrong_size="ignore") as trial:
-        trial.allocate(0, 16)
-        assert trial.free_wrong_size(0, 8)
-        assert not trial.blocks
+    with driver_of(Careless(), wrong_size="ignore") as driver:
+        driver.allocate(0, 16)
+        assert driver.free_wrong_size(0, 8)
+        assert not driver.blocks
     assert fuzz(Careless, promises={"wrong_size": "ignore"}, steps=4_000).passed
 
 
 def test_many_freed_blocks_are_not_all_remembered() -> None:
-    with trial_of(Pool(), double_free="detect") as trial:
+    with driver_of(Pool(), double_free="detect") as driver:
         for number in range(100):
-            trial.allocate(number, 8)
+            driver.allocate(number, 8)
         for number in range(100):
-            trial.free(number)
-        assert not trial.free_again(0)
-        assert trial.free_again(99)
+            driver.free(number)
+        assert not driver.free_again(0)
+        assert driver.free_again(99)
 
 
 def test_who_reports_a_rough_number_may_report_more() -> None:
@@ -253,15 +253,15 @@ def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> No
             return {"current_count": 77}
 
     del Mapped.live_blocks, Mapped.live_bytes, Mapped.peak_bytes
-    with pytest.raises(Wrong, match="A17-statistics: current_count is 77"), trial_of(Mapped) as trial:
-        trial.baseline.clear()
+    with pytest.raises(Wrong, match="A17-statistics: current_count is 77"), driver_of(Mapped) as driver:
+        driver.oracle.baseline.clear()
 
 
 def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.fuzz.limits._STATM", Path("/nothing/here"))
-    with trial_of(Pool()) as trial:
-        assert trial.cycle(64, 4)
-        assert not trial.checked["A16-no-leaks"]
+    monkeypatch.setattr("syncedmem.spec.fuzz.driver._STATM", Path("/nothing/here"))
+    with driver_of(Pool()) as driver:
+        assert driver.cycle(64, 4)
+        assert not driver.oracle.checked["A16-no-leaks"]
 
 
 def test_streams_speak_every_dialect() -> None:
@@ -276,15 +276,15 @@ def test_streams_speak_every_dialect() -> None:
 
 
 def test_a_large_block_is_compared_piece_by_piece() -> None:
-    with trial_of(Pool()) as trial:
-        trial.allocate(0, 200_000)
-        address = trial.blocks[0].address
+    with driver_of(Pool()) as driver:
+        driver.allocate(0, 200_000)
+        address = driver.blocks[0].address
         kept = ctypes.string_at(address, 1)
         ctypes.memset(address, kept[0] ^ 1, 1)
         with pytest.raises(Wrong, match=r"A04-contents-kept: .*byte 0 is"):
-            trial.check(0)
+            driver.check(0)
         ctypes.memmove(address, kept, 1)
-        assert trial.check(0)
+        assert driver.check(0)
 
 
 def test_memory_that_does_not_come_back_is_a_leak() -> None:
@@ -303,13 +303,13 @@ def test_memory_that_does_not_come_back_is_a_leak() -> None:
             assert pointer
 
     opened = Source(Once()).open()
-    trial = Trial(opened, opened.capabilities.with_promises({"out_of_memory": "null"}))
-    assert trial.request_too_much(1 << 62)
-    trial.allocate(0, 16)
-    assert not trial.allocate(1, 16)  # somebody has it
-    trial.free(0)
+    driver = Driver(opened, opened.capabilities.with_promises({"out_of_memory": "null"}))
+    assert driver.request_too_much(1 << 62)
+    driver.allocate(0, 16)
+    assert not driver.allocate(1, 16)  # somebody has it
+    driver.free(0)
     with pytest.raises(Wrong, match="A16-no-leaks: 16 bytes are refused"):
-        trial.allocate(2, 16)
+        driver.allocate(2, 16)
 
 
 class Hoards(Pool):
@@ -331,13 +331,29 @@ class Hoards(Pool):
 
 def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
     """In a process of many threads something else may grow while a cycle is measured."""
-    with trial_of(Hoards(200, 500)) as trial:
-        assert trial.cycle(1 << 16, 512)
-    with trial_of(Hoards(200, 600, 1000)) as trial, pytest.raises(Wrong, match="A16-no-leaks: 384 times 65536 bytes"):
-        trial.cycle(1 << 16, 512)
+    with driver_of(Hoards(200, 500)) as driver:
+        assert driver.cycle(1 << 16, 512)
+    with driver_of(Hoards(200, 600, 1000)) as driver, pytest.raises(Wrong, match="A16-no-leaks: 384 times 65536 bytes"):
+        driver.cycle(1 << 16, 512)
 
 
 def test_a_cycle_ends_where_memory_is_refused() -> None:
-    with trial_of(Pool(32)) as trial:
-        assert not trial.cycle(64, 8)
-        assert not trial.cycle(64, 2)
+    with driver_of(Pool(32)) as driver:
+        assert not driver.cycle(64, 8)
+        assert not driver.cycle(64, 2)
+
+
+def test_only_fresh_memory_has_to_be_zero() -> None:
+    """What a resize gives besides is the target's to choose, also where zeros are promised."""
+
+    class Fresh(Pool):
+        """Zero at first, and anything after a resize."""
+
+        def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
+            pointer = super().allocate(size, alignment, stream)
+            ctypes.memset(pointer, 0, size)
+            return pointer
+
+    with driver_of(Fresh(), zeroed="yes") as driver:
+        assert driver.allocate(0, 64)
+        assert driver.resize(0, 128)

@@ -27,7 +27,7 @@ from allocator_conventions import (
     sized_give,
 )
 
-from syncedmem.spec.fuzz import Source, TargetError, fuzz, trial_of
+from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.native import LibraryAddress
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
@@ -245,6 +245,6 @@ def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])
 def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
-    with trial_of(f"libc.so.6:{symbols}") as trial:
-        assert trial.allocate(0, 100)
-        assert trial.resize(0, 1000) is trial.calloc(1, 100) is ("calloc" in symbols)
+    with driver_of(f"libc.so.6:{symbols}") as driver:
+        assert driver.allocate(0, 100)
+        assert driver.resize(0, 1000) is driver.calloc(1, 100) is ("calloc" in symbols)

@@ -26,15 +26,15 @@ from syncedmem.spec.fuzz import (
     fuzz,
     kit,
 )
-from syncedmem.spec.fuzz.faults import FAULTS, Pool
 from syncedmem.spec.fuzz.replay import replay
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result
 
 
-POOL = "syncedmem.spec.fuzz.faults:Pool"
-TWICE = "syncedmem.spec.fuzz.faults.placement:PutBackTwice"
+POOL = "syncedmem.spec.mutants.allocator:Pool"
+TWICE = "syncedmem.spec.mutants.allocator.placement:PutBackTwice"
 
 
 def run(*arguments: str, code: int = 0) -> Result:
@@ -65,9 +65,9 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
 
 
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
-    fault = FAULTS["NoLocks"]
+    bug = ALLOCATOR_BUGS["NoLocks"]
     finding = Finding("A20-threads", "what threads do", (), repeats=False)
-    found = Replay(fault.target, fault.promises, finding, seed=1, steps=4_000, threads=4)
+    found = Replay(bug.target, bug.promises, finding, seed=1, steps=4_000, threads=4)
 
     assert found.run() is not None
     assert "threads=4" in found.python()
@@ -91,8 +91,10 @@ def test_a_long_program_is_at_most_ten_lines() -> None:
         ('{"format": 1, "format": 1}', "is no replay: this is broken JSON: it says 'format' twice"),
         ('{"format": NaN}', "is no replay: this is broken JSON: NaN is no number"),
         ("", "is no replay: the file is empty"),
-        ("3", "is no replay of format 1"),
-        ('{"format": 2}', "is no replay of format 1"),
+        ("3", "is no replay of format 1; wanted is a replay of fuzz$"),
+        ('{"format": 2}', "is no replay of format 1; wanted is a replay of fuzz$"),
+        *((text, "is no replay of format 1; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
+        ('{"format": 1}', "is no replay: 'target' is missing or wrong; wanted is a replay of fuzz$"),
         ('{"format": 1}', "'target' is missing"),
         ('{"format": 1, "target": "a:b"}', "'promises' is missing"),
     ],
@@ -182,7 +184,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     """It shows what the file names, and the command to give; with that it is imported and run."""
     mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
     module.write_text(
-        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.fuzz.faults import Pool\n",
+        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.mutants.allocator import Pool\n",
         encoding="utf-8",
     )
     target = f"{module}:Pool"
@@ -247,7 +249,7 @@ def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
 
     assert "A01-distinct-pointers" in result.stderr
     assert f"Replay it: syncedmem replay {tmp_path}/A01-distinct-pointers.json {TWICE}" in result.stderr
-    assert "with trial_of(" in report["findings"][0]["python"]
+    assert "with driver_of(" in report["findings"][0]["python"]
     assert (tmp_path / "A01-distinct-pointers.json").is_file()
     assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
 
@@ -296,12 +298,12 @@ def listing(tmp_path: Path, *names: str) -> Path:
 
 def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     class Twice(AllocatorTests):
-        target = FAULTS["PutBackTwice"].make
+        target = ALLOCATOR_BUGS["PutBackTwice"].make
         promises: ClassVar[dict[str, str]] = {"alignment": "1"}
         steps = 1_000
 
     broken, fine = "A01-distinct-pointers", "A03-aligned"
-    with pytest.raises(AssertionError, match="with trial_of"):
+    with pytest.raises(AssertionError, match="with driver_of"):
         Twice().check(broken)
     Twice().check(fine)
     with pytest.raises(SkipTest, match="not checked"):
@@ -346,7 +348,7 @@ def test_pages_show_every_property_with_its_sentence() -> None:
     page = (Path(__file__).parent.parent / "docs" / "fuzzing.md").read_text(encoding="utf-8")
 
     assert [it.id for it in PROPERTIES.values() if f"| `{it.id}` | {it.text} | {it.source} |" not in page] == []
-    assert f"{len(FAULTS)} in Python" in page
+    assert f"{len(ALLOCATOR_BUGS)} in Python" in page
 
 
 def test_the_command_needs_no_report(tmp_path: Path) -> None:
@@ -359,7 +361,7 @@ def test_the_command_needs_no_report(tmp_path: Path) -> None:
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
     """They are said twice, because ``--help`` is to come without Hypothesis."""
     from syncedmem import cli, fuzzing
-    from syncedmem.spec import kit as conformance
+    from syncedmem.spec.memory import kit as conformance
 
     assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzzing.STEPS, fuzzing.SECONDS, fuzzing.HANG)
     assert conformance.DEFAULT_STEPS == cli.DEFAULT_STEPS

@@ -20,17 +20,17 @@ from drawings import (
 )
 
 from syncedmem.model import EDITIONS, Call
-from syncedmem.model.diamond import diamond_svg
-from syncedmem.model.drawing import Detail, drawing, without_kind
-from syncedmem.model.exports.trace import trace_of
-from syncedmem.model.plan import plan_of
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail, drawing, without_kind
+from syncedmem.model.diagrams.plan import plan_of
+from syncedmem.model.diagrams.trace import trace_of
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET
 
     from drawings import Box
 
-    from syncedmem.model.arrangement import Arrangement
+    from syncedmem.model.diagrams.arrangement import Arrangement
 
 CALLS = "mutable_cpu_data gpu_data cpu_data mutable_gpu_data set_cpu_data gpu_data gpu_data release"
 LATE = f"{'set_mode(GPU) ' * 1000}{CALLS}"
@@ -122,7 +122,7 @@ def overlaps(root: ET.Element) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_nothing_overlaps(edition: str, *, traced: bool) -> None:
     """Neither without a trace nor with one, of which the numbers need room."""
-    trace = trace_of(TRACES[edition], edition=edition) if traced else None
+    trace = trace_of(TRACES.get(edition, HOST), edition=edition) if traced else None
     assert not overlaps(parsed(diamond_svg(edition, detail=Detail.CONFIGURATIONS, trace=trace)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adaptors import upstreams
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, MemoryCorruptionError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, GuardingAllocator, MemcpyKind, SimulatedDeviceAllocator

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE
 from heaps import Heap, Later, Streamed
+from subjects import SIZE
 
 from syncedmem.model import ReleaseError
 from syncedmem.runtime import (

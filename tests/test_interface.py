@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import devices
+from subjects import devices
 
 from syncedmem.model import InvalidArgumentError
 from syncedmem.model.interface import (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
+from subjects import SIZE, filled
 
 from syncedmem.model import ReleaseError, SyncedHead, SyncedMemoryError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory

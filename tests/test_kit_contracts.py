@@ -8,22 +8,22 @@ from functools import partial
 from typing import Any
 
 import pytest
-from benches import WRITE, device_bench, host_bench, port_bench
+from subjects import WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
-from syncedmem.spec import Port, Violation, check_conformance
-from syncedmem.spec.adoptions import unsuitable_host_buffers
-from syncedmem.spec.checks import Refusable, everywhere, refused, started
-from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.lifetimes import adopted_buffers_live
+from syncedmem.spec import ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
+from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
+from syncedmem.spec.memory.lifetimes import adopted_buffers_live
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
 def test_a_contract_is_made_in_every_state() -> None:
     """In all 62 of a memory with a device, and in all 6 of one without."""
     seen: list[object] = []
-    for bench in (port_bench(), host_bench(Port)):
-        trials = list(everywhere(lambda trial: seen.append(trial.state))(bench))
-        assert all(trial.oracle.released for trial in trials)
+    for subject in (reference_subject(), host_subject(ReferenceMemory)):
+        drivers = list(everywhere(lambda driver: seen.append(driver.state))(subject))
+        assert all(driver.oracle.released for driver in drivers)
 
     assert (62, 6) == (len(set(seen[:62])), len(set(seen[62:])))
 
@@ -39,7 +39,7 @@ def test_a_contract_is_made_in_every_state() -> None:
     ],
 )
 def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: str) -> None:
-    class Careless(Port):
+    class Careless(ReferenceMemory):
         def frees(self) -> None:
             self.free_cpu()
             self.refuse("after all")
@@ -55,25 +55,25 @@ def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: 
         def refuses(self) -> None:
             self.refuse("at once")
 
-    trial = started(device_bench(Careless), WRITE, size=1)
-    attempt = partial(refused, trial, Refusable("R36-too-small-refused", f"memory.{call}()"))
+    driver = started(device_subject(Careless), WRITE, size=1)
+    attempt = partial(refused, driver, Refusable("R36-too-small-refused", f"memory.{call}()"))
     if not message:
         attempt()
-        assert "with suppress(Exception): memory.refuses()" == trial.script.lines[-1]
+        assert "with suppress(Exception): memory.refuses()" == driver.reproducer.lines[-1]
         return
     with pytest.raises(Violation, match=message) as caught:
         attempt()
 
-    assert f"memory.{call}()" == caught.value.script[-1]
+    assert f"memory.{call}()" == caught.value.statements[-1]
 
 
 def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
     """Only what goes wrong after refused calls and not without them is their fault."""
     idle = everywhere(lambda _: None)
     with pytest.raises(Violation, match="R08-copy-up: saw"):
-        list(idle(device_bench(FAULTS["CopiesUpOnlyOnce"].make)))
+        list(idle(device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)))
     with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
-        list(unsuitable_host_buffers(device_bench(FAULTS["RefusalLosesStaleSide"].make)))
+        list(unsuitable_host_buffers(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
 
 
 def test_host_memory_need_not_be_an_array() -> None:
@@ -88,30 +88,30 @@ def test_host_memory_need_not_be_an_array() -> None:
 
     plain: Any = Plain()
 
-    assert list(unsuitable_host_buffers(replace(host_bench(), host=plain)))
+    assert list(unsuitable_host_buffers(replace(host_subject(), host=plain)))
 
 
 def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
-    class Refuses(Port):
+    class Refuses(ReferenceMemory):
         def adopt_host(self, data: Any) -> Any:
             self.refuse(f"{type(data)} is none of ours")
 
     with pytest.raises(Violation, match="R40-kept-alive: set_cpu_data raised Refused"):
-        list(adopted_buffers_live(host_bench(Refuses)))
+        list(adopted_buffers_live(host_subject(Refuses)))
 
 
 def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
     """It may free too little, too early, or what is not its own."""
 
-    class FreesAnything(Port):
+    class FreesAnything(ReferenceMemory):
         def __del__(self) -> None:
             with suppress(Exception):
                 self.host.release(self.cpu_ptr)
             super().__del__()
 
     found = {
-        make: check_conformance(device_bench(make), suites=["contracts"]).violations[0].requirement
-        for make in (FreesAnything, FAULTS["FinaliserFreesInFlight"].make, FAULTS["NoFinaliser"].make)
+        make: check_conformance(device_subject(make), suites=["contracts"]).violations[0].requirement
+        for make in (FreesAnything, MEMORY_BUGS["FinaliserFreesInFlight"].make, MEMORY_BUGS["NoFinaliser"].make)
     }
 
     assert ["R28-freed-once", "R42-in-flight-not-freed", "R55-dropped-freed"] == list(found.values())

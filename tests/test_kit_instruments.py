@@ -1,21 +1,21 @@
-"""The instruments of the kit: the trial, the oracle, the ledger, and what was covered."""
+"""The instruments of the kit: the driver, the oracle, the log, and what was covered."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from benches import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_bench, host_bench
+from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.spec import Coverage, Trial
-from syncedmem.spec.contents import pattern
-from syncedmem.spec.ledger import InjectedFailure, Ledger, RecordingAllocator, StrayFree
-from syncedmem.spec.oracle import Oracle, Wanted
-from syncedmem.spec.suites import Case, Fail, Synchronize, run_case
+from syncedmem.spec import Coverage, MemoryDriver
+from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
+from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.memory.oracle import Oracle, Wanted
+from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
 
-# --- the trial
+# --- the driver
 
 
 def test_patterns_differ_everywhere() -> None:
@@ -27,29 +27,29 @@ def test_patterns_differ_everywhere() -> None:
 
 
 def test_a_wait_for_streams_is_part_of_a_word() -> None:
-    trial = run_case(device_bench(), Case((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
+    driver = run_case(device_subject(), Case((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
 
-    pushed = ["stream = bench.device.stream()", "memory.async_gpu_push(stream=stream)"]
-    waited = "bench.device.record(stream).synchronize()"
-    assert [*pushed, waited, "memory.gpu_data()", "memory.close()"] == trial.script.lines[-5:]
+    pushed = ["stream = subject.device.stream()", "memory.async_gpu_push(stream=stream)"]
+    waited = "subject.device.record(stream).synchronize()"
+    assert [*pushed, waited, "memory.gpu_data()", "memory.close()"] == driver.reproducer.lines[-5:]
 
 
 def test_failing_moves_beyond_the_calls_are_made_plainly() -> None:
     """A word may ask for the failure of a call that is never made."""
-    trial = run_case(device_bench(), Case((Fail(READ, 5),)))
+    driver = run_case(device_subject(), Case((Fail(READ, 5),)))
 
-    assert [READ, RELEASE] == [entry for _, entry in trial.visited]
+    assert [READ, RELEASE] == [entry for _, entry in driver.visited]
 
 
-def test_the_trial_takes_buffers_for_granted_only_where_there_is_a_device() -> None:
+def test_the_driver_takes_buffers_for_granted_only_where_there_is_a_device() -> None:
     """Without one, adopting device memory and pushing are refused whatever is handed in."""
-    trial = Trial(host_bench(), 8)
+    driver = MemoryDriver(host_subject(), 8)
     for entry in (GPU_ADOPT, PUSH, GPU_READ):
-        trial.perform(entry)
-    trial.perform(ADOPT)
-    trial.finish()
+        driver.perform(entry)
+    driver.perform(ADOPT)
+    driver.finish()
 
-    assert 5 == len(trial.visited)
+    assert 5 == len(driver.visited)
 
 
 # --- the oracle
@@ -73,7 +73,7 @@ def test_the_oracle_thinks_in_fresh_copies() -> None:
 
 def test_the_oracle_never_reads_the_table() -> None:
     """It imports the words of the model, SyncedHead and Mode, and nothing that knows a transition."""
-    import syncedmem.spec.oracle as module
+    import syncedmem.spec.memory.oracle as module
 
     known = {
         name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith("syncedmem.model")
@@ -82,32 +82,32 @@ def test_the_oracle_never_reads_the_table() -> None:
     assert {"Mode", "SyncedHead"} == known
 
 
-# --- the ledger, and coverage
+# --- the log, and coverage
 
 
-def ledger_of(side: str = "cpu") -> tuple[Ledger, RecordingAllocator]:
-    """A ledger and an allocator that writes into it."""
-    ledger = Ledger()
+def log_of(side: str = "cpu") -> tuple[CallLog, RecordingAllocator]:
+    """A log and an allocator that writes into it."""
+    log = CallLog()
     inner: Any = CPUDeviceAllocator() if side == "cpu" else SimulatedDeviceAllocator()
-    return ledger, RecordingAllocator(inner, ledger, "cpu" if side == "cpu" else "gpu")
+    return log, RecordingAllocator(inner, log, "cpu" if side == "cpu" else "gpu")
 
 
 def test_the_ledger_knows_what_is_out() -> None:
-    ledger, allocator = ledger_of()
+    log, allocator = log_of()
     ptr = allocator.allocate(8)
     allocator.memset_zero(ptr, 8)
-    owned = ledger.owned("cpu")
+    owned = log.owned("cpu")
     allocator.release(ptr)
 
     assert [ptr] == owned
-    assert ["allocate", "zero", "free"] == [entry.operation for entry in ledger.entries]
-    assert {} == ledger.live
+    assert ["allocate", "zero", "free"] == [entry.operation for entry in log.calls]
+    assert {} == log.live
 
 
 @pytest.mark.parametrize("kind", ["stray", "twice", "nothing", "external", "pinned"])
 def test_stray_frees_are_refused_and_remembered(kind: str) -> None:
     """Even if the memory under test hides the error."""
-    ledger, allocator = ledger_of("gpu")
+    log, allocator = log_of("gpu")
     pointer: Any = allocator.inner.empty(8)
     if kind == "nothing":
         pointer = None
@@ -118,23 +118,23 @@ def test_stray_frees_are_refused_and_remembered(kind: str) -> None:
         allocator.release(pointer)
     elif kind == "pinned":
         pinned = allocator.pinned_host()
-        pointer, allocator = pinned.allocate(8), RecordingAllocator(CPUDeviceAllocator(), ledger, "cpu")
+        pointer, allocator = pinned.allocate(8), RecordingAllocator(CPUDeviceAllocator(), log, "cpu")
 
     with pytest.raises(StrayFree, match="was asked to free"):
         allocator.release(pointer)
 
     expected = kind if kind in ("external", "pinned") else "stray"
-    assert [expected] == [found for found, _ in ledger.stray]
+    assert [expected] == [found for found, _ in log.stray]
 
 
 def test_the_kth_call_fails_and_the_next_does_not() -> None:
     """A half-way failure has spoilt half of the destination first."""
-    ledger, allocator = ledger_of()
+    log, allocator = log_of()
     ptr = allocator.allocate(8)
     ptr[:] = 1
     failure = pytest.raises(InjectedFailure, match="memset_zero on cpu:0 was told to fail")
 
-    with failure, ledger.moves.armed(1, partial=True):
+    with failure, log.moves.armed(1, partial=True):
         allocator.memset_zero(ptr, 8)
 
     assert [0] * 4 + [1] * 4 == ptr.tolist()
@@ -143,20 +143,20 @@ def test_the_kth_call_fails_and_the_next_does_not() -> None:
 
 
 def test_allocating_nothing_is_noted_and_not_live() -> None:
-    ledger, allocator = ledger_of()
+    log, allocator = log_of()
 
     assert allocator.allocate(0) is None
-    assert (1, 0) == (len(ledger.entries), len(ledger.live))
+    assert (1, 0) == (len(log.calls), len(log.live))
 
 
 def test_coverage_counts_what_was_taken() -> None:
-    trial = Trial(device_bench(), 8)
-    trial.perform(READ)
-    trial.perform(Input(None, mode=Mode.CPU))
-    trial.perform(Input(Call.SET_CPU_DATA, data=False))
-    trial.finish()
+    driver = MemoryDriver(device_subject(), 8)
+    driver.perform(READ)
+    driver.perform(Input(None, mode=Mode.CPU))
+    driver.perform(Input(Call.SET_CPU_DATA, data=False))
+    driver.finish()
     covered = Coverage("caffe")
-    covered.add(trial)
+    covered.add(driver)
 
     assert (2, 2, 556) == (covered.cells, covered.transitions, covered.missing)
     assert {

@@ -1,4 +1,4 @@
-"""What the conformance kit says of a memory: the shortest script that shows a failure, and what counts as one."""
+"""What the conformance kit says of a memory: the shortest reproducer that shows a failure, and what counts as one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_bench, host_bench
+from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
-from syncedmem.spec import Port, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.shrinking import shrink
-from syncedmem.spec.suites import Case, Fail, Synchronize, run_case, shorter_case
+from syncedmem.spec import ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,43 +18,43 @@ if TYPE_CHECKING:
     from syncedmem.model import SyncedHead
 
 
-def test_a_word_is_not_shortened_to_one_that_breaks_something_else() -> None:
+def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
     """What is reported is what was found."""
-    found = Violation("R11-head", "what the whole word is said to show", ("all of it",))
-    bench = device_bench(FAULTS["SpoiltCopy"].make)
+    found = Violation("R11-head", "what the whole sequence is said to show", ("all of it",))
+    subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
 
-    assert found is shrink(bench, Case((GPU_WRITE, READ, READ)), found, run_case, shorter_case)
+    assert found is shortened(subject, Case((GPU_WRITE, READ, READ)), found)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
-    """The script is Python, and nothing can be left out of it."""
-    verdict = check_conformance(device_bench(FAULTS["FourthPushSkipped"].make), suites=["counters"])
+    """The reproducer is Python, and nothing can be left out of it."""
+    verdict = check_conformance(device_subject(MEMORY_BUGS["FourthPushSkipped"].make), suites=["counters"])
     violation = verdict.violations[0]
 
     assert "R21-push" == violation.requirement
-    assert 4 == sum("async_gpu_push" in line for line in violation.script)
-    assert "memory = bench.make(5, host=host, device=device)" in violation.script
+    assert 4 == sum("async_gpu_push" in line for line in violation.statements)
+    assert "memory = subject.make(5, host=host, device=device)" in violation.statements
     assert not verdict.passed
-    assert ("failed", "not checked") == (verdict.status("R21-push"), verdict.status("R01-lazy"))
+    assert ("failed", "not checked") == (verdict.verdict("R21-push").status, verdict.verdict("R01-lazy").status)
     with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
         verdict.require()
 
 
 def test_shrinking_keeps_the_requirement() -> None:
-    """A word that fails for another reason after a move was left out is not a shorter witness."""
-    bench = device_bench(FAULTS["HeadBeforeCopy"].make)
+    """A sequence that fails for another reason after a move was left out is not a shorter witness."""
+    subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
-        run_case(bench, case)
-    shorter = shrink(bench, case, caught.value, run_case, shorter_case)
+        run_case(subject, case)
+    shorter = shortened(subject, case, caught.value)
 
     assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
-    assert 3 >= sum("memory." in line for line in shorter.script)
+    assert 3 >= sum("memory." in line for line in shorter.statements)
 
 
 def test_too_little_coverage_is_a_failure() -> None:
     """Passing every check that was made is not enough."""
-    verdict = check_conformance(device_bench(), suites=["counters"])
+    verdict = check_conformance(device_subject(), suites=["counters"])
 
     assert ([], False) == (verdict.violations, verdict.passed)
     with pytest.raises(Violation, match="transitions were not taken"):
@@ -64,7 +63,7 @@ def test_too_little_coverage_is_a_failure() -> None:
 
 def test_progress_is_told_of_every_case() -> None:
     seen: list[tuple[str, int]] = []
-    check_conformance(host_bench(), suites=["tour"], progress=lambda name, cases: seen.append((name, cases)))
+    check_conformance(host_subject(), suites=["tour"], progress=lambda name, cases: seen.append((name, cases)))
 
     assert [("tour", k + 1) for k in range(len(seen))] == seen
     assert seen
@@ -73,28 +72,28 @@ def test_progress_is_told_of_every_case() -> None:
 def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
     """A memory that frees behind the recorder's back is caught by the device."""
 
-    class Sneaky(Port):
+    class Sneaky(ReferenceMemory):
         def push(self, pointer: Any, stream: Any) -> None:
             super().push(pointer, stream)
             self.device.inner.release(pointer)
 
     with pytest.raises(Violation, match="R42-in-flight-not-freed: the push failed"):
-        run_case(device_bench(Sneaky), Case((WRITE, PUSH, Synchronize())))
+        run_case(device_subject(Sneaky), Case((WRITE, PUSH, Synchronize())))
 
 
 def test_a_crash_of_the_subject_is_a_violation() -> None:
     """A memory that makes the kit stumble is refused, not the kit."""
 
-    class Junk(Port):
+    class Junk(ReferenceMemory):
         def gpu_data(self) -> Any:
             super().gpu_data()
             return 42
 
-    class Unmakeable(Port):
+    class Unmakeable(ReferenceMemory):
         def set_up(self) -> None:
             raise OSError("no")
 
-    class Stumbles(Port):
+    class Stumbles(ReferenceMemory):
         @property
         def head(self) -> Any:
             raise ZeroDivisionError
@@ -103,22 +102,22 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
         def head(self, head: Any) -> None:
             del head
 
-    junk = check_conformance(device_bench(Junk), suites=["cells"]).violations[0]
-    unmakeable = check_conformance(device_bench(Unmakeable), suites=["cells", "sizes"]).violations
+    junk = check_conformance(device_subject(Junk), suites=["cells"]).violations[0]
+    unmakeable = check_conformance(device_subject(Unmakeable), suites=["cells", "sizes"]).violations
 
     assert "looking at the memory raised AttributeError" in junk.message
     assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
-    assert check_conformance(device_bench(Stumbles), suites=["contracts"]).violations
+    assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
 
 
 def test_a_subject_that_ends_the_process_does_not() -> None:
     """It is a call that raised."""
 
-    class Exits(Port):
+    class Exits(ReferenceMemory):
         def gpu_data(self) -> Any:
             raise SystemExit(3)
 
-    found = check_conformance(device_bench(Exits), suites=["cells"]).violations[0]
+    found = check_conformance(device_subject(Exits), suites=["cells"]).violations[0]
 
     assert "gpu_data raised SystemExit: 3" in found.message
 
@@ -140,7 +139,7 @@ def headed(shown: Callable[[SyncedHead], object]) -> Any:
 
     class Headed:
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
-            self._port = Port(*arguments, **keywords)
+            self._port = ReferenceMemory(*arguments, **keywords)
 
         @property
         def head(self) -> object:
@@ -159,12 +158,12 @@ def test_a_head_may_be_a_name_or_a_number(form: str) -> None:
     def shown(head: SyncedHead) -> object:
         return {"itself": head, "foreign": Foreign[head.name], "name": head.name, "value": head.value}[form]
 
-    assert check_conformance(device_bench(headed(shown)), suites=["cells"]).violations == []
+    assert check_conformance(device_subject(headed(shown)), suites=["cells"]).violations == []
 
 
 @pytest.mark.parametrize("shown", ["SYNCED", 7, None, Foreign.SYNCED])
 def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
-    found = check_conformance(device_bench(headed(lambda _: shown)), suites=["cells"]).violations[0]
+    found = check_conformance(device_subject(headed(lambda _: shown)), suites=["cells"]).violations[0]
 
     assert "R02-uninitialized" == found.requirement
     assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message

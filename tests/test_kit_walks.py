@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import GPU_READ, PUSH, READ, RELEASE, WRITE, device_bench, port_bench
+from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
 from syncedmem.model import space
-from syncedmem.spec import Coverage, Port, Trial, Violation, check_conformance
-from syncedmem.spec.faults import FAULTS
-from syncedmem.spec.shrinking import shrink
-from syncedmem.spec.suites import Stumble
-from syncedmem.spec.walks import Walk, run_walk, search, shorter_walk
+from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.memory.suites import Stumble
+from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +23,11 @@ def test_walks_start_from_every_state() -> None:
     covered = Coverage("caffe")
     lengths: set[int] = set()
 
-    def note(trials: list[Trial]) -> None:
-        covered.add(trials[0])
-        lengths.add(len(trials))
+    def note(drivers: list[MemoryDriver]) -> None:
+        covered.add(drivers[0])
+        lengths.add(len(drivers))
 
-    assert search(port_bench(), 1200, 0, note) is None
+    assert search(reference_subject(), 1200, 0, note) is None
     assert len(space().steps) == covered.states
     assert lengths == {1, 2, 3}
 
@@ -36,7 +35,7 @@ def test_walks_start_from_every_state() -> None:
 def test_the_same_seed_takes_the_same_walks() -> None:
     def walked(seed: int) -> list[int]:
         seen: list[int] = []
-        search(port_bench(), 1200, seed, lambda trials: seen.append(sum(len(t.visited) for t in trials)))
+        search(reference_subject(), 1200, seed, lambda drivers: seen.append(sum(len(t.visited) for t in drivers)))
         return seen
 
     assert walked(5) == walked(5)
@@ -45,62 +44,52 @@ def test_the_same_seed_takes_the_same_walks() -> None:
 
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
-    verdict = check_conformance(device_bench(FAULTS["HostWriteUnnoticed"].make), suites=["walks"])
-    walk = Walk((4, 9), ((), (WRITE,)), ((1, READ), (0, WRITE), (1, RELEASE)))
-    trials = run_walk(port_bench(), walk)
+    verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
+    walk = Walk((4, 9), ((1, WRITE), (1, READ), (0, WRITE), (1, RELEASE)))
+    drivers = run_walk(reference_subject(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
-    assert [4, 9] == [trial.size for trial in trials]
-    broken = device_bench(FAULTS["HostNeverFreed"].make)
+    assert [4, 9] == [driver.size for driver in drivers]
+    broken = device_subject(MEMORY_BUGS["HostNeverFreed"].make)
     with pytest.raises(Violation) as caught:
         run_walk(broken, walk)
-    assert "view = memory2.mutable_cpu_data()" in caught.value.script
+    assert "view = memory2.mutable_cpu_data()" in caught.value.statements
 
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
-    """Neither a memory, nor a step to a start, nor a move; a move that need not fail does not."""
-    bench = device_bench(FAULTS["FourthPushSkipped"].make)
+    """Neither a memory nor a move; a move that need not fail does not."""
+    subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
-    walk = Walk(
-        (4, 9, 3),
-        ((READ, GPU_READ), (WRITE,), ()),
-        ((1, READ), *push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE)),
-    )
+    begun = ((0, READ), (0, GPU_READ), (1, WRITE), (1, READ))
+    rest = (*push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE))
+    walk = Walk((4, 9, 3), (*begun, *rest))
     with pytest.raises(Violation) as caught:
-        run_walk(bench, walk)
-    shortest = shrink(bench, walk, caught.value, run_walk, shorter_walk)
+        run_walk(subject, walk)
+    shortest = shortened(subject, walk, caught.value)
 
     assert "R21-push" == shortest.requirement
-    assert 8 == sum(".mutable_cpu_data()" in line or "async_gpu_push" in line for line in shortest.script)
-    assert not any("memory2" in line or "armed" in line or ".cpu_data" in line for line in shortest.script)
+    assert 8 == sum(".mutable_cpu_data()" in line or "async_gpu_push" in line for line in shortest.statements)
+    assert not any("memory2" in line or "armed" in line or ".cpu_data" in line for line in shortest.statements)
 
 
-def test_a_walk_of_one_memory_keeps_it() -> None:
-    walk = Walk((4,), ((WRITE,),), ((0, READ),))
+def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
+    """So it goes with the last of its moves; the others keep their sizes."""
+    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
 
-    assert [[], [Walk((4,), ((),), ((0, READ),))], [Walk((4,), ((WRITE,),), ())], None] == [
-        None if (shorter := shorter_walk(walk, position)) is None else list(shorter) for position in range(4)
-    ]
-
-
-def test_any_letter_of_any_start_can_be_left_out() -> None:
-    walk = Walk((4, 9), ((WRITE,), (READ, GPU_READ)), ())
-
-    assert [((), (READ, GPU_READ)), ((WRITE,), (GPU_READ,)), ((WRITE,), (READ,))] == [
-        shorter.starts for position in (2, 3, 4) for shorter in shorter_walk(walk, position) or ()
-    ]
+    assert [9] == [driver.size for driver in drivers]
+    assert [] == run_walk(reference_subject(), Walk((4,), ()))
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
-    fault = FAULTS["ZeroesItsNeighbour"].make
+    bug = MEMORY_BUGS["ZeroesItsNeighbour"].make
     with pytest.raises(Violation, match="R53-independent"):
-        run_walk(device_bench(fault), Walk((4, 4), ((WRITE,), (WRITE,)), ((0, READ), (1, READ))))
+        run_walk(device_subject(bug), Walk((4, 4), ((0, WRITE), (1, WRITE), (0, READ), (1, READ))))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
     """Hypothesis calls it flaky; the kit reports what it saw."""
 
-    class Once(Port):
+    class Once(ReferenceMemory):
         failed = False
 
         def zero_cpu(self, pointer: Any, pinned: bool) -> None:
@@ -108,7 +97,7 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
                 super().zero_cpu(pointer, pinned)
             type(self).failed = True
 
-    found = search(device_bench(Once), 3000, 0, lambda _: None)
+    found = search(device_subject(Once), 3000, 0, lambda _: None)
 
     assert found is not None
     assert "R05-zeroed-first" == found.requirement
@@ -117,16 +106,16 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
 def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
     """Whoever watches may fail, and then that is what is raised."""
 
-    def fail(_: Sequence[Trial]) -> None:
+    def fail(_: Sequence[MemoryDriver]) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):
-        search(port_bench(), 100, 0, fail)
+        search(reference_subject(), 100, 0, fail)
 
 
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
-    bench = replace(port_bench(), profile="caffe")
-    trials = run_walk(bench, Walk((4,), ((),), ((0, RELEASE), (0, READ))))
+    subject = replace(reference_subject(), profile="caffe")
+    drivers = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
 
-    assert [RELEASE] == [entry for _, entry in trials[0].visited]
+    assert [RELEASE] == [entry for _, entry in drivers[0].visited]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, LimitingAllocator, LoggingAllocator

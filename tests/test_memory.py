@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead

@@ -10,7 +10,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import ClosedMemoryError, InvalidSizeError, ReleaseError, SyncedHead
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE, devices, filled
+from subjects import SIZE, devices, filled
 
 from syncedmem.model import (
     AllocationError,

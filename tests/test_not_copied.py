@@ -61,11 +61,26 @@ OWNERS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", OWNERS)
 def test_what_owns_memory_is_not_duplicated(name: str, duplicate: str) -> None:
     owner = OWNERS[name]()
-    with pytest.raises(TypeError, match=f"^a {type(owner).__name__} owns memory and cannot be copied or") as caught:
+    with pytest.raises(TypeError, match=f"^an? {type(owner).__name__} owns memory and cannot be copied or") as caught:
         DUPLICATES[duplicate](owner)
 
     assert isinstance(caught.value, NotCopyableError)
     assert type(owner).__name__ == caught.value.kind
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+@pytest.mark.parametrize("kind", ["SimulatedStream", "SimulatedEvent"])
+def test_what_orders_work_is_not_duplicated(kind: str, duplicate: str) -> None:
+    """A copy of a stream would have a queue of its own, in which nothing happens."""
+    device = SimulatedDeviceAllocator()
+    stream = device.stream()
+    found = {type(it).__name__: it for it in (stream, device.record(stream))}[kind]
+    with pytest.raises(
+        NotCopyableError, match=f"^a {kind} (owns queued work|is a point in a stream) and cannot be copied"
+    ):
+        DUPLICATES[duplicate](found)
+
+    assert stream.done
 
 
 def test_every_allocator_of_ours_is_tried() -> None:

@@ -447,3 +447,15 @@ def test_an_allocator_that_computed_goes_without_a_collector() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the view would wait for ever.  tests/test_forks.py forks; this is how the child sees its device."""
+    device = opencl_module.OpenCLDeviceAllocator()
+    with SyncedMemory(8, device=device) as memory:
+        memory.gpu_data()
+        with monkeypatch.context() as child:
+            child.setattr(device._home, "lost", True)
+            with pytest.raises(NoDeviceError, match="does not survive a fork"):
+                memory.gpu_data()
+        assert memory.gpu_data().get().tolist() == [0] * 8

@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 
 from syncedmem import verification
 from syncedmem.cli import app
-from syncedmem.model import NoDeviceError
+from syncedmem.model import InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import SyncedMemory, arithmetic_of
 from syncedmem.runtime.devices import compilers
 from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
 from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
 from syncedmem.runtime.devices.opencl_arithmetic import MappedArithmetic
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
-from syncedmem.verification import make_bench, make_blob_bench
+from syncedmem.verification import make_blob_subject, make_subject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,8 @@ cl: Any = opencl_module.cl
 @pytest.fixture(params=["as it is", "fails"])
 def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device's own compiler, and one that fails."""
-    monkeypatch.setenv(COMPILER_VARIABLE, request.param)
     found: str = request.param
+    monkeypatch.setenv(COMPILER_VARIABLE, "fails" if found == "fails" else "")
     return found
 
 
@@ -53,13 +53,41 @@ def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> 
     device = opencl_module.OpenCLDeviceAllocator()
     monkeypatch.setenv(COMPILER_VARIABLE, "fails")
 
-    assert not device.compiler.works
-    assert device.compiler.reason
-    assert "\n" not in device.compiler.reason
+    assert (False, "SYNCEDMEM_OPENCL_COMPILER=fails") == device.compiler
     assert isinstance(arithmetic_of(device), MappedArithmetic)
 
 
+WRONG = "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"
+
+
+def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything else is refused where it is read; memory does not need it, and empty is as good as unset."""
+    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
+    device = opencl_module.OpenCLDeviceAllocator()
+    with SyncedMemory(4, device=device) as memory:
+        memory.mutable_cpu_data()[:] = 7
+        assert [7] * 4 == memory.gpu_data().get().tolist()
+    with pytest.raises(InvalidArgumentError, match=f"^{WRONG}$"):
+        arithmetic_of(device)
+    monkeypatch.setenv(COMPILER_VARIABLE, "")
+
+    assert arithmetic_of(device) is device.arithmetic()
+
+
+def test_devices_says_that_the_switch_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And lists what is here all the same."""
+    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
+    shown = CliRunner().invoke(app, "devices", env={"COLUMNS": "300"})
+    found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
+
+    assert (0, True) == (shown.exit_code, f"yes, memory only: {WRONG}; no arithmetic" in shown.output)
+    assert (True, None, WRONG, None) == tuple(
+        found[it] for it in ("available", "compiler", "compiler_error", "arithmetic")
+    )
+
+
 def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(COMPILER_VARIABLE, raising=False)
     verdict, program = opencl_module.OpenCLDeviceAllocator().compiler, cl.Program
     tried: list[object] = []
 
@@ -126,12 +154,12 @@ def test_a_verdict_has_the_first_line_of_the_reason(plant: dict[str, Any], found
     driver = Driver()
     vars(driver).update(plant)
 
-    assert found == compilers.try_compiler(None, driver, broken=False)
+    assert found == compilers.try_compiler(None, driver)
 
 
 def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "find_spec", {"mako": None}.get)
-    works, reason = compilers.try_compiler(None, Driver(), broken=False)
+    works, reason = compilers.try_compiler(None, Driver())
 
     assert not works
     assert "the package mako" in reason
@@ -139,8 +167,8 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("compiler")
 def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
-    check_conformance(make_bench("opencl", 0), steps=200).require()
-    check_blobs(make_blob_bench("opencl", 0), steps=200).require()
+    check_conformance(make_subject("opencl", 0), steps=200).require()
+    check_blobs(make_blob_subject("opencl", 0), steps=200).require()
 
 
 @pytest.mark.usefixtures("compiler")
@@ -195,7 +223,7 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
 
-    assert limits.startswith("memory only: its compiler fails (")
+    assert "memory only: its compiler fails (SYNCEDMEM_OPENCL_COMPILER=fails); the host computes" == limits
     assert f"opencl: {limits}" in printed
     assert f"{escape(limits)}" in (tmp_path / "index.html").read_text()
 
@@ -206,9 +234,13 @@ def test_devices_says_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = json.loads(CliRunner().invoke(app, "devices --json").output)
     found = {row["name"]: row for row in listed}["opencl"]
 
-    assert f"yes, memory only: its compiler fails ({found['compiler_error']})" in table
-    assert (True, False) == (found["available"], found["compiler"])
-    assert found["compiler_error"]
+    narrow = CliRunner().invoke(app, "devices", env={"COLUMNS": "80"}).output
+
+    assert "yes, memory only: its compiler fails (SYNCEDMEM_OPENCL_COMPILER=fails); the host computes" in table
+    assert "…" not in narrow
+    assert (True, False, "SYNCEDMEM_OPENCL_COMPILER=fails", "host") == tuple(
+        found[it] for it in ("available", "compiler", "compiler_error", "arithmetic")
+    )
 
 
 MISSING = "PyOpenCL is installed, but OpenCL cannot be used: "

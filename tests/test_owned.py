@@ -8,10 +8,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError, NoDeviceError, ReleaseError, SyncedHead
 from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.devices import forking
 from syncedmem.runtime.devices.forking import Home
 from syncedmem.runtime.devices.simulated.block import Quarantine
 from syncedmem.runtime.memory.owned import Finaliser, Holding, OwnedBlock
@@ -238,7 +239,8 @@ def test_a_device_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch)
     """As a child of a fork sees it, which coverage does not follow."""
     home = Home("cuda:7")
     home.check()
-    monkeypatch.setattr("os.getpid", lambda: -1)
+    monkeypatch.setattr(forking, "_homes", [home])
+    forking._lose()
 
     with pytest.raises(
         NoDeviceError, match=r"^cuda:7 was opened in process \d+, and its driver does not survive a fork"

@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
     folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.touch()
     return tmp_path
 
@@ -236,3 +236,18 @@ def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
     (recipe,) = re.findall(r"^lint: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     gates = {" ".join(words.split()[:2]) for words in re.findall(r"\$\(BIN\)/(.*)", recipe)}
     assert entries == gates
+
+
+def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
+    """Pytest and CuPy, where there is no environment yet; CONTRIBUTING.md has the commands."""
+    make = [
+        shutil.which("make") or "make",
+        "--dry-run",
+        "--directory",
+        str(ROOT),
+        "VENV=.venv-that-is-not-there",
+        "hostcuda",
+    ]
+    planned = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+    assert "--requirement requirements/test.txt" in planned
+    assert "PYTHONPATH=build/hostcuda .venv/bin/pytest" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches import devices
+from subjects import devices
 from typer.testing import CliRunner
 
 from syncedmem.cli import app

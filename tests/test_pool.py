@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from benches import SIZE, devices
 from pools import MIB, lent_and_returned, paper_pool
+from subjects import SIZE, devices
 
 from syncedmem.model import InvalidArgumentError, InvalidSizeError
 from syncedmem.runtime import CPUDeviceAllocator, PoolAllocator

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import SIZE
 from pools import GIB, MIB, lent_and_returned, paper_pool
+from subjects import SIZE
 
 from syncedmem.model import AllocationError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SimulatedDeviceAllocator, using_device

@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 import pytest
-from benches import SIZE
 from pools import MIB, lent_and_returned, paper_pool, pushed
+from subjects import SIZE
 
 from syncedmem.model import (
     AllocationError,

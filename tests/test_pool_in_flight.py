@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from benches import SIZE, devices
 from pools import MIB, paper_pool, pushed
+from subjects import SIZE, devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, ReleaseError
 from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SimulatedDeviceAllocator

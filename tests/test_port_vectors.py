@@ -11,29 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from benches import device_bench, devices, host_bench
+from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
 from syncedmem.model.suites import counter_words, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
-from syncedmem.spec import FAULTS, Bench, Fault, Oracle, Port
-from syncedmem.spec.contents import pattern
+from syncedmem.spec import Oracle, ReferenceMemory, Subject
+from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
+from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.registry import SeededBug
 from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
 from syncedmem.spec.vectors.kills import StaleKillsError, refused
 from syncedmem.spec.vectors.replay import Difference
-from syncedmem.spec.verdict import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from syncedmem.spec import Maker
-    from syncedmem.spec.oracle import Copy, Expected
+    from syncedmem.spec.memory.oracle import Copy, Expected
 
 ROOT = Path(__file__).parent.parent
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
 QUICK = [it for it in EACH if "hsi-extra" not in it.values]
 SHARES_STATE = ("ZeroesItsNeighbour", "SharesAScratchThatIsTooShort")
-"""Faults between memories: what becomes of one depends on the memories before it."""
+"""Bugs between memories: what becomes of one depends on the memories before it."""
 
 
 @cache
@@ -42,8 +44,8 @@ def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(vector.line()) for vector in vectors(suite, edition))
 
 
-def bench(edition: str, make: Maker = SyncedMemory) -> Bench:
-    return host_bench(make) if edition == "cpu_only" else device_bench(make)
+def subject(edition: str, make: Maker = SyncedMemory) -> Subject:
+    return host_subject(make) if edition == "cpu_only" else device_subject(make)
 
 
 def find(suite: str, **wanted: Any) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
     one, other, *_ = vectors("tour", "caffe")
-    renamed = type(one)("pairs", one.program, ("SomeFault",))
+    renamed = type(one)("pairs", one.program, ("SomeBug",))
 
     assert renamed.id == one.id != other.id
     assert renamed.line() != one.line()
@@ -224,10 +226,10 @@ def test_cycles_are_repeated(edition: str) -> None:
 # --- replayed
 
 
-@pytest.mark.parametrize("make", [SyncedMemory, Port])
+@pytest.mark.parametrize("make", [SyncedMemory, ReferenceMemory])
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
-    there = bench(edition, make)
+    there = subject(edition, make)
     found = written(edition, suite)
     few = found if len(found) < 1000 else random.Random(1).sample(found, 1000)  # noqa: S311 -- a sample
 
@@ -236,7 +238,7 @@ def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
 
 @pytest.mark.parametrize("device", devices(), ids=lambda it: it.name)
 def test_every_device_of_this_machine_passes_the_tour(device: Any) -> None:
-    there = Bench("here", SyncedMemory, CPUDeviceAllocator(), device)
+    there = Subject("here", SyncedMemory, CPUDeviceAllocator(), device)
 
     assert [] == [it["id"] for it in written("caffe", "tour") if replay(there, it).result != "passed"]
 
@@ -263,7 +265,7 @@ def test_a_vector_that_says_otherwise_is_not_met(
     for it in vector["steps"]:
         if step.items() <= it.items():
             it.update(change)
-    found = replay(bench("caffe"), vector)
+    found = replay(subject("caffe"), vector)
 
     assert ("failed" if said else "passed") == found.result
     assert all(said in it.message for it in found.differences)
@@ -272,7 +274,7 @@ def test_a_vector_that_says_otherwise_is_not_met(
 def test_the_kind_of_host_memory_is_compared() -> None:
     """By the flag, if the edition has it."""
 
-    class AlwaysPageable(Port):
+    class AlwaysPageable(ReferenceMemory):
         def malloc_cpu(self) -> tuple[Any, bool]:
             return self.host.allocate(self.size), True
 
@@ -281,7 +283,7 @@ def test_the_kind_of_host_memory_is_compared() -> None:
             return self.host
 
     vector = find("modes", call="cpu_data")
-    there = bench("caffe", AlwaysPageable)
+    there = subject("caffe", AlwaysPageable)
     results = [replay(there, it) for it in written("caffe", "modes")]
 
     assert vector
@@ -290,27 +292,27 @@ def test_the_kind_of_host_memory_is_compared() -> None:
 
 def test_what_is_wasteful_is_acceptable() -> None:
     """One more copy, with the right bytes; but not where a call must do nothing else."""
-    there = bench("caffe", FAULTS["CopiesOnEveryRead"].make)
+    there = subject("caffe", MEMORY_BUGS["CopiesOnEveryRead"].make)
     results = {replay(there, it).result for it in written("caffe", "hsi")}
 
     assert {"passed", "acceptable"} == results
-    eager = bench("caffe", FAULTS["RoundedSize"].make)
+    eager = subject("caffe", MEMORY_BUGS["RoundedSize"].make)
     assert {"failed"} == {replay(eager, it).result for it in written("caffe", "counters")}
 
 
 def test_a_subject_that_cannot_be_looked_at_fails() -> None:
-    there = bench("caffe", FAULTS["ReturnsNothing"].make)
+    there = subject("caffe", MEMORY_BUGS["ReturnsNothing"].make)
     found = [replay(there, it) for it in written("caffe", "tour")]
 
     assert any("looking at it raised AttributeError" in str(it.differences) for it in found)
 
 
 def test_what_is_left_after_release_is_a_leak() -> None:
-    class NeverFrees(Port):
+    class NeverFrees(ReferenceMemory):
         def free_gpu(self) -> None:
             """Forget it."""
 
-    found = [replay(bench("caffe", NeverFrees), it) for it in written("caffe", "tour")]
+    found = [replay(subject("caffe", NeverFrees), it) for it in written("caffe", "tour")]
 
     assert any("1 allocations are left after release" in str(it.differences) for it in found)
 
@@ -324,50 +326,50 @@ def test_the_worst_difference_is_the_result() -> None:
 # --- kills
 
 
-def test_the_page_says_how_many_planted_faults_some_vector_refuses() -> None:
+def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
     """Those that are not are about what vectors do not say: views, streams, several memories, other devices."""
     kills = Kills.known()
     each = [kills.of(edition, suite) for edition in EDITIONS for suite in SUITES]
     refused_by_some = {name for found in each for names in found for name in names}
 
-    assert tuple(FAULTS) == kills.faults
+    assert tuple(MEMORY_BUGS) == kills.bugs
     page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
-    assert f"{len(refused_by_some)} of the {len(FAULTS)} planted faults are refused by some vector" in page
+    assert f"{len(refused_by_some)} of the {len(MEMORY_BUGS)} seeded bugs are refused by some vector" in page
 
 
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> None:
-    """Twelve pairs of a vector and a fault, for each suite, half of them kills; others each time."""
+    """Twelve pairs of a vector and a bug, for each suite, half of them kills; others each time."""
     known, found = Kills.known().of(edition, suite), written(edition, suite)
     kind = "no device" if edition == "cpu_only" else "device"
-    faults = [it for name, it in FAULTS.items() if it.bench == kind and name not in SHARES_STATE]
+    bugs = [it for name, it in MEMORY_BUGS.items() if it.shows_on == kind and name not in SHARES_STATE]
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)  # noqa: S311 -- a sample
     for turn in range(12):
         number = chance.randrange(len(found))
-        wanted = [it for it in faults if (it.name in known[number]) == bool(turn % 2)] or faults
-        fault = chance.choice(wanted)
-        told = f"{fault.name} and vector {number}, with seed {seed}"
-        assert refused(fault, bench(edition), found[number]) == (fault.name in known[number]), told
+        wanted = [it for it in bugs if (it.name in known[number]) == bool(turn % 2)] or bugs
+        bug = chance.choice(wanted)
+        told = f"{bug.name} and vector {number}, with seed {seed}"
+        assert refused(bug, subject(edition), found[number]) == (bug.name in known[number]), told
 
 
-def test_measuring_finds_what_a_fault_does() -> None:
+def test_measuring_finds_what_a_bug_does() -> None:
     """Every bit is put to every vector; a memory that cannot even be made is refused, a right one is not."""
-    kills = measure(device_bench, host_bench, only=["modes"])
+    kills = measure(device_subject, host_subject, only=["modes"])
     for edition in EDITIONS:
         pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)
         assert all(set(now) ^ set(then) <= set(SHARES_STATE) for now, then in pairs)
-    healthy = Fault("Healthy", "R01-lazy", "a control", "device", Port)
-    assert not refused(healthy, device_bench(), written("caffe", "modes")[0])
+    healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
+    assert not refused(healthy, device_subject(), written("caffe", "modes")[0])
 
 
 def test_a_memory_that_cannot_be_made_is_refused() -> None:
-    class Unmakeable(Port):
+    class Unmakeable(ReferenceMemory):
         def set_up(self) -> None:
             raise RuntimeError
 
-    broken = Fault("Unmakeable", "R01-lazy", "a control", "device", Unmakeable)
-    assert refused(broken, device_bench(), written("caffe", "modes")[0])
+    broken = SeededBug("Unmakeable", "R01-lazy", "a control", Unmakeable)
+    assert refused(broken, device_subject(), written("caffe", "modes")[0])
 
 
 def test_kills_of_other_vectors_are_not_used() -> None:

@@ -29,17 +29,17 @@ from syncedmem.spec.proofs.invariants import Plain
 from syncedmem.verification import verify_model
 
 if TYPE_CHECKING:
-    from syncedmem.spec.proofs.situation import Situation
+    from syncedmem.spec.proofs.states import State as ProofState
 
 NEEDS_Z3 = pytest.mark.skipif(not available(), reason="z3-solver is not installed: pip install z3-solver")
 
 
-@pytest.mark.parametrize(("contents", "situations"), [(2, 186), (3, 374), (4, 626), (16, 8642)])
-def test_the_count_is_that_of_other_checkers(contents: int, situations: int) -> None:
+@pytest.mark.parametrize(("contents", "states"), [(2, 186), (3, 374), (4, 626), (16, 8642)])
+def test_the_count_is_that_of_other_checkers(contents: int, states: int) -> None:
     """SPIN, Rumur and a checker of TLA+ found as many, each from a model of its own."""
     explored = explore_contents(System.of("caffe"), contents)
 
-    assert situations == len(explored.situations)
+    assert states == len(explored.states)
     assert () == explored.breaches
 
 
@@ -47,7 +47,7 @@ def test_the_count_is_that_of_other_checkers(contents: int, situations: int) -> 
 def test_what_is_explored_is_the_compiled_table(edition: str) -> None:
     """Without contents it is the model's own space: the same states, and the same actions from each."""
     found, system = space(edition), System.of(edition)
-    explored = {packed(it): it for it in explore_contents(system, 1).situations}
+    explored = {packed(it): it for it in explore_contents(system, 1).states}
 
     assert set(found.steps) == set(explored)
     for state, row in found.steps.items():
@@ -59,8 +59,8 @@ def test_what_is_explored_is_the_compiled_table(edition: str) -> None:
         assert taken == {(e.call, s.actions, s.after) for e, s in row.items() if e.call and not s.refusal}
 
 
-def packed(found: Situation) -> State:
-    """A situation as a state of the model."""
+def packed(found: ProofState) -> State:
+    """A state of the proofs as one of the model."""
     facts = sum(1 << number for number, fact in enumerate(found.facts) if fact)
     return State(state_of(found.head, facts), Mode.GPU if found.mode else Mode.CPU)
 
@@ -96,7 +96,7 @@ def test_induction_refuses_a_mutant(mutant: Mutant) -> None:
     found = [it for it in prove(mutant.system).refuted if it.invariant == mutant.breaks]
 
     assert found
-    assert all("@" in it.where and it.situation for it in found)
+    assert all("@" in it.where and it.state for it in found)
 
 
 def test_every_invariant_has_a_mutant() -> None:
@@ -140,7 +140,7 @@ def test_the_summary_counts_and_finds_nothing() -> None:
     found = summarise()
 
     assert [] == found.problems
-    assert {"caffe": 626, "early": 170, "cpu_only": 18} == found.situations
+    assert {"caffe": 626, "early": 170, "cpu_only": 18} == found.states
     assert len(INVARIANTS) == found.invariants
 
 
@@ -174,6 +174,6 @@ def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_model_is_verified_with_its_proofs() -> None:
     verdict = verify_model()
 
-    assert verdict.counts["situations"] == 814
+    assert verdict.counts["proved_states"] == 814
     assert verdict.counts["invariants"] == len(INVARIANTS)
     assert verdict.induction == summarise().induction

@@ -21,7 +21,7 @@ C = ("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o")
 RUST = ("rustc", "--deny", "warnings", "-o")
 
 
-class Fault(NamedTuple):
+class Mistake(NamedTuple):
     """A line of each port that is replaced, and the suites that must tell of it."""
 
     suites: tuple[str, ...]
@@ -30,38 +30,38 @@ class Fault(NamedTuple):
     py: tuple[str, str]
 
 
-FAULTS = {
-    "every side is fresh": Fault(
+MISTAKES = {
+    "every side is fresh": Mistake(
         SUITE_NAMES,
         ("m->head = side", "m->head = 3"),
         ("self.head = side", "self.head = 3"),
         ("self.fresh = {side}", 'self.fresh = {"cpu", "gpu"}'),
     ),
-    "reading moves the head": Fault(
+    "reading moves the head": Mistake(
         tuple(f"{edition}/{suite}" for edition in ("caffe", "early") for suite in ("tour", "hsi", "zero")),
         ("m->head |= side", "m->head = side"),
         ("self.head |= side", "self.head = side"),
         ("self.fresh | {side}", "{side}"),
     ),
-    "NULL is taken": Fault(
+    "NULL is taken": Mistake(
         ("caffe/cells", "early/cells", "cpu_only/cells"),
         ('argument, "null", 4', 'argument, "none", 4'),
         ('starts_with("null")', 'starts_with("none")'),
         ("argument is None", "argument is False"),
     ),
-    "its own pointer is taken": Fault(
+    "its own pointer is taken": Mistake(
         ("caffe/aliases", "early/aliases", "cpu_only/aliases"),
         ('"{\\"own\\"", 6', '"{\\"me\\"", 6'),
         ('starts_with("{\\"own\\"")', 'starts_with("{\\"me\\"")'),
         ('{"own": True}', '{"me": True}'),
     ),
-    "it finds a device that is not there": Fault(
+    "it finds a device that is not there": Mistake(
         ("cpu_only/cells", "cpu_only/tour", "cpu_only/pairs", "cpu_only/hsi", "cpu_only/zero"),
         ("!m->has_gpu", "m->has_gpu > 1"),
         ("&& !self.has_gpu", "&& self.has_gpu != self.has_gpu"),
         ("and not self.has_gpu", "and self.has_gpu is None"),
     ),
-    "a failure is not told": Fault(
+    "a failure is not told": Mistake(
         ("caffe/failures", "early/failures", "cpu_only/failures"),
         ("if (fails)\n", "if (fails > 1)\n"),
         ("if fails {\n            return", "if fails && self.head > 3 {\n            return"),
@@ -111,14 +111,14 @@ def test_a_right_port_passes_every_suite(language: str, vectors: Path, tmp_path:
     assert wanted == {name: replay(command, vectors, name) for name in SUITE_NAMES}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", MISTAKES)
 @pytest.mark.parametrize("language", ["c", "rs", "py"])
-def test_a_wrong_port_does_not(language: str, fault: str, vectors: Path, tmp_path: Path) -> None:
-    planted = FAULTS[fault]
-    command = made(language, tmp_path, getattr(planted, language))
-    found = {name: replay(command, vectors, name) for name in planted.suites}
+def test_a_wrong_port_does_not(language: str, name: str, vectors: Path, tmp_path: Path) -> None:
+    mistake = MISTAKES[name]
+    command = made(language, tmp_path, getattr(mistake, language))
+    found = {suite: replay(command, vectors, suite) for suite in mistake.suites}
 
-    assert [] == [name for name, (status, said) in found.items() if status != 1 or said.endswith(" 0 failed")]
+    assert [] == [suite for suite, (status, said) in found.items() if status != 1 or said.endswith(" 0 failed")]
 
 
 @pytest.mark.parametrize("language", ["c", "rs", "py"])

@@ -1,4 +1,4 @@
-"""A reproducer does what the kit did: the same calls with the same arguments, on a bench of whoever runs it."""
+"""A reproducer does what the kit did: the same calls with the same arguments, on a subject of whoever runs it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_bench, host_bench
+from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode, using_mode
-from syncedmem.spec import FAULTS, Bench, Violation, check_conformance, suite_names
-from syncedmem.spec.faults.selftest import QUICKEST_FIRST
-from syncedmem.spec.script import Script
-from syncedmem.spec.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec import Subject, Violation, check_conformance, suite_names
+from syncedmem.spec.engine.reproducer import Reproducer
+from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from syncedmem.spec import Fault
+    from syncedmem.spec.mutants.registry import SeededBug
 
 Calls = list[tuple[Any, ...]]
 GPU_NULL = Input(Call.SET_GPU_DATA, data=False)
@@ -79,23 +80,23 @@ def shown(argument: Any) -> object:
         return type(argument).__name__, getattr(argument, "nbytes", None)
 
 
-def first_violation(fault: Fault, bench: Bench, *suites: str) -> Violation:
+def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation:
     """What the quickest suite finds."""
-    wrong = replace(bench, make=fault.make)
+    wrong = replace(subject, make=bug.make)
     for name in suites or [name for name in QUICKEST_FIRST if name in suite_names(wrong)]:
         if violation := check_conformance(wrong, steps=300, suites=[name]).suites[0].violation:
             return violation
-    raise AssertionError(fault.name)
+    raise AssertionError(bug.name)
 
 
-def ran(program: str, bench: Bench) -> Calls:
+def ran(program: str, subject: Subject) -> Calls:
     """Run a program; it may end with an error in its last statement, if that is what it shows."""
-    told = Told(bench.make)
+    told = Told(subject.make)
     *earlier, last = ast.parse(program).body
-    names: dict[str, Any] = {"bench": replace(bench, make=told)}
+    names: dict[str, Any] = {"subject": replace(subject, make=told)}
     inside: AbstractContextManager[object] = nullcontext()
-    if program.startswith("with bench.elsewhere") and isinstance(last, ast.With) and bench.elsewhere is not None:
-        (*earlier, last), inside = last.body, bench.elsewhere.using()
+    if program.startswith("with subject.elsewhere") and isinstance(last, ast.With) and subject.elsewhere is not None:
+        (*earlier, last), inside = last.body, subject.elsewhere.using()
     with inside:
         run(earlier, names)
         with suppress(Exception):
@@ -115,12 +116,12 @@ def kept_mode() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_reproducer_of_a_planted_fault_runs(fault: Fault) -> None:
+@pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
+def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
     """To its end, or to the error that is wrong; and it says what is wrong there."""
-    bench = device_bench() if fault.bench == "device" else host_bench()
-    violation = first_violation(fault, bench)
-    calls = ran(violation.reproducer, replace(bench, make=fault.make))
+    subject = device_subject() if bug.shows_on == "device" else host_subject()
+    violation = first_violation(bug, subject)
+    calls = ran(violation.reproducer, replace(subject, make=bug.make))
 
     assert "make" == calls[0][0]
     assert violation.reproducer.splitlines()[-1].startswith(f"# {violation.requirement}: ")
@@ -129,28 +130,28 @@ def test_a_reproducer_of_a_planted_fault_runs(fault: Fault) -> None:
 
 def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
     """With the very bytes, lengths, modes and failures, longer buffers included."""
-    told = Told(device_bench().make)
+    told = Told(device_subject().make)
     moves = (
         *(WRITE, GPU_READ, ADOPT, Fail(PUSH, 1), GPU_ADOPT, Fail(READ, 1, partial=True), Input(None, mode=Mode.CPU)),
         *(ADOPT, Stumble(GPU_ADOPT), ADOPT, Fail(GPU_READ, 1, interrupt=True), GPU_NULL, PUSH),
     )
-    trial = run_case(replace(device_bench(), make=told), Case(moves, 7))
-    program = "\n".join(trial.script.complete())
+    driver = run_case(replace(device_subject(), make=told), Case(moves, 7))
+    program = "\n".join(driver.reproducer.complete())
     adopted = {len(call[1][1]) for call in told.calls if call[0] == "set_cpu_data"}
 
-    assert told.calls == ran(program, device_bench())
+    assert told.calls == ran(program, device_subject())
     assert {7, 12} == adopted
     assert "\nset_mode(Mode.CPU)\n" in program
-    assert "\nwith ledger.moves.armed(1, partial=True), suppress(Exception): memory.cpu_data()\n" in program
+    assert "\nwith log.moves.armed(1, partial=True), suppress(Exception): memory.cpu_data()\n" in program
     assert "armed(1, InjectedInterrupt), suppress(BaseException): memory.gpu_data()\n" in program
     assert "\nwith suppress(Exception): memory.set_gpu_data(None)\n" in program
 
 
 def test_failures_that_do_no_harm_are_left_out() -> None:
     """Whole, or all steps before the one that does."""
-    forgets = first_violation(FAULTS["ForgetsThePushItCouldNotWaitFor"], device_bench(), "stumbles")
-    leaks = first_violation(FAULTS["FailureLeaks"], device_bench(), "stumbles")
-    plain = first_violation(FAULTS["SpoiltCopy"], device_bench(), "stumbles")
+    forgets = first_violation(MEMORY_BUGS["ForgetsThePushItCouldNotWaitFor"], device_subject(), "stumbles")
+    leaks = first_violation(MEMORY_BUGS["FailureLeaks"], device_subject(), "stumbles")
+    plain = first_violation(MEMORY_BUGS["SpoiltCopy"], device_subject(), "stumbles")
 
     assert "steps.armed(1), suppress(Exception): view = memory.mutable_cpu_data()" in forgets.reproducer
     assert "steps.armed(1)" not in leaks.reproducer
@@ -160,29 +161,29 @@ def test_failures_that_do_no_harm_are_left_out() -> None:
 
 def test_a_script_says_in_which_mode_a_call_is_made() -> None:
     """Where it is another than before."""
-    script = Script(device_bench())
-    script.call("bench.name", Mode.GPU)
-    script.call("bench.name", Mode.CPU, keep="name")
+    reproducer = Reproducer(device_subject())
+    reproducer.call("subject.name", Mode.GPU)
+    reproducer.call("subject.name", Mode.CPU, keep="name")
 
-    assert ["bench.name", "set_mode(Mode.CPU)", "name = bench.name"] == script.lines
-    assert ("from syncedmem.model import Mode, set_mode", *script.lines) == script.complete()
+    assert ["subject.name", "set_mode(Mode.CPU)", "name = subject.name"] == reproducer.lines
+    assert ("from syncedmem.model import Mode, set_mode", *reproducer.lines) == reproducer.complete()
 
 
 def test_a_bench_says_where_it_comes_from() -> None:
     """Then the program needs nothing."""
-    script = Script(replace(host_bench(), source="import this\nbench = this"))
-    script.run("gc.collect()")
+    reproducer = Reproducer(replace(host_subject(), source="import this\nsubject = this"))
+    reproducer.run("gc.collect()")
 
-    assert ("import gc", "import this", "bench = this", "gc.collect()") == script.complete()
+    assert ("import gc", "import this", "subject = this", "gc.collect()") == reproducer.complete()
 
 
 def test_a_violation_is_printed_with_its_program() -> None:
     """By whoever prints it, `Conformance.require` included; a message of several lines stays a comment."""
-    verdict = check_conformance(device_bench(FAULTS["SpoiltCopy"].make), suites=["cells"])
+    verdict = check_conformance(device_subject(MEMORY_BUGS["SpoiltCopy"].make), suites=["cells"])
     with pytest.raises(Violation) as caught:
         verdict.require()
 
-    assert "\n    memory = bench.make(5, host=host, device=device)\n" in str(caught.value)
+    assert "\n    memory = subject.make(5, host=host, device=device)\n" in str(caught.value)
     assert "x()\n# R10: two lines" == Violation("R10", "two\nlines", ("x()",)).reproducer
     assert "none: a" == str(Violation("none", "a"))
 

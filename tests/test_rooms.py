@@ -106,8 +106,37 @@ def test_importing_the_model_loads_no_heavy_library() -> None:
     assert not HEAVY & loaded_by("import syncedmem.model")
 
 
+def test_templates_alone_load_their_engine() -> None:
+    assert "jinja2" not in loaded_by("from syncedmem.model.exports.formats import export; export('xstate')")
+    assert "jinja2" in loaded_by("from syncedmem.model.exports.formats import export; export('c')")
+
+
 def test_a_heavy_library_is_seen_when_loaded() -> None:
     assert HEAVY & loaded_by("import syncedmem.model, numpy") == {"numpy"}
+
+
+RUNNING = (
+    "from syncedmem import *; from syncedmem.spec import Subject, check_blobs, check_conformance; "
+    "subject = Subject('mine', SyncedMemory, CPUDeviceAllocator(), SimulatedDeviceAllocator()); "
+    "check_conformance(subject, steps=0, suites=['cells']).require(); "
+    "check_blobs(Subject('mine', Blob, subject.host, subject.device), steps=0, suites=['tables']).require(); "
+    "from syncedmem.spec.fuzz import fuzz; fuzz(CPUDeviceAllocator, steps=500).require()"
+)
+
+
+@pytest.mark.parametrize("statement", ["import syncedmem.spec, syncedmem.spec.fuzz", RUNNING], ids=["imported", "run"])
+def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
+    loaded = loaded_by(statement)
+
+    assert "syncedmem.spec.memory.kit" in loaded
+    assert not {name for name in loaded if name.startswith("syncedmem.spec.mutants")}
+
+
+def test_who_asks_for_seeded_bugs_of_one_kind_loads_those() -> None:
+    loaded = loaded_by("import syncedmem.spec.mutants.allocator")
+    kinds = {name for name in loaded if name.startswith("syncedmem.spec.mutants.") and name.count(".") == len("...")}
+
+    assert {"syncedmem.spec.mutants.allocator", "syncedmem.spec.mutants.registry"} == kinds
 
 
 @pytest.mark.parametrize(

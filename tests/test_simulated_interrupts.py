@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import SIZE, filled
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere
+from subjects import SIZE, filled
 
 from syncedmem.model import DeviceError, InvalidPointerError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory

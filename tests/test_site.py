@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sphinx", reason="Sphinx is not installed: make docs")
 
+from extension import explorer
 from extension.command_line import helps
-from extension.links import DOORS, broken, undocumented
+from extension.names import DOORS, undocumented
 from extension.pictures import picture_of
 from extension.public_names import described
 
 from syncedmem.model.exports.formats import export
 
-if TYPE_CHECKING:
-    from pathlib import Path
+DOCS = Path(__file__).parent.parent / "docs"
+CODE = re.compile(r"^```.*?^```|`[^`]*`", re.MULTILINE | re.DOTALL)
+"""What is code on a page."""
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
-    (tmp_path / "there.html").write_text('<p id="place"></p>')
-    (tmp_path / "page.html").write_text(
-        '<a href="there.html#place"></a><a href="https://example.org"></a><a href="#top"></a>'
-        '<a href="there.html#elsewhere"></a><img src="lost.png"><a></a>'
-    )
+def test_the_page_to_play_shows_the_explorer() -> None:
+    """Its links are HTML, which Sphinx passes on as it is."""
+    links = re.findall(r'(?:href|src)="([^"]*)"', (DOCS / "play.md").read_text(encoding="utf-8"))
 
-    assert [("page.html", "lost.png"), ("page.html", "there.html#elsewhere")] == sorted(broken(tmp_path))
+    assert {explorer.FILE} == set(links)
 
 
-def test_a_folder_stands_for_its_first_page(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "index.html").write_text('<a href=".."></a>')
-
-    assert [("folder/index.html", "..")] == list(broken(tmp_path))
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_links_of_other_pages_are_not_in_html(page: Path) -> None:
+    """So that Sphinx sees them, and warns of those that lead nowhere."""
+    assert page.name == "play.md" or not re.search(r"<\w+ [^>]*(href|src)=", CODE.sub("", page.read_text()))
 
 
 def test_a_public_name_without_a_place_is_found() -> None:

@@ -1,10 +1,10 @@
-"""What the site needs beyond Sphinx: pictures by the model, the explorer, help of commands, lists of names, links."""
+"""What the site needs beyond Sphinx: pictures by the model, the explorer, help of commands, and lists of names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import command_line, explorer, links, names, pictures, public_names
+from . import command_line, explorer, names, pictures, public_names
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -18,6 +18,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("mermaid", pictures.MachineDiagram)
     app.add_directive("public-names", public_names.PublicNames)
     app.connect("missing-reference", names.resolve)
+    app.connect("env-check-consistency", names.check)
     app.connect("build-finished", explorer.write)
-    app.connect("build-finished", links.check, priority=900)  # of what the others have written, too
     return {"parallel_read_safe": True, "parallel_write_safe": True}

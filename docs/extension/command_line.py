@@ -21,7 +21,7 @@ WIDTH = "88"
 
 def helps() -> dict[str, str]:
     """What each command says of itself, by its name."""
-    shell = CliRunner(env={"COLUMNS": WIDTH, "TERMINAL_WIDTH": WIDTH, "NO_COLOR": "1", "TERM": "dumb"})
+    shell = CliRunner(env={"COLUMNS": WIDTH, "NO_COLOR": "1", "TERM": "dumb"})
     group = typer.main.get_command(app)
     return {name: shell.invoke(app, [name, "--help"], prog_name="syncedmem").output for name in group.commands}  # type: ignore[attr-defined]
 

@@ -1,20 +1,29 @@
-"""Where the names in docstrings lead."""
+"""Public names: where docstrings that use them lead, and whether each has a place in the reference.
+
+Sphinx does neither by itself, because our names are public in another module than the one that defines them: it looks
+for a name where its module documents it, and its coverage builder passes over what a module has imported.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from sphinx.util.logging import getLogger
 from sphinx.util.nodes import make_refnode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from docutils.nodes import Element
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.domains.python import PythonDomain
     from sphinx.environment import BuildEnvironment
 
-__all__ = ["REFERENCE", "resolve"]
+__all__ = ["DOORS", "REFERENCE", "check", "resolve", "undocumented"]
 
+DOORS = ("syncedmem", "syncedmem.model", "syncedmem.runtime", "syncedmem.spec")
 REFERENCE = "reference/"
 
 
@@ -28,14 +37,22 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: El
         return None
     wanted = node["reftarget"].rpartition(".")[2]
     documented = cast("PythonDomain", env.get_domain("py")).objects
-    for name in (f"syncedmem.{wanted}", f"syncedmem.model.{wanted}", f"syncedmem.runtime.{wanted}",
-                 f"syncedmem.spec.{wanted}", _method(node, wanted)):  # fmt: skip
+    for name in (f"{door}.{wanted}" for door in DOORS):
         if name in documented:
             entry = documented[name]
             return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
     return contnode if node["refdoc"].startswith(REFERENCE) else None
 
 
-def _method(node: pending_xref, wanted: str) -> str:
-    """Of the class whose docstring it is."""
-    return f"{node.get('py:module')}.{node.get('py:class')}.{wanted}"
+def check(_app: Sphinx, env: BuildEnvironment) -> None:
+    """Warn of every public name that the reference leaves out."""
+    documented = cast("PythonDomain", env.get_domain("py")).objects
+    for name in undocumented(documented):
+        getLogger(__name__).warning("%s is public and in no page of the reference", name)
+
+
+def undocumented(documented: Iterable[str]) -> list[str]:
+    """The public names that the reference leaves out; each belongs there once, under any of its doors."""
+    there = {name.rpartition(".")[2] for name in documented if name.rpartition(".")[0] in DOORS}
+    public = {f"{door}.{name}" for door in DOORS for name in import_module(door).__all__}
+    return sorted(name for name in public if name.rpartition(".")[2] not in there | {"__version__"})

@@ -11,29 +11,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..editions import head_machine
-from ..head import EFFECTS, Action, Call, Fact, SyncedHead
-from .vocabulary import Host, Role, Verb, place_of, role_of, verb_of
+from ..head import EFFECTS, Action, Fact
+from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
-    from ..head import Transition
+    from ..head import Edition, SyncedHead, Transition
 
-__all__ = ["BY_MODE", "Literal", "Update", "Version", "updates"]
+__all__ = ["BY_MODE", "FormalModel", "Literal", "Update", "Version", "formal_model"]
 
 BY_MODE = None
 """The value of a fact that is set in GPU mode and cleared in CPU mode."""
 
 
 class Version(NamedTuple):
-    """Contents: those that a side had before (None: zeros), written over some times."""
+    """Contents: a variable with those that a side had before, or 0 for zeros, written over some times."""
 
-    origin: Host | None
+    origin: str
     writes: int = 0
 
 
 class Literal(NamedTuple):
-    """A fact, and the value that it has."""
+    """The variable of a fact, and the value that it has."""
 
-    fact: Fact
+    name: str
     value: bool
 
 
@@ -46,14 +46,13 @@ class Update(NamedTuple):
         An identifier in any language: call, head, and a number where there are several.
     identifier : str
         Of the transition.
-    call : Call
-    head, dest : SyncedHead
+    head, dest : str
         The same one where the head is left alone.
     asked : tuple of Literal
         The guards over the facts.
-    facts : dict of Fact to bool or None
+    facts : dict of str to bool or None
         Those that change, and to what; None is `BY_MODE`.
-    versions : dict of Host to Version
+    versions : dict of str to Version
         Those that change.
     faults : tuple of Literal
         What must not hold beforehand.
@@ -63,48 +62,103 @@ class Update(NamedTuple):
 
     name: str
     identifier: str
-    call: Call
-    head: SyncedHead
-    dest: SyncedHead
+    head: str
+    dest: str
     asked: tuple[Literal, ...]
-    facts: dict[Fact, bool | None]
-    versions: dict[Host, Version]
+    facts: dict[str, bool | None]
+    versions: dict[str, Version]
     faults: tuple[Literal, ...]
     broken: bool
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether it can be a fault."""
+        return self.broken or bool(self.faults)
 
-def updates(edition: str) -> tuple[Update, ...]:
-    """Every transition of an edition but those of the destructor, after which there is nothing to look at.
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The variables that it changes."""
+        changes = {"head": self.dest != self.head, "fault": self.can_fail}
+        return (*self.facts, *self.versions, *(name for name, changed in changes.items() if changed))
+
+
+class FormalModel(NamedTuple):
+    """The machine of an edition over variables.
+
+    Attributes
+    ----------
+    heads : tuple of str
+    facts, versions : tuple of str
+        The variables.
+    owned : tuple of (str, str)
+        Each flag of ownership with the pointer that there is while it holds.
+    fresh : tuple of (str, str)
+        Each head that says that a side is fresh, with the pointer of that side.
+    updates : tuple of Update
+    """
+
+    heads: tuple[str, ...]
+    facts: tuple[str, ...]
+    versions: tuple[str, ...]
+    owned: tuple[tuple[str, str], ...]
+    fresh: tuple[tuple[str, str], ...]
+    updates: tuple[Update, ...]
+
+
+def formal_model(edition: str) -> FormalModel:
+    """What TLA+ and Promela are to say, without the destructor, after which there is nothing to look at.
 
     Raises
     ------
     DeclarationError
         If there is no such edition.
     """
+    found = head_machine(edition).edition
+    owned = ((_name(place.owned), _name(place.pointer)) for place in Host if place.owned in found.facts)
+    fresh = ((head.name, _name(place.pointer)) for place in Host for head in found.heads if place.is_fresh(head))
+    return FormalModel(
+        heads=tuple(head.name for head in found.heads),
+        facts=tuple(_name(fact) for fact in Fact if fact in found.facts),
+        versions=tuple(map(_version_of, Host)),
+        owned=tuple(owned),
+        fresh=tuple(fresh),
+        updates=_updates(edition),
+    )
+
+
+def _name(fact: Fact) -> str:
+    return (fact.name or "").lower()
+
+
+def _version_of(place: Host) -> str:
+    return f"{place.value}_version"
+
+
+def _updates(edition: str) -> tuple[Update, ...]:
     machine, found = head_machine(edition), list[Update]()
     for call in machine.calls:
         for head in machine.edition.heads if not call.ends else ():
             rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
             for number, row in enumerate(rows, 1):
                 name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")
-                found.append(_Walk(row, head, machine.edition.facts).update(name))
+                found.append(_Walk(row, head, machine.edition).update(name))
     return tuple(found)
 
 
 class _Walk:
     """The actions of a row, taken one after the other over what is known of the facts."""
 
-    def __init__(self, row: Transition, head: SyncedHead, tracked: Fact) -> None:
-        self.row, self.head, self.tracked = row, head, tracked
-        self.asked = tuple(
-            Literal(guard.fact, value)
+    def __init__(self, row: Transition, head: SyncedHead, edition: Edition) -> None:
+        self.row, self.head, self.tracked, self.initial = row, head, edition.facts, edition.initial
+        self.asked = {
+            guard.fact: value
             for guards, value in ((row.conditions, True), (row.unless, False))
             for guard in guards
             if guard.fact is not None
-        )
+        }
         self.known: dict[Fact, bool | None] = dict(self.asked)
         self.facts: dict[Fact, bool | None] = {}
-        self.versions = {place: Version(place) for place in Host}
+        self.versions = {place: Version(_version_of(place)) for place in Host}
         self.faults: list[Literal] = []
         self.broken = False
 
@@ -118,11 +172,18 @@ class _Walk:
         for place in Host:
             if self.facts.get(place.pointer) is False:
                 self._never(place.pointer, value=True)
-        changed = {place: version for place, version in self.versions.items() if version != Version(place)}
-        dest, row = self.row.dest or self.head, self.row
-        identifier = row.identifier(self.head)
-        faults = tuple(dict.fromkeys(self.faults))
-        return Update(name, identifier, row.call, self.head, dest, self.asked, self.facts, changed, faults, self.broken)
+        versions = {_version_of(place): version for place, version in self.versions.items()}
+        return Update(
+            name=name,
+            identifier=self.row.identifier(self.head),
+            head=self.head.name,
+            dest=(self.row.dest or self.head).name,
+            asked=tuple(Literal(_name(fact), value) for fact, value in self.asked.items()),
+            facts={_name(fact): value for fact, value in self.facts.items()},
+            versions={side: version for side, version in versions.items() if version != Version(side)},
+            faults=tuple(dict.fromkeys(self.faults)),
+            broken=self.broken,
+        )
 
     def _take(self, action: Action) -> None:
         place, verb = place_of(action) or Host.CPU, verb_of(action)
@@ -132,16 +193,16 @@ class _Walk:
             self._never(place.owned, value=False)
         elif verb is Verb.ZERO:
             self._never(place.pointer, value=False)
-            self.broken |= self.head is not SyncedHead.UNINITIALIZED
-            self.versions[place] = Version(None)
+            self.broken |= self.head is not self.initial
+            self.versions[place] = Version("0")
         elif verb is Verb.COPY:
             self._never(place.pointer, value=False)
             self._never(place.other.pointer, value=False)
-            self.broken |= self.head not in (place.other.head, SyncedHead.SYNCED)
+            self.broken |= not place.other.is_fresh(self.head)
             self.versions[place] = self.versions[place.other]
         else:
-            fresh = next((it for it in Host if self.head in (it.head, SyncedHead.SYNCED)), None)
-            self.versions[place] = Version(fresh, 1)
+            fresh = (_version_of(it) for it in Host if it.is_fresh(self.head))
+            self.versions[place] = Version(next(fresh, "0"), 1)
         self._apply(action)
 
     def _next(self, place: Host) -> Version:
@@ -151,7 +212,7 @@ class _Walk:
     def _never(self, fact: Fact, *, value: bool) -> None:
         """It is a fault if a fact has a value now."""
         if fact not in self.known:
-            self.faults.append(Literal(fact, value))
+            self.faults.append(Literal(_name(fact), value))
         else:
             self.broken |= self.known[fact] is value
 

@@ -17,7 +17,7 @@ from ..exploration import configurations, inputs, matrix, space
 from ..head import EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
 from ..machine import refusal_error
 from ..mode import Mode
-from .vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
+from ..vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
     from ..exploration import Configuration, Entry, Input

@@ -1,38 +1,35 @@
-"""The one list of formats: what each of them is, what it can be asked for, and who writes it."""
+"""The one registry of formats: what each of them is, what it can be asked for, and what writes it.
+
+A format without a writer is written by its template, ``templates/NAME.EXTENSION.jinja``.
+"""
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diamond import diamond_svg
-from ..drawing import Detail
+from ..diagrams.diamond import diamond_svg
+from ..diagrams.drawing import Detail
 from ..editions import dispatch
-from ..errors import InvalidExportError
+from ..errors import InvalidExportError, MissingPackageError
 from ..head import DEFAULT_EDITION, Call
-from ..mermaid import mermaid
-from ..page import markdown_page
-from ..tables import markdown_matrix, markdown_table
-from .c import c_header
 from .document import machine_json
 from .graphviz import dot
+from .mermaid import mermaid
+from .page import markdown_page
 from .pictures import pdf_picture, png_picture
-from .plantuml import plantuml
-from .promela import promela
-from .rust import rust_module
 from .schema import schema_json
-from .scxml import scxml
-from .tabular import csv_table, html_table, rst_table
-from .tla import tla_module
+from .tables import csv_table, html_table, markdown_matrix, markdown_table, rst_table
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ..palette import Theme
-    from .trace import Trace
+    from ..diagrams.palette import Theme
+    from ..diagrams.trace import Trace
 
-__all__ = ["FORMATS", "Format", "export"]
+__all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
 
 _ALL = tuple(Detail)
 
@@ -44,20 +41,29 @@ class Format(NamedTuple):
     ----------
     about : str
         What it is, for people who choose.
-    write : callable
-        Takes the edition, and by name what else it can be asked for; returns text or bytes.
+    extension : str
+        Of the name of a file: a file of such a name has the first format with this extension.
+    write : callable or None
+        Takes the edition, and by name what else it can be asked for; returns text or bytes.  None: a template does.
     details : tuple of Detail
         Those that it has, the one that it has by itself first; without any it is what it is.
     calls, trace, theme : bool
         Whether it can show some calls only, and a trace, and has colours.
+    every : bool
+        Whether it has every edition, unless one is named.
+    also : tuple of str
+        Other extensions.
     """
 
     about: str
-    write: Callable[..., str | bytes]
+    extension: str
+    write: Callable[..., str | bytes] | None = None
     details: tuple[Detail, ...] = ()
     calls: bool = False
     trace: bool = False
     theme: bool = False
+    every: bool = False
+    also: tuple[str, ...] = ()
 
 
 def _schema(_edition: str) -> str:
@@ -69,30 +75,79 @@ _CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "mermaid": Format("the state diagram as GitHub draws it in Markdown", mermaid, _ALL, calls=True),
-        "dot": Format("the state diagram for Graphviz", dot, _ALL, calls=True, trace=True, theme=True),
-        "svg": Format("the state diagram as a picture", diamond_svg, _ALL, calls=True, trace=True, theme=True),
-        "png": Format(
-            "the same in pixels, by CairoSVG or Graphviz", png_picture, _ALL, calls=True, trace=True, theme=True
+        "mermaid": Format(
+            "the state diagram as GitHub draws it in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
         ),
-        "pdf": Format("the same for print, likewise", pdf_picture, _ALL, calls=True, trace=True, theme=True),
-        "plantuml": Format("the state diagram for PlantUML", plantuml, _ALL, calls=True),
-        "markdown": Format("the table of calls", markdown_table, _TABLES, calls=True),
-        "rst": Format("the same in reStructuredText", rst_table, _TABLES, calls=True),
-        "html": Format("the same in HTML", html_table, _TABLES, calls=True),
-        "csv": Format("the same in CSV, a row per transition or cell", csv_table, _CHARTS, calls=True),
-        "matrix": Format("configurations and calls in Markdown", markdown_matrix),
-        "page": Format("a Markdown page with all of it", markdown_page),
-        "json": Format("the whole machine as data; every edition, unless one is named", machine_json),
-        "schema": Format("the JSON Schema of that", _schema),
-        "xstate": Format("a configuration of XState", xstate_json, _CHARTS, calls=True),
-        "scxml": Format("a state chart of the W3C's", scxml, _CHARTS, calls=True),
-        "c": Format("a C header", c_header),
-        "rust": Format("a Rust module", rust_module),
-        "tla": Format("a TLA+ module with invariants", tla_module),
-        "promela": Format("a model for SPIN with invariants", promela),
+        "dot": Format(
+            "the state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)
+        ),
+        "svg": Format("the state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
+        "png": Format(
+            "the same in pixels, by CairoSVG or Graphviz", "png", png_picture, _ALL, calls=True, trace=True, theme=True
+        ),
+        "pdf": Format("the same for print, likewise", "pdf", pdf_picture, _ALL, calls=True, trace=True, theme=True),
+        "plantuml": Format("the state diagram for PlantUML", "puml", details=_ALL, calls=True),
+        "markdown": Format("the table of calls", "md", markdown_table, _TABLES, calls=True),
+        "rst": Format("the same in reStructuredText", "rst", rst_table, _TABLES, calls=True),
+        "html": Format("the same in HTML", "html", html_table, _TABLES, calls=True),
+        "csv": Format("the same in CSV, a row per transition or cell", "csv", csv_table, _CHARTS, calls=True),
+        "matrix": Format("configurations and calls in Markdown", "md", markdown_matrix),
+        "page": Format("a Markdown page with all of it", "md", markdown_page),
+        "json": Format(
+            "the whole machine as data; every edition, unless one is named", "json", machine_json, every=True
+        ),
+        "schema": Format("the JSON Schema of that", "json", _schema),
+        "xstate": Format("a configuration of XState", "json", xstate_json, _CHARTS, calls=True),
+        "scxml": Format("a state chart of the W3C's", "scxml", details=_CHARTS, calls=True, also=("xml",)),
+        "c": Format("a C header", "h"),
+        "rust": Format("a Rust module", "rs"),
+        "tla": Format("a TLA+ module with invariants", "tla"),
+        "tla-config": Format("what a checker of that is told, for contents modulo 4", "cfg"),
+        "promela": Format("a model for SPIN with invariants", "pml"),
     }
 )
+
+
+def _endings() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for ending, name in (
+        *((it.extension, name) for name, it in FORMATS.items()),
+        *((ending, name) for name, it in FORMATS.items() for ending in it.also),
+    ):
+        found[f".{ending}"] = (*found.get(f".{ending}", ()), name)
+    return MappingProxyType(found)
+
+
+ENDINGS = _endings()
+"""What the name of a file may end in, and the formats that it may have then: the first unless another is asked for."""
+
+
+def format_of(name: str, asked: str | None = None) -> str:
+    """The format for a file of a name.
+
+    Parameters
+    ----------
+    name : str
+    asked : str, optional
+        The format that is asked for.  Without it the name decides, and without an ending it is ``mermaid``.
+
+    Raises
+    ------
+    InvalidExportError
+        If the ending is for other formats, or for none and nothing is asked for.
+    """
+    ending = PurePath(name).suffix.lower()
+    known = ENDINGS.get(ending, ())
+    if asked is not None:
+        if known and asked in FORMATS and asked not in known:
+            raise InvalidExportError(
+                f"--format is {asked}, and {name} is for {', '.join(known)}: name one of them only"
+            )
+        return asked
+    if ending and not known:
+        unknown = InvalidExportError.unknown("ending", ending, ENDINGS)
+        raise InvalidExportError(f"{unknown}; or name the format: --format, one of {', '.join(FORMATS)}")
+    return known[0] if known else "mermaid"
 
 
 def export(  # noqa: PLR0913 -- what a format can be asked for
@@ -115,7 +170,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     calls : collection of Call
         These only; without any, all of them.  Those of a trace must be among them.
     detail : Detail, optional
-        How much to tell apart; each format has one by itself.
+        How much to tell apart; each format has a default.
     trace : Trace, optional
         A walk to draw.
     theme : Theme, optional
@@ -132,6 +187,8 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
         If there is no such format, or it cannot be asked for that, or the edition has no such call.
     DeclarationError
         If there is no such edition.
+    MissingPackageError
+        If the format is a template and Jinja2 is not installed.
     MissingProgramError
         If a program is needed that is not here.
     """
@@ -151,9 +208,22 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
         raise InvalidExportError(f"{format_} has no detail {detail}; {had}")
     if detail is not None:
         options["detail"] = detail
-    if edition is None and format_ == "json":
+    if found.write is None:
+        return _rendered(format_, edition or "caffe", calls, detail)
+    if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT_EDITION, **options)
+
+
+def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
+    """What the template of a format makes of an edition."""
+    try:
+        from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which other formats can do without
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(f"the format {format_}", "jinja2", "exports") from error
+    found = FORMATS[format_]
+    default = found.details[0] if found.details else None
+    return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default)
 
 
 def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Trace | None) -> None:

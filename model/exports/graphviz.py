@@ -12,22 +12,22 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..arrangement import taken
-from ..drawing import Detail, Kind, drawing
+from ..diagrams.arrangement import taken
+from ..diagrams.drawing import Detail, Kind, drawing
+from ..diagrams.layout import MARGIN, block_at, width_of
+from ..diagrams.palette import COLOURS, Theme, palette_of
+from ..diagrams.plan import plan_of
 from ..errors import MissingProgramError
-from ..layout import MARGIN, block_at, width_of
-from ..palette import COLOURS, Theme, palette_of
-from ..plan import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from ..arrangement import Arrangement, Arrow, Box, Group
-    from ..drawing import Line
+    from ..diagrams.arrangement import Arrangement, Arrow, Box, Group
+    from ..diagrams.drawing import Line
+    from ..diagrams.layout import Point
+    from ..diagrams.palette import Palette
+    from ..diagrams.trace import Trace
     from ..head import Call
-    from ..layout import Point
-    from ..palette import Palette
-    from .trace import Trace
 
 __all__ = ["DENSITY", "dot", "laid_out"]
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 from zlib import crc32
 
-from ..diamond import diamond_svg
+from ..diagrams.diamond import diamond_svg
 from ..errors import InvalidExportError
 from .graphviz import DENSITY, dot, laid_out
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..exploration import Side
 from ..head import EDITIONS, Action, Call, Fact, Guard, Refusal, SyncedHead
 from ..mode import Mode
+from ..vocabulary import Host, Role, Verb
 from .document import FORMAT, VERSION
-from .vocabulary import Host, Role, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..drawing import Detail
+from ..diagrams.drawing import Detail
 from ..editions import head_machine
 from ..exploration import matrix
-from ..head import EFFECTS, Action, Call, Fact, Guard, SyncedHead
+from ..head import EFFECTS, Action, Call, Fact, Guard
 from ..mode import Mode
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _guarded(edition: str, calls: Collection[Call]) -> Json:
                 states[head.name]["on"].setdefault(row.call.value, []).append(_row(row, machine.edition))
     facts = {fact.name: False for fact in Fact if fact in machine.edition.facts}
     modes: Json = {f"set_mode({mode.name})": {"actions": [_set_mode(mode)]} for mode in Mode}
-    initial = SyncedHead.UNINITIALIZED.name
+    initial = machine.edition.initial.name
     return {"initial": initial, "context": {**facts, "mode": Mode.GPU.name}, "on": modes, "states": states}
 
 

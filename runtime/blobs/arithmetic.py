@@ -52,7 +52,8 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
         If the two are adopted buffers that overlap in part.
     """
     _check_type(call, data)
-    head, _ = _head(call, data), _head(call, diff)
+    head = _head(call, data)
+    _check_open(call, diff)
     if head is SyncedHead.UNINITIALIZED:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
@@ -177,20 +178,22 @@ class _Place:
         One buffer for both is no harm where it is computed with.  On the other side it is, unless it is so on both:
         what comes back there would overwrite both, and only one of the memories would know.
         """
-        memories: list[Any] = [first.memory, second.memory]
-        host = [it._cpu for it in memories], _host_of(second)  # noqa: SLF001 -- asking for them would copy
-        device = [it._gpu for it in memories], memories[1].device  # noqa: SLF001 -- as above
-        here, there = (device, host) if self.on_device else (host, device)
+        x: Any = first.memory
+        y: Any = second.memory
+        # The pointers themselves: asking for a side would copy to it.
+        host = _host_of(second), x._cpu, y._cpu  # noqa: SLF001 -- as above
+        device = y.device, x._gpu, y._gpu  # noqa: SLF001 -- as above
         one = False
-        for ends, where in (here, there):
-            if any(end is None for end in ends):
+        for where, theirs, mine in (device, host) if self.on_device else (host, device):
+            if theirs is None or mine is None:
                 continue
-            x, y = first.flat(ends[0]), second.flat(ends[1])
-            if not where.overlaps(x, y):
+            source, target = first.flat(theirs), second.flat(mine)
+            if not where.overlaps(source, target):
                 continue
-            same = address_of(x) == address_of(y)
+            same = address_of(source) == address_of(target)
             if not same or (where is not self.where and not one):
-                raise InvalidPointerError(where_of(where), y, f"{call} needs data and diff that are apart, or the same")
+                reason = f"{call} needs data and diff that are apart, or the same"
+                raise InvalidPointerError(where_of(where), target, reason)
             one = same
 
 
@@ -201,8 +204,14 @@ def _head(call: str, elements: Elements) -> SyncedHead:
     ------
     ClosedMemoryError
     """
+    return head_of(_check_open(call, elements))
+
+
+def _check_open(call: str, elements: Elements) -> int:
+    """The packed state of a memory that is not closed."""
     memory: Any = elements.memory
-    return head_of(memory._open(call))  # noqa: SLF001 -- of this room; users ask for the head
+    state: int = memory._open(call)  # noqa: SLF001 -- of this room; users ask for the head
+    return state
 
 
 def _host_of(elements: Elements) -> DeviceAllocator:

@@ -51,7 +51,7 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
     except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
         found = np.dtype(object)
     if dtype is None or found.name not in TYPES or not found.isnative:
-        expected = f"one of {', '.join(TYPES)} (which there is once ml_dtypes is imported)"
+        expected = f"one of {', '.join(TYPES)} (which needs ml_dtypes: pip install ml_dtypes, and import it)"
         raise InvalidArgumentError("dtype", dtype, expected)
     return found
 

@@ -22,6 +22,7 @@ from .elements import TYPES
 
 if TYPE_CHECKING:
     from ..allocators.base import DeviceAllocator
+    from .elements import Elements
 
 __all__ = ["ForeignArray"]
 
@@ -97,24 +98,23 @@ class ForeignArray:
         expected = f"given, as one of {', '.join(TYPES)}, to convert elements of type {self.dtype}"
         raise InvalidArgumentError("dtype", None, expected)
 
-    def adopted_by(self, blob: Any) -> None:
-        """Make this memory the blob's data.
+    def check_adoptable(self, dtype: np.dtype[Any]) -> None:
+        """Refuse what cannot be adopted, as `view`, by a blob of a type; the rest is for the memory to check.
 
         Raises
         ------
         BufferMismatchError
-            With the reason, if the rules do not allow it.
+            With the reason.
         """
         if not _has_memory(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is no array, so there is no memory that could be used")
-        if self.dtype != blob.dtype:
-            raise BufferMismatchError(_CALL, self._array, f"its elements are {self.dtype}, and {blob.dtype} are needed")
+        if self.dtype != dtype:
+            raise BufferMismatchError(_CALL, self._array, f"its elements are {self.dtype}, and {dtype} are needed")
         if self.on_device and _is_read_only(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is read-only, and the host is copied into it")
-        (blob.set_gpu_data if self.on_device else blob.set_cpu_data)(self.view)
 
-    def copied_to(self, blob: Any) -> None:
-        """Copy the elements into the blob's own memory, on the side where they are.
+    def copied_to(self, elements: Elements, host: DeviceAllocator) -> None:
+        """Copy to elements of the same shape, on the side where these are; `host` is for what is needed between.
 
         Raises
         ------
@@ -124,16 +124,16 @@ class ForeignArray:
             If an element cannot hold one of them.
         """
         if not self.on_device:
-            real = checked(self.view, blob.dtype)
-            fill(blob.mutable_cpu_data(), real)
-        elif self.dtype == blob.dtype:
-            self._copy_across(blob.data_memory)
+            real = checked(self.view, elements.dtype)
+            fill(elements.mutable_cpu_data(), real)
+        elif self.dtype == elements.dtype:
+            self._copy_across(elements.memory)
         else:
             size = prod(self.shape) * self.dtype.itemsize
-            between = SyncedMemory(size, host=blob.host, device=self._device)
+            between = SyncedMemory(size, host=host, device=self._device)
             self._copy_across(between)
-            real = checked(between.cpu_data().view(self.dtype).reshape(self.shape), blob.dtype)
-            fill(blob.mutable_cpu_data(), real)
+            real = checked(between.cpu_data().view(self.dtype).reshape(self.shape), elements.dtype)
+            fill(elements.mutable_cpu_data(), real)
 
     def _copy_across(self, memory: SyncedMemory) -> None:
         """Copy to the device side of a new memory."""

@@ -12,7 +12,7 @@ or the blob has another memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,11 +25,19 @@ if TYPE_CHECKING:
 
     from ..memory.synced_memory import SyncedMemory
     from .elements import Elements
-    from .pair import Pair
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 __all__ = ["LiveArray", "assign", "live"]
+
+
+class Holder(Protocol):
+    """What has the memories that arrays are taken from: a blob."""
+
+    @property
+    def data_memory(self) -> SyncedMemory: ...
+    @property
+    def diff_memory(self) -> SyncedMemory: ...
 
 
 class LiveArray(np.ndarray[Any, np.dtype[Any]]):
@@ -42,7 +50,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     memory: SyncedMemory | None = None
     """Whose host side this is; None of a copy."""
 
-    blob: ref[Pair[Any]] | None = None
+    blob: ref[Holder] | None = None
     """The blob that it was taken from, which is not kept alive; None of a copy."""
 
     def __array_finalize__(self, source: object) -> None:
@@ -128,7 +136,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         return InvalidPointerError("the host", self, f"{reason}; take blob.data or blob.diff again")
 
 
-def live(elements: Elements, blob: ref[Pair[Any]]) -> LiveArray:
+def live(elements: Elements, blob: ref[Holder]) -> LiveArray:
     """The elements of a blob, to read, and to assign to."""
     array: LiveArray = elements.cpu_data().view(LiveArray)
     array.memory, array.blob = elements.memory, blob

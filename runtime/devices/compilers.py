@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COMPILER_VARIABLE", "Compiler", "compiler_of", "try_compiler"]
+from syncedmem.model import InvalidArgumentError
+
+__all__ = ["COMPILER_VARIABLE", "Compiler", "check_switch", "compiler_of", "try_compiler"]
 
 COMPILER_VARIABLE = "SYNCEDMEM_OPENCL_COMPILER"
-"""The environment variable that makes every compiler fail if it is ``fails``: a switch for tests."""
+"""The environment variable that counts every compiler as failing if it is ``fails``: a switch for tests."""
+
+_FAILS = "fails"
 
 _ANSWER = 42
 """What the kernel writes by which a compiler is tried."""
@@ -34,24 +38,45 @@ class Compiler(NamedTuple):
     reason: str
 
 
+def check_switch() -> str:
+    """What the environment variable says, which is ``fails`` or nothing.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it says anything else.
+    """
+    switch = os.environ.get(COMPILER_VARIABLE, "")
+    if switch not in ("", _FAILS):
+        raise InvalidArgumentError(COMPILER_VARIABLE, switch, f"{_FAILS!r} or unset")
+    return switch
+
+
 def compiler_of(device: Any, cl: Any) -> Compiler:
-    """Whether the compiler of a device works: it is tried, once in a process.
+    """Whether the compiler of a device works: it is tried, once in a process, unless the switch says that it fails.
 
     Parameters
     ----------
     device : pyopencl.Device
     cl : module
         ``pyopencl``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `check_switch`.
     """
-    return try_compiler(device, cl, broken=os.environ.get(COMPILER_VARIABLE) == "fails")
+    if switch := check_switch():
+        return Compiler(works=False, reason=f"{COMPILER_VARIABLE}={switch}")
+    return try_compiler(device, cl)
 
 
 @cache
-def try_compiler(device: Any, cl: Any, *, broken: bool) -> Compiler:
-    """Build a kernel of one line, and run it; a broken one is refused by every compiler."""
+def try_compiler(device: Any, cl: Any) -> Compiler:
+    """Build a kernel of one line, and run it."""
     if find_spec("mako") is None:
         return Compiler(works=False, reason="PyOpenCL makes reductions with the package mako, which is not installed")
-    source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}\n" + "#error made to fail" * broken
+    source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}"
     context = cl.Context([device])
     queue, seen = cl.CommandQueue(context), np.zeros(1, np.int32)
     program = cl.Program(context, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 
 from syncedmem.model import NoDeviceError
 
@@ -16,13 +17,20 @@ class Home:
     ----------
     where : str
         The device, as errors show it.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether this is a child of that process.  A plain attribute, because views ask at every call.
     """
 
-    __slots__ = ("_process", "_where")
+    __slots__ = ("__weakref__", "_process", "_where", "lost")
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._process = os.getpid()
+        self.lost = False
+        _homes.add(self)
 
     def check(self) -> None:
         """Refuse a call in a child of that process, where the driver has lost its threads and would wait for ever.
@@ -31,8 +39,19 @@ class Home:
         ------
         NoDeviceError
         """
-        if os.getpid() != self._process:
+        if self.lost:
             raise NoDeviceError(
                 f"{self._where} was opened in process {self._process}, and its driver does not survive a fork: "
                 "start processes with 'spawn', or open the device after the fork only"
             )
+
+
+_homes: weakref.WeakSet[Home] = weakref.WeakSet()
+
+
+def _lose() -> None:
+    for home in _homes:
+        home.lost = True
+
+
+os.register_at_fork(after_in_child=_lose)

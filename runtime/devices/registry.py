@@ -7,9 +7,9 @@ import threading
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedMemoryError
 from syncedmem.model.interface import DEVICE_CALLS, HOST_CALLS, DeviceType, is_host
 
 from ..allocators.base import DeviceAllocator
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DEVICE_NAMES",
     "DeviceReport",
+    "automatic_name",
+    "check_wish",
     "named_device",
     "probe",
     "report_of",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
+HOST_ALONE = "cpu"
+"""What it says for no device, and how `probe` lists host memory."""
 
 _making = threading.RLock()
 """Held while a shared allocator is made: two of the same device would refuse each other's memory."""
@@ -51,10 +55,12 @@ class DeviceReport:
     detail : str
         What it is, or why it is not available.
     compiler : bool or None
-        Whether its compiler works; None if it needs none, or is not available.  A device whose compiler fails has
-        memory, and the host computes with what is there.
+        Whether its compiler works; None if it needs none, or is not available, or cannot be tried.
     compiler_error : str
-        The first line of what a compiler said that fails.
+        The first line of what a compiler said that fails, or why it cannot be tried.
+    arithmetic : {"device", "host"} or None
+        What computes with the memory of the device; None if nothing does.  A device whose compiler fails has memory
+        all the same, and the host computes there if the device lets it.
     """
 
     name: str
@@ -62,11 +68,15 @@ class DeviceReport:
     detail: str
     compiler: bool | None = None
     compiler_error: str = ""
+    arithmetic: Literal["device", "host"] | None = None
 
     @property
     def limits(self) -> str:
-        """What it cannot do; empty if nothing is missing."""
-        return f"memory only: its compiler fails ({self.compiler_error})" if self.compiler is False else ""
+        """What it cannot do, and who does it instead; empty if nothing is missing."""
+        if not self.compiler_error:
+            return ""
+        reason = f"its compiler fails ({self.compiler_error})" if self.compiler is False else self.compiler_error
+        return f"memory only: {reason}; {'no arithmetic' if self.arithmetic is None else 'the host computes'}"
 
 
 def _new(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
@@ -120,27 +130,52 @@ def named_device(name: str) -> DeviceAllocator:
     ----------
     name : str
         One of `DEVICE_NAMES`, or ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a
-        GPU whose compute mode is not "prohibited", else the simulated device.
+        GPU whose compute mode is not "prohibited", else the simulated device.  ``SYNCEDMEM_DEVICE=cpu`` names no
+        device: memories are then as with ``device=None``.
 
     Raises
     ------
     InvalidArgumentError
         If it is no string.
     NoDeviceError
-        If the name is unknown, or the device is not here; the message says what is missing.
+        If the name is unknown, or the device is not here; the message says what is missing.  Also for ``"auto"``
+        where ``SYNCEDMEM_DEVICE`` is ``cpu``.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
         raise InvalidArgumentError("name", name, "the name of a device")
     if name == "auto":
-        return _automatic(os.environ.get(ENVIRONMENT, ""))
+        if (device := _automatic(os.environ.get(ENVIRONMENT, ""))) is None:
+            raise NoDeviceError(f"{ENVIRONMENT}={HOST_ALONE}: there is no device to name")
+        return device
     if name not in _MAKERS:
-        known = ", ".join(("auto", *DEVICE_NAMES))
-        raise NoDeviceError(f"unknown device {name!r}; there are {known}, and None for no device")
+        raise NoDeviceError(_unknown(name, "None"))
     return _shared(name)[0]
 
 
+def _unknown(name: str, nothing: str) -> str:
+    return f"unknown device {name!r}; there are {', '.join(('auto', *DEVICE_NAMES))}, and {nothing} for no device"
+
+
+def check_wish() -> None:
+    """Refuse a value of ``SYNCEDMEM_DEVICE`` that names nothing; a device that is not here is a name.
+
+    Raises
+    ------
+    NoDeviceError
+    """
+    _check_wish(os.environ.get(ENVIRONMENT, ""))
+
+
+def _check_wish(wish: str) -> None:
+    if wish not in ("", "auto", HOST_ALONE, *DEVICE_NAMES):
+        raise NoDeviceError(f"{ENVIRONMENT}={wish}: {_unknown(wish, HOST_ALONE)}")
+
+
 @cache
-def _automatic(wish: str) -> DeviceAllocator:
+def _automatic(wish: str) -> DeviceAllocator | None:
+    _check_wish(wish)
+    if wish == HOST_ALONE:
+        return None
     if wish and wish != "auto":
         try:
             return named_device(wish)
@@ -167,7 +202,7 @@ def resolve_device(device: object) -> DeviceAllocator | None:
     if device is None:
         return None
     if isinstance(device, str):
-        return named_device(device)
+        return _automatic(os.environ.get(ENVIRONMENT, "")) if device == "auto" else named_device(device)
     expected = "an allocator, a device name, or None"
     _check_calls("device", device, DEVICE_CALLS, expected)
     if is_host(device):
@@ -220,10 +255,37 @@ def report_of(name: str) -> DeviceReport:
         allocator, detail = _shared(name)
     except NoDeviceError as error:
         return DeviceReport(name, False, str(error))
-    compiler = getattr(allocator, "compiler", None)  # what computes with kernels has one
-    return DeviceReport(name, True, detail, *(() if compiler is None else (compiler.works, compiler.reason)))
+    try:
+        compiler = getattr(allocator, "compiler", None)  # what computes with kernels has one
+    except InvalidArgumentError as error:  # the variable that decides about it has no meaning
+        return DeviceReport(name, True, detail, compiler_error=str(error))
+    if compiler is None:
+        return DeviceReport(name, True, detail, arithmetic="device")
+    return DeviceReport(name, True, detail, compiler.works, compiler.reason, _who_computes(allocator, compiler.works))
+
+
+def _who_computes(allocator: DeviceAllocator, compiles: bool) -> Literal["device", "host"] | None:
+    """What computes on a device, given whether its compiler works."""
+    try:
+        allocator.arithmetic()
+    except SyncedMemoryError:
+        return None
+    return "device" if compiles else "host"
 
 
 def probe() -> list[DeviceReport]:
     """The same of every device, and of host memory."""
-    return [DeviceReport("cpu", True, "host memory only (device=None)"), *map(report_of, DEVICE_NAMES)]
+    host = DeviceReport(HOST_ALONE, True, "host memory only (device=None)", arithmetic="host")
+    return [host, *map(report_of, DEVICE_NAMES)]
+
+
+def automatic_name() -> str:
+    """The name in `probe` of what ``device="auto"`` is here.
+
+    Raises
+    ------
+    NoDeviceError
+        If ``SYNCEDMEM_DEVICE`` wishes for what is not here.
+    """
+    device = resolve_device("auto")
+    return HOST_ALONE if device is None else device.device_type.name.lower()

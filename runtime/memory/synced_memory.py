@@ -139,8 +139,8 @@ class SyncedMemory:
         Where pageable host memory comes from; None for the shared `CPUDeviceAllocator`.  Pinned host memory
         comes from the device (``device.pinned_host()``).
     device : DeviceAllocator, str or None
-        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides), ``"simulated"``,
-        ``"opencl"``, ``"cuda"``, an allocator, or None for a memory without a device.
+        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides, with ``cpu`` for None),
+        ``"simulated"``, ``"opencl"``, ``"cuda"``, an allocator, or None for a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (000:264-277).
 

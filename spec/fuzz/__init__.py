@@ -1,24 +1,24 @@
 """Finds what is wrong with an allocator: anybody's, without glue.
 
 ``recognition`` decides by what a target has which convention it follows, ``targets`` and ``native`` make a `Target` of
-it, and ``capabilities`` says what it promises.  ``trial`` takes steps, with those that go to the ``limits``; ``oracle``
-knows what must be true, from ``books`` and a ``ledger`` of its own.  Two engines drive it: ``campaign``, fast and
-seeded, and ``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
-it may crash, and makes a ``report``.  ``faults`` are wrong allocators that all of this must catch.  Nothing here
-imports the runtime.
+it, and ``capabilities`` says what it promises.  A ``driver`` takes steps; it has an ``oracle``, which
+judges what came of each, and has a ``shadow_heap``.  Two engines draw steps: ``campaign``, fast and seeded, and
+``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
+it may crash, and makes a ``report``.  `syncedmem.spec.mutants.allocator` has wrong
+allocators that all of this must catch.  Nothing here imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
+from .driver import Driver
 from .finding import OPERATIONS, Finding, Step, TargetError, Wrong
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
 from .properties import PROPERTIES, Property
 from .recognition import Source
-from .replay import Replay, trial_of
+from .replay import Replay, driver_of
 from .report import EngineRun, Report, Verdict
 from .targets import Target
-from .trial import Trial
 
 __all__ = [
     "OPERATIONS",
@@ -26,6 +26,7 @@ __all__ = [
     "AllocatorMachine",
     "AllocatorTests",
     "Capabilities",
+    "Driver",
     "EngineRun",
     "Finding",
     "Property",
@@ -35,10 +36,9 @@ __all__ = [
     "Step",
     "Target",
     "TargetError",
-    "Trial",
     "Verdict",
     "Wrong",
     "allocator_machine",
+    "driver_of",
     "fuzz",
-    "trial_of",
 ]

@@ -1,23 +1,42 @@
-"""How the oracle reaches the bytes of a block: by address where the host can, else through what was handed out."""
+"""What is written into a block, and how: by its address where the host can, else through what was handed out."""
 
 from __future__ import annotations
 
 import ctypes
+import random
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .ledger import TILE, Pattern, first_difference
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .ledger import Block
+    from .capabilities import Capabilities
+    from .shadow_heap import Block
+    from .targets import Target
 
-__all__ = ["Access", "HandleAccess", "HostAccess", "NoAccess", "host_can_write"]
+__all__ = ["PATTERN", "Access", "HandleAccess", "HostAccess", "NoAccess", "Pattern", "access_to", "host_can_write"]
 
 _MAPS = Path("/proc/self/maps")
+
+TILE = 1 << 16
+"""How many bytes a pattern has before it repeats."""
+
+
+class Pattern:
+    """Bytes that are different for every key: a window into one run of random bytes, repeated."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, no secret
+
+    def of(self, key: int, size: int) -> bytes:
+        """What a block with that key and size holds."""
+        tile = self.bytes[key : key + TILE]
+        return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
+
+
+PATTERN = Pattern()
 
 
 class Access(Protocol):
@@ -132,6 +151,24 @@ def _difference(expected: bytes, found: bytes) -> str:
     at = first_difference(expected, found)
     wrong = sum(a != b for a, b in zip(expected, found, strict=False))
     return f"byte {at} is {found[at : at + 1].hex() or 'missing'}, {expected[at]:02x} was written; {wrong} are wrong"
+
+
+def first_difference(expected: bytes, found: bytes) -> int:
+    """Where two rows of bytes differ first."""
+    return next((at for at, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]), len(found))
+
+
+def access_to(block: Block, target: Target, capabilities: Capabilities) -> Access:
+    """How the contents of blocks like this one are reached."""
+    readable = capabilities.host_readable
+    if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
+        return HostAccess(PATTERN)
+    if target.read is not None and target.write is not None:
+        return HandleAccess(PATTERN, target.read, target.write)
+    functions = through_handle(block.handle)
+    if functions is not None:
+        return HandleAccess(PATTERN, *functions)
+    return NoAccess("the host cannot read the memory, and the target has no read and write")
 
 
 def host_can_write(address: int, size: int) -> bool:

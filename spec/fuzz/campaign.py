@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .driver import Driver
 from .finding import Wrong
-from .ledger import SharedIntervals
 from .rounds import Round, fixed_rounds
-from .trial import Trial
+from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,14 +56,14 @@ class Outcome:
     last: int = 0
     wrong: Wrong | None = None
 
-    def add(self, trial: Trial, seconds: float) -> None:
-        """Count what a trial did."""
-        self.operations += trial.journal.length - self.last
+    def add(self, driver: Driver, seconds: float) -> None:
+        """Count what a driver did."""
+        self.operations += driver.journal.length - self.last
         self.seconds += seconds
         self.rounds += 1
-        self.checked += trial.looked_at()
-        if trial.contents_reason is not None:
-            self.unread = trial.contents_reason
+        self.checked += driver.oracle.looked_at()
+        if driver.oracle.contents_reason is not None:
+            self.unread = driver.oracle.contents_reason
 
 
 def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
@@ -103,28 +103,28 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
             target = source.open() if target is None or source.makes_fresh else target
             journal.begin()
         outcome.last = journal.length
-        trial = Trial(target, capabilities, journal, access=access)
+        driver = Driver(target, capabilities, journal, access=access)
         start = time.perf_counter()
         try:
-            live_out(trial, number, seed, steps - outcome.operations)
+            live_out(driver, number, seed, steps - outcome.operations)
         except Wrong as wrong:
             outcome.wrong = wrong
-        outcome.add(trial, time.perf_counter() - start)
-        access = trial.host_access
+        outcome.add(driver, time.perf_counter() - start)
+        access = driver.oracle.host_access
         number += 1
     return outcome
 
 
-def live_out(trial: Trial, number: int, seed: int, most: int) -> None:
+def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
     """One round, to its end; what is drawn does not depend on how many are not."""
-    fixed = fixed_rounds(trial.limit, takes_many=trial.target.take_many is not None)
+    fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
     if number < len(fixed):
-        trial.run(fixed[number])
+        driver.run(fixed[number])
         return
     rng = random.Random(f"{seed}:{number - len(fixed)}")  # noqa: S311 -- replayable
     length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-    Round(trial, rng).take(length)
-    trial.end()
+    Round(driver, rng).take(length)
+    driver.end()
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
@@ -149,7 +149,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()
     deadline = time.perf_counter() + seconds
     journal.begin()
-    trials = [Trial(target, capabilities, None if i else journal, shared) for i in range(threads)]
+    drivers = [Driver(target, capabilities, None if i else journal, shared) for i in range(threads)]
     start = threading.Barrier(threads)
 
     def work(index: int) -> None:
@@ -157,20 +157,20 @@ def threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(steps // threads, deadline, outcome):
-                Round(trials[index], rng, trials[index].journal.length << 4 | index << 28).take(_SHORTEST)
-                for number in list(trials[index].blocks):
-                    trials[index].free(number)
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_SHORTEST)
+                for number in list(drivers[index].blocks):
+                    drivers[index].free(number)
         except Wrong as wrong:
             outcome.wrong = outcome.wrong or wrong
 
     _run_together(work, threads)
     if outcome.wrong is None:
         try:
-            trials[0].close()
+            drivers[0].close()
         except Wrong as wrong:
             outcome.wrong = wrong
-    for trial in trials:
-        outcome.add(trial, 0.0)
+    for driver in drivers:
+        outcome.add(driver, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
     outcome.checked["A20-threads"] = outcome.operations
     return outcome

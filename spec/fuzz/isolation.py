@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from syncedmem.model.errors import said
-
+from ..engine.supervisor import Command, Death
 from .finding import TargetError
 from .jobs import perform
 from .journal import Journal
@@ -93,10 +90,8 @@ class Isolated:
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
         self._journal = Journal(self._path)
-        command = [sys.executable, "-c", "from syncedmem.spec.fuzz.worker import main; main()"]
-        self.process = subprocess.Popen(  # noqa: S603 -- our own module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
-        )
+        program = "from syncedmem.spec.fuzz.worker import main; main()"
+        self.worker = Command([sys.executable, "-c", program], _environment())
 
     def perform(self, job: Job) -> Answer:
         """Do a job in the worker.
@@ -107,22 +102,13 @@ class Isolated:
             If the target cannot be used, or the worker is gone.
         """
         line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
-        try:
-            answer = json.loads(self._exchanged(line))
-        except (OSError, ValueError) as error:
-            raise TargetError(f"the worker process ended: {said(error)}") from error
+        reply = self.worker.ask(line)
+        if isinstance(reply, Death):
+            raise TargetError(f"the worker process {reply.how}")
+        answer: Answer = json.loads(reply)
         if "error" in answer:
             raise TargetError(answer["error"])
-        found: Answer = answer
-        return found
-
-    def _exchanged(self, line: str) -> str:
-        requests, replies = self.process.stdin, self.process.stdout
-        if requests is None or replies is None:
-            raise OSError("it has no pipes")
-        requests.write(line + "\n")
-        requests.flush()
-        return replies.readline()
+        return answer
 
     def steps(self) -> tuple[Step, ...]:
         """The steps of the last program, to the one that ended it."""
@@ -132,10 +118,7 @@ class Isolated:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # a worker that is gone reads no more
-                    pipe.close()
-        self.process.wait()
+        with self.worker:
+            pass
         self._journal.close()
         self._folder.cleanup()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .campaign import Outcome, campaign, threaded
+from .driver import Driver
 from .finding import Finding, Step, TargetError, Wrong
 from .machine import search
-from .minimise import minimise
+from .shortening import shortened
 from .statistics import limit_of
-from .trial import Trial
 
 if TYPE_CHECKING:
     from .capabilities import Capabilities
@@ -31,7 +31,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     ----------
     source : Source
     job : dict
-        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"minimise"``, with ``"promises"``
+        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and what the job needs.
     journal : Journal
         Where steps are written down.
@@ -100,7 +100,7 @@ def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -
 def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: int) -> Answer:
     finding: Finding | None = None
     if outcome.wrong is not None:
-        # What only several threads find is a fault of theirs, whatever it looks like.
+        # What only several threads find is wrong with threads, whatever it looks like.
         wrong, operations = outcome.wrong, outcome.operations
         property_id, message = (
             ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property_id, wrong.message)
@@ -129,22 +129,22 @@ def run_program(source: Source, record: Capabilities, program: tuple[Step, ...],
     """Take the steps of a program on a target; what was wrong, or None."""
     journal.begin()
     try:
-        Trial(source.open(), record, journal).run(program)
+        Driver(source.open(), record, journal).run(program)
     except Wrong as wrong:
         return wrong
     return None
 
 
-def _minimise(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     def fails(program: tuple[Step, ...]) -> bool:
         wrong = run_program(source, record, program, journal)
         return wrong is not None and wrong.property_id == job["property"]
 
-    shortest = minimise(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
+    shortest = shortened(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
     wrong = run_program(source, record, shortest, journal)
     if wrong is None or wrong.property_id != job["property"]:
         return {"finding": None}
     return {"finding": Finding(wrong.property_id, wrong.message, shortest, shrunk=True).as_json()}
 
 
-_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "minimise": _minimise}
+_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "shorten": _shorten}

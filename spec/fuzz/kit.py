@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from .capabilities import Capabilities
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
-from .minimise import minimise
 from .recognition import spelling
 from .replay import MOST_STEPS, died
 from .report import EngineRun, Report
+from .shortening import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -233,15 +233,15 @@ class _Run:
         hangs = finding.property_id == "A23-no-hang"
         seconds = _SHRINKING_HANG if hangs else _SHRINKING
         if self._fresh and finding.property_id not in ("A22-no-crash", "A23-no-hang"):
-            job = {"job": "minimise", "property": finding.property_id, "program": _data(finding.program[last:])}
+            job = {"job": "shorten", "property": finding.property_id, "program": _data(finding.program[last:])}
             answer = self._ask({**job, "seconds": seconds})
             if answer.get("finding") is not None:
                 return self._like(finding, Finding.from_json(answer["finding"]))
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             fails = partial(self._fails, finding.property_id)
-            shortest = minimise(program, fails, seconds)
+            shortest = shortened(program, fails, seconds)
             if len(shortest) > MOST_STEPS and not hangs:
-                shortest = minimise(shortest, fails, _LONGER)
+                shortest = shortened(shortest, fails, _LONGER)
             again = self._again(shortest, finding.property_id)
             if again is not None:
                 return self._like(finding, again)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from .campaign import Outcome
+from .driver import Driver
 from .finding import Step, TargetError, Wrong
 from .recognition import Source
 from .rounds import TOO_MANY, TOO_MUCH
-from .trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -37,32 +37,32 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     Attributes
     ----------
-    trial : Trial
+    driver : Driver
         Of this example.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.trial = self.make_trial()
+        self.driver = self.make_driver()
         self._over = False
         self._next = 0
         self._gone: list[int] = []
 
     @staticmethod
-    def make_trial() -> Trial:
-        """The trial of one example; a machine without a target has none."""
+    def make_driver() -> Driver:
+        """The driver of one example; a machine without a target has none."""
         raise TargetError("AllocatorMachine has no target: make one with allocator_machine(target)")
 
     def take(self, operation: str, *numbers: int) -> None:
         """Take a step; after something was wrong there is nothing more to be learnt."""
         try:
-            self.trial.perform(Step(operation, numbers))
+            self.driver.perform(Step(operation, numbers))
         except Wrong:
             self._over = True
             raise
 
     def _live(self, pick: int) -> int:
-        blocks = list(self.trial.blocks)
+        blocks = list(self.driver.blocks)
         return blocks[pick % len(blocks)]
 
     def _new(self) -> int:
@@ -70,7 +70,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         return self._next - 1
 
     def _has_blocks(self) -> bool:
-        return bool(self.trial.blocks)
+        return bool(self.driver.blocks)
 
     @rule(size=_SIZES)
     def allocate(self, size: int) -> None:
@@ -92,7 +92,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule()
     def compare(self) -> None:
-        """Compare with the ledger."""
+        """Compare with the shadow heap."""
         self.take("compare")
 
     @rule(size=st.sampled_from(TOO_MUCH))
@@ -100,67 +100,67 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Ask for more than there can be."""
         self.take("request_too_much", size)
 
-    @precondition(lambda self: self.trial.target.take_many is not None)
+    @precondition(lambda self: self.driver.target.take_many is not None)
     @rule(request=st.sampled_from(TOO_MANY))
     def request_too_many(self, request: tuple[int, int]) -> None:
         """Ask for more than can be counted."""
         self.take("request_too_many", *request)
 
-    @precondition(lambda self: self.trial.target.take_aligned is not None)
+    @precondition(lambda self: self.driver.target.take_aligned is not None)
     @rule(size=_SIZES, power=st.integers(4, 12))
     def aligned(self, size: int, power: int) -> None:
         """Ask for memory with an alignment."""
         self.take("allocate", self._new(), size, 1 << power)
 
-    @precondition(lambda self: self.trial.target.take_zeroed is not None)
+    @precondition(lambda self: self.driver.target.take_zeroed is not None)
     @rule(size=_SIZES)
     def calloc(self, size: int) -> None:
         """Ask for memory that is zero."""
         self.take("calloc", self._new(), size)
 
-    @precondition(lambda self: self._has_blocks() and self.trial.target.resize is not None)
+    @precondition(lambda self: self._has_blocks() and self.driver.target.resize is not None)
     @rule(pick=_ANY, size=_SIZES)
     def resize(self, pick: int, size: int) -> None:
         """Ask for a block to be larger or smaller."""
         self.take("resize", self._live(pick), size)
 
-    @precondition(lambda self: self._has_blocks() and self.trial.target.resize is not None)
+    @precondition(lambda self: self._has_blocks() and self.driver.target.resize is not None)
     @rule(pick=_ANY, size=st.sampled_from(TOO_MUCH))
     def resize_too_much(self, pick: int, size: int) -> None:
         """Ask for a block to be larger than there can be."""
         self.take("resize_too_much", self._live(pick), size)
 
-    @precondition(lambda self: self._has_blocks() and self.trial.target.copy is not None)
+    @precondition(lambda self: self._has_blocks() and self.driver.target.copy is not None)
     @rule(pick=_ANY, other=_ANY)
     def copy(self, pick: int, other: int) -> None:
         """Copy from one block to another."""
         self.take("copy", self._live(pick), self._live(other))
 
-    @precondition(lambda self: bool(self._gone) and self.trial.capabilities.double_free != "undefined")
+    @precondition(lambda self: bool(self._gone) and self.driver.capabilities.double_free != "undefined")
     @rule(pick=_ANY)
     def free_again(self, pick: int) -> None:
         """Give back what was given back."""
         self.take("free_again", self._gone[pick % len(self._gone)])
 
-    @precondition(lambda self: self.trial.capabilities.foreign_free != "undefined")
+    @precondition(lambda self: self.driver.capabilities.foreign_free != "undefined")
     @rule()
     def free_foreign(self) -> None:
         """Give back what was never had."""
         self.take("free_foreign")
 
-    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.wrong_size != "undefined")
+    @precondition(lambda self: self._has_blocks() and self.driver.capabilities.wrong_size != "undefined")
     @rule(pick=_ANY, size=_SIZES)
     def free_wrong_size(self, pick: int, size: int) -> None:
         """Give a block back and say another size."""
         self.take("free_wrong_size", self._live(pick), size)
 
-    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @precondition(lambda self: self.driver.capabilities.stream_ordered)
     @rule(size=_SIZES, stream=_STREAM)
     def allocate_on(self, size: int, stream: int) -> None:
         """Ask for memory on a stream."""
         self.take("allocate", self._new(), size, 0, stream)
 
-    @precondition(lambda self: self._has_blocks() and self.trial.capabilities.stream_ordered)
+    @precondition(lambda self: self._has_blocks() and self.driver.capabilities.stream_ordered)
     @rule(pick=_ANY, stream=_STREAM)
     def work_and_free(self, pick: int, stream: int) -> None:
         """Queue work on a block and give it back before the work is done."""
@@ -168,7 +168,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.take("work", number, stream)
         self.take("free", number, stream)
 
-    @precondition(lambda self: self.trial.capabilities.stream_ordered)
+    @precondition(lambda self: self.driver.capabilities.stream_ordered)
     @rule(stream=_STREAM)
     def finish(self, stream: int) -> None:
         """Let the work of a stream happen."""
@@ -177,7 +177,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Give everything back."""
         if not self._over:
-            self.trial.end()
+            self.driver.end()
 
 
 def allocator_machine(
@@ -205,12 +205,12 @@ def allocator_machine(
     first = source.open()
     record = first.capabilities.with_promises(promises or {})
 
-    def make_trial() -> Trial:
+    def make_driver() -> Driver:
         if journal is not None:
             journal.begin()
-        return Trial(source.open() if source.makes_fresh else first, record, journal)
+        return Driver(source.open() if source.makes_fresh else first, record, journal)
 
-    machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_trial": staticmethod(make_trial)})
+    machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_driver": staticmethod(make_driver)})
     machine.TestCase.settings = _settings(_EXAMPLES)
     return cast("type[AllocatorMachine]", machine)
 
@@ -248,7 +248,7 @@ def search(  # noqa: PLR0913 -- as campaign
                     super().take(operation, *numbers)
 
         def teardown(self) -> None:
-            outcome.add(self.trial, 0.0)
+            outcome.add(self.driver, 0.0)
             with _noted(wrongs, journal):
                 super().teardown()
 

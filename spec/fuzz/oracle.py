@@ -1,195 +1,369 @@
-"""What must be true after every step, from a ledger of our own and from the capability record alone.
+"""What must be true of a target's answers, from a shadow heap and the capability record alone.
 
-`Oracle` judges what a target answers to requests, and ``books`` keeps what is known of it; ``trial`` and ``limits``
-say in which steps.
+The driver calls the target and hands what came of it to the oracle, which raises `Wrong` where a property is broken.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, NoReturn
 
 from syncedmem.model.errors import said
 
-from .books import Books
+from .access import PATTERN, HostAccess, access_to
 from .finding import Wrong
-from .ledger import Block
-from .targets import address_of, is_null, size_of
+from .shadow_heap import Block, ShadowHeap
+from .statistics import Gauge, device_of, gauges, limit_of
+from .targets import is_null, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from .access import Access
+    from .capabilities import Capabilities, Misuse
+    from .shadow_heap import Intervals
+    from .streams import Stream
+    from .targets import Target
 
 __all__ = ["Oracle"]
 
-_KEYS = 40503
-"""Odd, so that as many blocks as a tile has bytes get as many different keys."""
-
 _NO_HANDLES = (str, float, bool)
-_ATTEMPTS = 16
+
+_OTHER_GROWTH = 1 << 20
+"""Bytes that a process may grow by for other reasons."""
 
 
-class Oracle(Books):
-    """The judge of one target in one run; it takes what `Books` takes."""
+class Oracle:
+    """The judge of one target in one run.
 
-    def _taking(self, alignment: int, stream: int) -> Callable[[int], Any]:
-        target = self.target
-        if stream and target.take_on is not None:
-            take_on, on = target.take_on, self._stream(stream)
-            return lambda size: take_on(size, on)
-        if alignment and target.take_aligned is not None:
-            aligned = target.take_aligned
-            return lambda size: aligned(size, alignment)
-        return target.take
+    Parameters
+    ----------
+    target : Target
+    capabilities : Capabilities
+        What it promises.
+    intervals : Intervals or None
+        Shared ones, where several drivers have one target.
+    access : HostAccess or None
+        How contents are reached, if an earlier run against such a target found that out: to ask the system takes as
+        long as a thousand steps.
 
-    def _obtain(  # noqa: PLR0913 -- what there is to know of a request
-        self, take: Callable[[int], Any], number: int, size: int, alignment: int, stream: int, *, zeroed: bool = False
-    ) -> bool:
-        try:
-            handle = take(size)
-        except Exception as error:  # noqa: BLE001 -- as above
-            self._refusal(size, error)
-            return False
-        plain = type(handle) is int
-        if handle is None or (plain and not handle):
-            self._null(size)
-            return False
-        if not plain and isinstance(handle, _NO_HANDLES):
-            raise Wrong("A05-served", f"a request for {size} bytes gave {handle!r:.60}, which is no memory")
-        address = handle if plain else address_of(handle)
-        block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
+    Attributes
+    ----------
+    heap : ShadowHeap
+        What is in use.
+    checked : Counter
+        How often each property was looked at, but for those that every step looks at: `looked_at` has all.
+    limit : int
+        The most bytes that may be live at once; 0 where nobody says.
+    baseline : dict of Gauge to int
+        What the target said of itself at first.
+    accepted : int
+        How many blocks were given back.
+    resized : bool
+        Whether a block was resized, or might have been.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        capabilities: Capabilities,
+        intervals: Intervals | None = None,
+        access: HostAccess | None = None,
+    ) -> None:
+        self.heap = ShadowHeap(intervals)
+        self.checked: Counter[str] = Counter()
+        self.limit = capabilities.limit or limit_of(target.subject)
+        self.baseline = gauges(target.subject)
+        self.accepted = 0
+        self.resized = False
+        self._target = target
+        self._capabilities = capabilities
+        self._access: Access | None = access
+        self._mask = capabilities.alignment - 1
+        self._served = self._largest = self._nothings = 0
+        self._pending: list[tuple[int, int, Stream, int]] = []
+        self._device = device_of(target.subject)
+
+    def looked_at(self) -> Counter[str]:
+        """How often each property was looked at."""
+        found = Counter(self.checked)
+        found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
+        found["A05-served"], found["A07-free-accepts"] = self._served, self.accepted
+        if self._access is not None and not self._access.reason:
+            found["A04-contents-kept"] += self.accepted
+            if self._capabilities.zeroed:
+                found["A13-zeroed"] += self._served
+        if self._mask:
+            found["A03-aligned"] += self._served
+        return +found
+
+    @property
+    def contents_reason(self) -> str | None:
+        """Why contents are not checked; empty where they are, None where there were none."""
+        return None if self._access is None else self._access.reason
+
+    @property
+    def host_access(self) -> HostAccess | None:
+        """How contents are reached if that is no matter of this very target: the host reads and writes them."""
+        return self._access if isinstance(self._access, HostAccess) else None
+
+    # --- requests that are met
+
+    def admit(self, block: Block, alignment: int = 0, *, zeroed: bool = False) -> None:
+        """Take a new block in: it has to be where it may be, and be writeable.
+
+        Parameters
+        ----------
+        block : Block
+        alignment : int
+            What was asked for besides; 0 for nothing.
+        zeroed : bool
+            Whether zeros were asked for, or promised of fresh memory.
+        """
+        size, address, plain = block.size, block.address, type(block.handle) is int
+        if not plain and isinstance(block.handle, _NO_HANDLES):
+            raise Wrong("A05-served", f"a request for {size} bytes gave {block.handle!r:.60}, which is no memory")
         if not size:
             self._admit_nothing(block)
-            return True
-        if zeroed or self.capabilities.zeroed:
-            self._check_zero(block)
-        self._admit(block, alignment)
-        return True
-
-    def _refusal(self, size: int, error: Exception) -> None:
-        """Look whether a refusal is an out-of-memory error, and whether it can be true."""
-        if not size:
-            self.checked["A09-zero-size"] += 1
-            if self.capabilities.zero_size in ("null", "unique") or not (
-                isinstance(error, ValueError) or self.capabilities.is_out_of_memory(error)
-            ):
-                raise Wrong("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
             return
-        if not self.capabilities.is_out_of_memory(error):
-            raise Wrong(
-                "A05-served", f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
-            ) from error
-        self._check_exhausted(size)
-
-    def _null(self, size: int) -> None:
-        if not size:
-            self._nothings += 1
-            self.checked["A09-zero-size"] += 1
-            if self.capabilities.zero_size in ("unique", "error"):
-                raise Wrong(
-                    "A09-zero-size", f"a request for zero bytes gave null; {self.capabilities.zero_size} was promised"
-                )
-            return
-        if "null" not in self.capabilities.out_of_memory:
-            raise Wrong("A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised")
-        self._check_exhausted(size)
-
-    def _check_exhausted(self, size: int) -> None:
-        """Nobody is out of memory who has nothing out: of a size served before, or far below the limit.
-
-        It is asked for again, because some refuse now and then, on purpose.
-        """
-        if self.blocks or not self._alone or any(self._is_served(size) for _ in range(_ATTEMPTS)):
-            return
-        if size <= self._largest:
-            raise Wrong("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
-        if self.limit and size <= self.limit // 2:
-            raise Wrong("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
-
-    def _is_served(self, size: int) -> bool:
-        """Whether memory can be had, which is given back at once."""
-        try:
-            handle = self._take(size)
-        except Exception:  # noqa: BLE001 -- whatever it is, it is no memory
-            return False
-        if is_null(handle):
-            return False
-        self._give(handle, size)
-        return True
-
-    def _promised_errors(self) -> str:
-        return " or ".join(self.capabilities.out_of_memory)
-
-    def _check_zero(self, block: Block) -> None:
-        self.checked["A13-zeroed"] += 1
-        content = self._reach(block).read(block, block.size)
-        if content.count(0) != len(content):
-            at = len(content) - len(content.lstrip(b"\0"))
-            raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
-
-    def _admit_nothing(self, block: Block) -> None:
-        """A block of no bytes: of its own, and nobody else's."""
-        self._nothings += 1
-        self.checked["A09-zero-size"] += 1
-        promised = self.capabilities.zero_size
-        if promised in ("null", "error"):
-            raise Wrong("A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised")
-        other = self._intervals.at(block.address) if block.address else None
-        if promised == "unique" and other is None:
-            same = (it for it in self.blocks.values() if not it.size and it.address == block.address)
-            other = next(same, None) if block.address else None
-        if other is not None:
-            raise Wrong("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
-        self.blocks[block.number] = block
-
-    def _admit(self, block: Block, alignment: int) -> None:
-        """Take a new block in: it has to be where it may be, and be writeable."""
-        size, address = block.size, block.address
         access = self._access or self._reach(block)
-        if address & self._mask or (alignment and address % alignment):
-            wanted = max(alignment, self._mask + 1)
-            raise Wrong("A03-aligned", f"{block} is not at a multiple of {wanted}")
-        if alignment and address:
-            self.checked["A03-aligned"] += 1
-        if type(block.handle) is not int and (said_size := size_of(block.handle)) is not None:
-            self.checked["A08-size-known"] += 1
-            if said_size < size:
-                raise Wrong("A08-size-known", f"{block} says that it has {said_size} bytes")
-        self._remember(block)
+        if zeroed:
+            self._check_zero(block, access)
+        if address & self._mask or alignment:
+            self._check_alignment(block, alignment)
+        if not plain:
+            self._check_size(block)
+        self.heap.add(block)
         if self._pending:
             self._check_streams(block)
         if self.limit:
-            self.checked["A18-limit"] += 1
-            if self._bytes > self.limit and self._alone:
-                raise Wrong("A18-limit", f"{self._bytes} bytes are in use, the limit is {self.limit}")
+            self._check_limit()
         try:
             access.fill(block)
         except Exception as error:
             raise Wrong("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
         self._served += 1
-        if size > self._largest:  # noqa: PLR1730 -- as in _remember
+        if size > self._largest:  # noqa: PLR1730 -- max() takes longer
             self._largest = size
 
-    def _resize(self, old: Block, size: int) -> bool:
-        """Ask for a block to have another size; False where it is refused."""
-        resize: Any = self.target.resize
-        self._look(old)
-        self._resized = True
-        if old.address:
-            self._intervals.remove(old)  # before the call: another thread may get the address at once
+    def _reach(self, block: Block) -> Access:
+        """How contents are reached; decided at the first block."""
+        if self._access is None:
+            self._access = access_to(block, self._target, self._capabilities)
+        return self._access
+
+    def _admit_nothing(self, block: Block) -> None:
+        """A block of no bytes: of its own, and nobody else's."""
+        self._nothings += 1
+        self.checked["A09-zero-size"] += 1
+        promised = self._capabilities.zero_size
+        if promised in ("null", "error"):
+            raise Wrong("A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised")
+        other = self.heap.at(block.address)
+        if promised == "unique" and other is None:
+            same = (it for it in self.heap.blocks.values() if not it.size and it.address == block.address)
+            other = next(same, None) if block.address else None
+        if other is not None:
+            raise Wrong("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
+        self.heap.add_nothing(block)
+
+    def _check_alignment(self, block: Block, alignment: int) -> None:
+        if block.address & self._mask or (alignment and block.address % alignment):
+            wanted = max(alignment, self._mask + 1)
+            raise Wrong("A03-aligned", f"{block} is not at a multiple of {wanted}")
+        if alignment and block.address:
+            self.checked["A03-aligned"] += 1
+
+    def _check_size(self, block: Block) -> None:
+        found = size_of(block.handle)
+        if found is None:
+            return
+        self.checked["A08-size-known"] += 1
+        if found < block.size:
+            raise Wrong("A08-size-known", f"{block} says that it has {found} bytes")
+
+    def _check_zero(self, block: Block, access: Access) -> None:
+        self.checked["A13-zeroed"] += 1
+        content = access.read(block, block.size)
+        if content.count(0) != len(content):
+            at = len(content) - len(content.lstrip(b"\0"))
+            raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
+
+    def _check_streams(self, block: Block) -> None:
+        self.checked["A19-stream-order"] += 1
+        self._pending = [it for it in self._pending if it[2].finished < it[3]]
+        for start, end, stream, _ in self._pending:
+            if start < block.address + block.size and block.address < end and stream.number != block.stream:
+                raise Wrong(
+                    "A19-stream-order",
+                    f"{block} for stream {block.stream} is memory that {stream} still writes to",
+                )
+
+    def _check_limit(self) -> None:
+        self.checked["A18-limit"] += 1
+        if self.heap.bytes > self.limit and self.heap.alone:
+            raise Wrong("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}")
+
+    # --- requests that are refused
+
+    def judge_error(self, size: int, error: Exception) -> None:
+        """A request raised something: that has to be an out-of-memory error."""
+        out_of_memory = self._capabilities.is_out_of_memory(error)
+        if not size:
+            self.checked["A09-zero-size"] += 1
+            promised = self._capabilities.zero_size in ("null", "unique")
+            if promised or not (isinstance(error, ValueError) or out_of_memory):
+                raise Wrong("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
+        elif not out_of_memory:
+            raise Wrong(
+                "A05-served", f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
+            ) from error
+
+    def judge_null(self, size: int) -> None:
+        """A request gave null."""
+        if not size:
+            self._nothings += 1
+            self.checked["A09-zero-size"] += 1
+            promised = self._capabilities.zero_size
+            if promised in ("unique", "error"):
+                raise Wrong("A09-zero-size", f"a request for zero bytes gave null; {promised} was promised")
+        elif "null" not in self._capabilities.out_of_memory:
+            raise Wrong("A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised")
+
+    def judge_exhausted(self, size: int) -> None:
+        """A size is refused with nothing in use: not if it was served before, or is far below the limit."""
+        if size <= self._largest:
+            raise Wrong("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
+        if self.limit and size <= self.limit // 2:
+            raise Wrong("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+
+    def judge_too_much(self, request: str, answer: object) -> None:
+        """A request for what cannot be had: it gave a handle, or raised an exception.
+
+        Parameters
+        ----------
+        request : str
+            In words.
+        answer : object
+            The handle or the exception.
+        """
+        self.checked["A06-out-of-memory"] += 1
+        if isinstance(answer, Exception):
+            if not self._capabilities.is_out_of_memory(answer):
+                raise Wrong(
+                    "A06-out-of-memory", f"{request}: {said(answer)}; {self._promised_errors()} was promised"
+                ) from answer
+        elif not is_null(answer):
+            raise Wrong("A06-out-of-memory", f"{request} was met, with {answer!r:.60}")
+        elif "null" not in self._capabilities.out_of_memory:
+            raise Wrong("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
+
+    def _promised_errors(self) -> str:
+        return " or ".join(self._capabilities.out_of_memory)
+
+    # --- what is in blocks
+
+    def look(self, block: Block) -> None:
+        """A block has to hold what was written into it."""
+        access = self._access
+        if access is None or not block.size:
+            return
         try:
-            handle = resize(old.handle, size, old.size)
-        except Exception as error:  # noqa: BLE001 -- anything may come from a target
-            self._refusal(size, error)
-            handle = None
-        if is_null(handle):
-            if old.address:
-                self._intervals.add(old)
-            self._look(old)  # a resize that fails leaves the block alone
-            return False
-        del self.blocks[old.number]
-        self._bytes -= old.size
-        new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
+            difference = access.differs(block, block.size)
+        except Exception as error:
+            raise Wrong("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
+        if difference:
+            raise Wrong("A04-contents-kept", f"{block}: {difference}")
+
+    def judge_resize(self, old: Block, new: Block) -> None:
+        """A block has another size, and maybe place; `admit` has to be told of it besides."""
         self.checked["A14-resize-keeps"] += 1
-        if difference := self._reach(new).differs(new, min(size, old.size)):
-            raise Wrong("A14-resize-keeps", f"{old} resized to {size} bytes: {difference}")
-        self._admit(new, 0)
-        return True
+        if difference := self._reach(new).differs(new, min(new.size, old.size)):
+            raise Wrong("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
+
+    def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
+        """So many bytes were copied from one block to another, or an error was raised."""
+        self.checked["A15-copies"] += 1
+        if error is not None:
+            raise Wrong("A15-copies", f"copying {size} bytes: {said(error)}") from error
+        copied = Block(target.number, target.handle, target.address, target.size, origin.key, 0)
+        access = self._reach(target)
+        if difference := access.differs(copied, size) or self._rest_differs(target, size):
+            raise Wrong("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
+        access.fill(target)
+        self.look(origin)
+
+    def _rest_differs(self, block: Block, size: int) -> str:
+        """Whether bytes beyond a copy were changed."""
+        found = self._reach(block).read(block, block.size)
+        expected = PATTERN.of(block.key, block.size)
+        return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
+
+    def judge_copy_of_nothing(self, error: Exception | None) -> None:
+        """Zero bytes were copied from null to null."""
+        self.checked["A15-copies"] += 1
+        if error is not None:
+            raise Wrong("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
+
+    # --- what is given back
+
+    def judge_until_done(self, block: Block, stream: Stream) -> None:
+        """A block is given back before the work on it is done: until then its memory is its stream's."""
+        self._pending.append((block.address, block.address + block.size, stream, stream.queued))
+
+    def judge_free(self, block: Block, error: Exception) -> NoReturn:
+        """A free of a live block raised something."""
+        raise Wrong("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
+
+    def judge_misuse(self, property_id: str, promised: Misuse, what: str, error: Exception | None) -> None:
+        """A free was wrong on purpose."""
+        self.checked[property_id] += 1
+        if error is None:
+            if promised == "detect":
+                raise Wrong(property_id, f"{what}: it went unnoticed")
+        elif promised == "ignore":
+            raise Wrong(property_id, f"{what}: {said(error)}; to be ignored was promised") from error
+
+    def grew(self, size: int, times: int, growth: int) -> bool:
+        """Whether a process grew by more than has other reasons, while a block was given back so many times."""
+        self.checked["A16-no-leaks"] += 1
+        return growth > max(size * times // 16, _OTHER_GROWTH)
+
+    def judge_close(self, error: Exception | None) -> None:
+        """The target was closed with nothing in use."""
+        self.checked["A24-closes"] += 1
+        if error is not None:
+            raise Wrong("A24-closes", f"closing with nothing in use: {said(error)}") from error
+
+    # --- what the target says of itself
+
+    def compare(self, *, at_end: bool) -> None:
+        """Compare what the target says of itself with the shadow heap; what is left at the end is a leak."""
+        for gauge, value in gauges(self._target.subject).items() if self.heap.alone or at_end else ():
+            self.checked["A17-statistics"] += 1
+            if at_end:
+                self.checked["A16-no-leaks"] += 1
+            self._compare_gauge(gauge, value, at_end)
+        if self._device is not None:
+            self.checked["A21-device-kept"] += 1
+            if (device := device_of(self._target.subject)) != self._device:
+                raise Wrong("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
+
+    def _compare_gauge(self, gauge: Gauge, value: int, at_end: bool) -> None:
+        heap, before = self.heap, self.baseline.get(gauge, 0)
+        if gauge.meaning.startswith("peak"):
+            expected = heap.peak_count if gauge.meaning == "peak count" else heap.peak_bytes
+            # A peak of somebody else hides ours, and a resize may have both blocks for a while.
+            exactly = not (before or self.resized or self._nothings) and heap.alone
+            wrong = value != expected if exactly else value < expected
+        elif gauge.meaning == "count":
+            # Some count blocks of zero bytes, and RMM those that are null too; and some do not.
+            expected = before + sum(bool(it.size) for it in heap.blocks.values())
+            wrong = not expected <= value <= expected + self._nothings
+        else:
+            expected = before + heap.bytes
+            wrong = value != expected if gauge.exact or not heap.bytes else value < expected
+        if wrong:
+            leaked = at_end and value > expected and not gauge.meaning.startswith("peak")
+            raise Wrong(
+                "A16-no-leaks" if leaked else "A17-statistics",
+                f"{gauge.name} is {value}, the shadow heap has {expected}",
+            )

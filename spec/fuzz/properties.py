@@ -75,7 +75,9 @@ _ALL = (
     Property(
         "A16-no-leaks", "What is given back can be used again, or is gone.", "KuiperLLama, two defects of release"
     ),
-    Property("A17-statistics", "What the allocator says of itself agrees with the ledger.", "RMM statistics adaptor"),
+    Property(
+        "A17-statistics", "What the allocator says of itself agrees with the shadow heap.", "RMM statistics adaptor"
+    ),
     Property(
         "A18-limit",
         "Live memory stays within the limit, and what is far below it is served.",

@@ -12,11 +12,11 @@ from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.errors import shown
 from syncedmem.model.files import parsed_json, read_text
 
+from .driver import Driver
 from .finding import Finding, Step, TargetError, Wrong
 from .isolation import Isolated
 from .properties import PROPERTIES
 from .recognition import Source
-from .trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from .jobs import Answer, Job
 
-__all__ = ["MOST_STEPS", "Replay", "trial_of"]
+__all__ = ["MOST_STEPS", "Replay", "driver_of"]
 
 FORMAT = 1
+_WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """More steps are not shown."""
 _MOST_LINES = 7
@@ -48,8 +49,8 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 
 
 @contextmanager
-def trial_of(target: object, /, **promises: str) -> Generator[Trial]:
-    """A trial to take steps on by hand; at the end everything is given back and compared.
+def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
+    """A driver to take steps on by hand; at the end everything is given back and compared.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ def trial_of(target: object, /, **promises: str) -> Generator[Trial]:
         If the target or a promise cannot be used.
     """
     opened = Source(target).open()
-    trial = Trial(opened, opened.capabilities.with_promises(promises))
-    yield trial
-    trial.end()
+    driver = Driver(opened, opened.capabilities.with_promises(promises))
+    yield driver
+    driver.end()
 
 
 @dataclass(frozen=True)
@@ -132,16 +133,16 @@ class Replay:
             If it cannot be read.
         """
         try:
-            data: Any = parsed_json(str(path), read_text(path, "a replay of fuzz"))
+            data: Any = parsed_json(str(path), read_text(path, _WANTED))
         except FileAccessError:
             raise
         except FileFormatError as error:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
         if not hasattr(data, "get") or data.get("format") != FORMAT:
-            raise TargetError(f"{path} is no replay of format {FORMAT}")
+            raise TargetError(f"{path} is no replay of format {FORMAT}; wanted is {_WANTED}")
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
-            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong")
+            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
         found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
         program = tuple(map(Step.from_json, found["program"]))
         finding = Finding(found["property"], found["message"], program, repeats=found["repeats"])
@@ -202,8 +203,8 @@ class Replay:
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}).require()"]
         else:
             promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
-            lines += ["from syncedmem.spec.fuzz import trial_of", f"with trial_of({target}{promises}) as trial:"]
-            lines += [f"    {line}" for line in _packed([f"trial.{step}" for step in self.finding.program])]
+            lines += ["from syncedmem.spec.fuzz import driver_of", f"with driver_of({target}{promises}) as driver:"]
+            lines += [f"    {line}" for line in _packed([f"driver.{step}" for step in self.finding.program])]
             lines += ["    # this does not return"] if self.finding.property_id == "A23-no-hang" else []
         return "\n".join(lines) + "\n"
 

@@ -11,14 +11,14 @@ import ctypes
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .driver import PLAIN, RESIZED, ZEROED
 from .finding import Step
-from .limits import PLAIN, RESIZED, ZEROED
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from .trial import Trial
+    from .driver import Driver
 
 __all__ = ["TOO_MANY", "TOO_MUCH", "Round", "draw_sizes", "fixed_rounds"]
 
@@ -71,14 +71,14 @@ class Round:
 
     Parameters
     ----------
-    trial : Trial
+    driver : Driver
     rng : random.Random
     first : int
         The first block number to use, so that threads do not share any.
     """
 
-    def __init__(self, trial: Trial, rng: random.Random, first: int = 0) -> None:
-        self._trial = trial
+    def __init__(self, driver: Driver, rng: random.Random, first: int = 0) -> None:
+        self._driver = driver
         self._rng = rng
         self._next = first
         self._live: list[int] = []
@@ -97,8 +97,8 @@ class Round:
         Wrong
             At the first that shows something.
         """
-        trial, live, sizes = self._trial, self._live, self._sizes
-        allocate, free, check = trial.allocate, trial.free, trial.check
+        driver, live, sizes = self._driver, self._live, self._sizes
+        allocate, free, check = driver.allocate, driver.free, driver.check
         draw, most, growth, number = self._rng.random, self._most, self._growth, self._next
         for step in range(steps):
             chance = draw()
@@ -128,7 +128,7 @@ class Round:
 
     def _rare_steps(self) -> list[Callable[[], None]]:
         """What this target can do besides; drawn with equal chances."""
-        target, promised = self._trial.target, self._trial.capabilities
+        target, promised = self._driver.target, self._driver.capabilities
         found = [self._compare, self._request_too_much, self._nothing]
         found += [self._calloc] * 2 if target.take_zeroed else []
         found += [self._request_too_many] if target.take_many else []
@@ -156,59 +156,59 @@ class Round:
             self._live.append(number)
 
     def _compare(self) -> None:
-        self._trial.compare()
+        self._driver.compare()
 
     def _request_too_much(self) -> None:
-        self._trial.request_too_much(self._rng.choice(TOO_MUCH))
+        self._driver.request_too_much(self._rng.choice(TOO_MUCH))
 
     def _request_too_many(self) -> None:
-        self._trial.request_too_many(*self._rng.choice(TOO_MANY))
+        self._driver.request_too_many(*self._rng.choice(TOO_MANY))
 
     def _nothing(self) -> None:
-        self._obtained(number := self._new(), self._trial.allocate(number, 0))
+        self._obtained(number := self._new(), self._driver.allocate(number, 0))
 
     def _calloc(self) -> None:
-        self._obtained(number := self._new(), self._trial.calloc(number, self._size()))
+        self._obtained(number := self._new(), self._driver.calloc(number, self._size()))
 
     def _aligned(self) -> None:
         alignment = 1 << self._rng.randrange(4, 13)
-        self._obtained(number := self._new(), self._trial.allocate(number, self._size(), alignment))
+        self._obtained(number := self._new(), self._driver.allocate(number, self._size(), alignment))
 
     def _resize(self) -> None:
-        self._trial.resize(self._some(), self._size())
+        self._driver.resize(self._some(), self._size())
 
     def _resize_too_much(self) -> None:
-        self._trial.resize_too_much(self._some(), self._rng.choice(TOO_MUCH))
+        self._driver.resize_too_much(self._some(), self._rng.choice(TOO_MUCH))
 
     def _copy(self) -> None:
-        self._trial.copy(self._some(), self._some())
+        self._driver.copy(self._some(), self._some())
 
     def _free_again(self) -> None:
         if self._live:
             number = self._leaving()
-            self._trial.free(number)
-            self._trial.free_again(number)
+            self._driver.free(number)
+            self._driver.free_again(number)
 
     def _free_foreign(self) -> None:
-        self._trial.free_foreign()
+        self._driver.free_foreign()
 
     def _free_wrong_size(self) -> None:
         number = self._some()
-        self._trial.free_wrong_size(number, self._size())
-        if number not in self._trial.blocks and number in self._live:
+        self._driver.free_wrong_size(number, self._size())
+        if number not in self._driver.blocks and number in self._live:
             self._live.remove(number)
 
     def _on_streams(self) -> None:
         """A block on one stream, work there, a free, and a block of that size on another."""
-        trial, rng, size = self._trial, self._rng, self._size()
+        driver, rng, size = self._driver, self._rng, self._size()
         first, second = rng.sample(range(1, _STREAMS + 1), 2)
         number = self._new()
-        if trial.allocate(number, size, 0, first):
-            trial.work(number, first)
-            trial.free(number, first)
-            self._obtained(number := self._new(), trial.allocate(number, size, 0, rng.choice((first, second))))
+        if driver.allocate(number, size, 0, first):
+            driver.work(number, first)
+            driver.free(number, first)
+            self._obtained(number := self._new(), driver.allocate(number, size, 0, rng.choice((first, second))))
         if rng.random() < 1 / 2:
-            trial.finish(first)
+            driver.finish(first)
 
 
 def draw_sizes(rng: random.Random) -> list[int]:

@@ -1,7 +1,7 @@
 """Formal checks of the model: what holds of every walk, shown twice.
 
-``situation`` says what a row of the table does to pointers, ownership, contents and a ledger, over plain values or
-over symbols; ``invariants`` are sentences about that.  ``exploration`` looks at every reachable situation, with
+``state`` says what a row of the table does to pointers, ownership, contents and a allocated, over plain values or
+over symbols; ``invariants`` are sentences about that.  ``exploration`` looks at every reachable state, with
 contents counted modulo K; ``induction`` lets z3 prove the same sentences for all contents and without a bound.
 ``schedules`` compares the copies with the fewest that would do, ``refinement`` the editions with each other.
 ``mutants`` are wrong models, one for each sentence, so that no sentence is true of anything.
@@ -13,7 +13,7 @@ from .invariants import INVARIANTS
 from .mutants import MUTANTS, Mutant
 from .refinement import REFINEMENTS, refinement_breaches
 from .schedules import explore_schedules
-from .situation import System
+from .states import System
 from .summary import Summary, summarise
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Every situation that can be reached, with contents counted modulo K, and the first that breaks an invariant.
+"""Every state that can be reached, with contents counted modulo K, and the first that breaks an invariant.
 
 Numbers wrap around at K, so a stale side can seem fresh; what is found broken is broken, and what holds for several K
-is proved for all contents by ``induction``.  Other checkers count the same situations, so the counts are compared too.
+is proved for all contents by ``induction``.  Other checkers count the same states, so the counts are compared too.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Call
 
-from .invariants import ON_SITUATIONS, ON_STEPS, Plain, enabled
-from .situation import start, take
+from .invariants import ON_STATES, ON_STEPS, Plain, enabled
+from .states import start, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from syncedmem.model import Transition
 
-    from .situation import Situation, Step, System
+    from .states import State, StateChange, System
 
 __all__ = ["Breach", "Explored", "Versions", "broken_by", "explore_contents", "steps_from"]
 
@@ -38,7 +38,7 @@ class Explored:
 
     Attributes
     ----------
-    situations : frozenset of Situation
+    states : frozenset of State
         All that can be reached; all that were, where something is broken.
     transitions : int
         Calls that are not refused, and changes of mode, from all of these.
@@ -46,7 +46,7 @@ class Explored:
         For each invariant that is broken the shortest word.
     """
 
-    situations: frozenset[Situation]
+    states: frozenset[State]
     transitions: int
     breaches: tuple[Breach, ...]
 
@@ -85,11 +85,11 @@ def explore_contents(system: System, modulus: int) -> Explored:
     """
     contents, logic = Versions(modulus), Plain()
     found = start(contents, mode=True)
-    words: dict[Situation, tuple[str, ...]] = {found: ()}
+    words: dict[State, tuple[str, ...]] = {found: ()}
     waiting, transitions, breaches = deque([found]), 0, dict[str, Breach]()
     while waiting:
         found = waiting.popleft()
-        for name, holds in ON_SITUATIONS.items():
+        for name, holds in ON_STATES.items():
             if not holds(logic, found):
                 breaches.setdefault(name, Breach(name, words[found]))
         for label, after, broken in _successors(system, found, contents, logic):
@@ -103,8 +103,8 @@ def explore_contents(system: System, modulus: int) -> Explored:
 
 
 def _successors(
-    system: System, found: Situation, contents: Versions, logic: Plain
-) -> Iterator[tuple[str, Situation | None, list[str]]]:
+    system: System, found: State, contents: Versions, logic: Plain
+) -> Iterator[tuple[str, State | None, list[str]]]:
     """What can happen next: what it is called, where it leads (release: nowhere), and what it breaks."""
     yield f"set_mode({'CPU' if found.mode else 'GPU'})", found._replace(mode=not found.mode), []
     for step in steps_from(system, found, contents, logic):
@@ -112,17 +112,17 @@ def _successors(
         yield step.row.call.value, None if gone else step.after, broken_by(logic, step)
 
 
-def steps_from(system: System, found: Situation, contents: Versions, logic: Plain) -> Iterator[Step]:
-    """Every row that is enabled in a situation and not refused, carried out."""
+def steps_from(system: System, found: State, contents: Versions, logic: Plain) -> Iterator[StateChange]:
+    """Every row that is enabled in a state and not refused, carried out."""
     for row in system.rows:
         if row.refusal is None and _applies(row, found, logic):
             yield take(system, row, found, contents)
 
 
-def _applies(row: Transition, found: Situation, logic: Plain) -> bool:
+def _applies(row: Transition, found: State, logic: Plain) -> bool:
     return found.head in row.source and bool(enabled(logic, row, found))
 
 
-def broken_by(logic: Plain, step: Step) -> list[str]:
+def broken_by(logic: Plain, step: StateChange) -> list[str]:
     """The names of the sentences about steps that one does not meet."""
     return [name for name, holds in ON_STEPS.items() if not holds(logic, step)]

@@ -1,8 +1,8 @@
 """The invariants proved by induction with z3: for all contents, and without a bound on the number of calls.
 
-A situation becomes symbols: a truth value for each fact, and for each side a content of which nothing is known but
+A state becomes symbols: a truth value for each fact, and for each side a content of which nothing is known but
 what it equals.  Then there are as many questions as rows: *if every invariant holds and the row is enabled, do they all
-hold afterwards?*  z3 answers by looking for a situation in which they do not.  What it finds need not be reachable;
+hold afterwards?*  z3 answers by looking for a state in which they do not.  What it finds need not be reachable;
 with the true model it finds none.
 
 z3-solver is optional: it is imported here alone, and `available` says whether it is there.
@@ -19,36 +19,36 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Fact, MissingPackageError, SyncedHead
 
-from .invariants import COPIES, ON_SITUATIONS, ON_STEPS, enabled
+from .invariants import COPIES, ON_STATES, ON_STEPS, enabled
 from .schedules import COPYING, demand
-from .situation import FRESH, Ledger, Situation, start, take
+from .states import FRESH, Allocated, State, start, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from syncedmem.model import Transition
 
-    from .situation import System
+    from .states import System
 
 __all__ = ["Proof", "Refuted", "Symbols", "available", "prove"]
 
 
 @dataclass(frozen=True)
 class Refuted:
-    """A step from a situation where all invariants hold to one where some do not.
+    """A step from a state where all invariants hold to one where some do not.
 
     Attributes
     ----------
     invariant : str
     where : str
         The row, and the head that it starts from; or the beginning.
-    situation : str
+    state : str
         Values for the symbols.
     """
 
     invariant: str
     where: str
-    situation: str
+    state: str
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,12 @@ def prove(system: System) -> Proof:
     logic, contents = _Symbolic(), Symbols()
     mode = _z3().Bool("mode_is_gpu")
     beginning = start(contents, mode)
-    refuted = [*_missed("the beginning", [], {n: holds(logic, beginning) for n, holds in ON_SITUATIONS.items()})]
+    refuted = [*_missed("the beginning", [], {n: holds(logic, beginning) for n, holds in ON_STATES.items()})]
     questions = 1
     for row in system.rows:
         for head in row.source if row.refusal is None else ():
-            found = _any_situation(system, head, contents, mode)
-            given = [holds(logic, found) for holds in ON_SITUATIONS.values()]
+            found = _any_state(system, head, contents, mode)
+            given = [holds(logic, found) for holds in ON_STATES.values()]
             wanted = _wanted(system, row, found, contents)
             rivals, bound = _rivals(row, head)
             where = row.identifier(head)
@@ -157,20 +157,20 @@ def _missed(where: str, given: list[Any], wanted: dict[str, Any]) -> Iterator[Re
             yield Refuted(name, where, str(solver.model()))
 
 
-def _any_situation(system: System, head: SyncedHead, contents: Symbols, mode: Any) -> Situation:
+def _any_state(system: System, head: SyncedHead, contents: Symbols, mode: Any) -> State:
     z3 = _z3()
     facts = (z3.Bool(fact.name) if fact in system.edition.facts else z3.BoolVal(False) for fact in Fact)
-    ledger = Ledger(*(z3.Bool(f"allocated_{name}") for name in Ledger._fields))
+    allocated = Allocated(*(z3.Bool(f"allocated_{name}") for name in Allocated._fields))
     cpu, gpu, newest = map(contents.named, ("on_the_host", "on_the_device", "newest"))
-    return Situation(head, tuple(facts), mode, ledger, cpu, gpu, newest, contents.zero())
+    return State(head, tuple(facts), mode, allocated, cpu, gpu, newest, contents.zero())
 
 
-def _wanted(system: System, row: Transition, found: Situation, contents: Symbols) -> dict[str, Any]:
+def _wanted(system: System, row: Transition, found: State, contents: Symbols) -> dict[str, Any]:
     logic = _Symbolic()
     step = take(system, row, found, contents)
     wanted = {name: holds(logic, step) for name, holds in ON_STEPS.items()}
     if row.call is not Call.RELEASE:
-        wanted.update((name, holds(logic, step.after)) for name, holds in ON_SITUATIONS.items())
+        wanted.update((name, holds(logic, step.after)) for name, holds in ON_STATES.items())
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""What holds of every situation and of every step, as sentences with a name.
+"""What holds of every state and of every step, as sentences with a name.
 
 Each is a function that takes a logic, so that it is one sentence over plain values and over symbols.
 """
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from syncedmem.model import Call, Fact, SyncedHead
 
-from ..oracle import Side
+from ..engine.calls import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from syncedmem.model import Transition
 
-    from .situation import Situation, Step
+    from .states import State, StateChange
 
-__all__ = ["COPIES", "INVARIANTS", "ON_SITUATIONS", "ON_STEPS", "Logic", "Plain", "enabled"]
+__all__ = ["COPIES", "INVARIANTS", "ON_STATES", "ON_STEPS", "Logic", "Plain", "enabled"]
 
 
 class Logic(Protocol):
@@ -55,92 +55,92 @@ _POINTERS: dict[Side, Fact] = {"cpu": Fact.CPU_POINTER, "gpu": Fact.GPU_POINTER}
 _OWNED: dict[Side, Fact] = {"cpu": Fact.OWN_CPU_DATA, "gpu": Fact.OWN_GPU_DATA}
 
 
-def enabled(logic: Logic, row: Transition, found: Situation) -> Any:
+def enabled(logic: Logic, row: Transition, found: State) -> Any:
     """Whether the guards of a row hold, but for the one about the argument, which the caller decides."""
     wanted = (found.fact(guard.fact) for guard in row.conditions if guard.fact is not None)
     unwanted = (logic.negated(found.fact(guard.fact)) for guard in row.unless if guard.fact is not None)
     return logic.every([*wanted, *unwanted])
 
 
-# --- of situations
+# --- of states
 
 
-def uninitialized_has_no_pointers(logic: Logic, found: Situation) -> Any:
+def uninitialized_has_no_pointers(logic: Logic, found: State) -> Any:
     """A memory is uninitialised exactly while both of its pointers are null."""
     null = logic.every(logic.negated(found.fact(pointer)) for pointer in _POINTERS.values())
     return logic.same(null, found.head is SyncedHead.UNINITIALIZED)
 
 
-def uninitialized_counts_as_zero(logic: Logic, found: Situation) -> Any:
+def uninitialized_counts_as_zero(logic: Logic, found: State) -> Any:
     """While a memory is uninitialised nothing was written, so it counts as zeros."""
     return logic.every([logic.same(found.newest, found.zeros)] if not found.fresh() else [])
 
 
-def owned_side_has_a_pointer(logic: Logic, found: Situation) -> Any:
+def owned_side_has_a_pointer(logic: Logic, found: State) -> Any:
     """A side that the memory owns has a pointer."""
     return logic.every(logic.implied(found.fact(_OWNED[it]), found.fact(_POINTERS[it])) for it in _SIDES)
 
 
-def fresh_side_has_a_pointer(logic: Logic, found: Situation) -> Any:
+def fresh_side_has_a_pointer(logic: Logic, found: State) -> Any:
     """A side that the head calls fresh has a pointer."""
     return logic.every(found.fact(_POINTERS[it]) for it in found.fresh())
 
 
-def synced_sides_are_equal(logic: Logic, found: Situation) -> Any:
+def synced_sides_are_equal(logic: Logic, found: State) -> Any:
     """While the head is SYNCED both sides hold the same."""
     return logic.every([logic.same(found.cpu, found.gpu)] if found.head is SyncedHead.SYNCED else [])
 
 
-def fresh_side_holds_the_newest(logic: Logic, found: Situation) -> Any:
+def fresh_side_holds_the_newest(logic: Logic, found: State) -> Any:
     """A side that the head calls fresh holds what was written last."""
     return logic.every(logic.same(found.content(it), found.newest) for it in found.fresh())
 
 
-def owned_is_what_is_allocated(logic: Logic, found: Situation) -> Any:
+def owned_is_what_is_allocated(logic: Logic, found: State) -> Any:
     """The flags of ownership say what is allocated, no more and no less."""
-    return logic.every(logic.same(found.fact(_OWNED[it]), getattr(found.ledger, it)) for it in _SIDES)
+    return logic.every(logic.same(found.fact(_OWNED[it]), getattr(found.allocated, it)) for it in _SIDES)
 
 
-def pinned_flag_says_the_kind(logic: Logic, found: Situation) -> Any:
+def pinned_flag_says_the_kind(logic: Logic, found: State) -> Any:
     """While host memory is owned, cpu_malloc_use_cuda says of which kind it is, so it is freed as it was allocated."""
     flag = found.fact(Fact.CPU_MALLOC_USE_CUDA)
-    return logic.implied(found.fact(Fact.OWN_CPU_DATA), logic.same(flag, found.ledger.locked))
+    return logic.implied(found.fact(Fact.OWN_CPU_DATA), logic.same(flag, found.allocated.locked))
 
 
 # --- of steps
 
 
-def freed_is_allocated(logic: Logic, step: Step) -> Any:
+def freed_is_allocated(logic: Logic, step: StateChange) -> Any:
     """Nothing is freed that is not allocated, so nothing is freed twice."""
     return logic.every(step.freed)
 
 
-def nothing_leaks(logic: Logic, step: Step) -> Any:
+def nothing_leaks(logic: Logic, step: StateChange) -> Any:
     """No pointer to allocated memory is overwritten, and after release nothing is allocated."""
-    left = [step.after.ledger.cpu, step.after.ledger.gpu] if step.row.call is Call.RELEASE else []
+    left = [step.after.allocated.cpu, step.after.allocated.gpu] if step.row.call is Call.RELEASE else []
     return logic.every(logic.negated(held) for held in (*step.lost, *left))
 
 
-def pointer_stays(logic: Logic, step: Step) -> Any:
+def pointer_stays(logic: Logic, step: StateChange) -> Any:
     """A pointer that is set stays set until release."""
     if step.row.call is Call.RELEASE:
         return logic.every([])
     return logic.every(logic.implied(step.before.fact(it), step.after.fact(it)) for it in _POINTERS.values())
 
 
-def filled_only_at_first(logic: Logic, step: Step) -> Any:
+def filled_only_at_first(logic: Logic, step: StateChange) -> Any:
     """Memory is filled with zeros only by the call that leaves UNINITIALIZED."""
     fills = any(action.value.startswith("zero") for action in step.row.actions)
     leaves = step.before.head is SyncedHead.UNINITIALIZED is not step.after.head
     return logic.every([leaves] if fills else [])
 
 
-def handed_out_is_the_newest(logic: Logic, step: Step) -> Any:
+def handed_out_is_the_newest(logic: Logic, step: StateChange) -> Any:
     """What a call hands out shows what was written last, and zeros where nothing was."""
     return logic.every([] if step.shown is None else [logic.same(step.shown, step.before.newest)])
 
 
-ON_SITUATIONS: dict[str, Callable[[Logic, Situation], Any]] = {
+ON_STATES: dict[str, Callable[[Logic, State], Any]] = {
     it.__name__: it
     for it in (
         uninitialized_has_no_pointers,
@@ -154,7 +154,7 @@ ON_SITUATIONS: dict[str, Callable[[Logic, Situation], Any]] = {
     )
 }
 
-ON_STEPS: dict[str, Callable[[Logic, Step], Any]] = {
+ON_STEPS: dict[str, Callable[[Logic, StateChange], Any]] = {
     it.__name__: it
     for it in (freed_is_allocated, nothing_leaks, pointer_stays, filled_only_at_first, handed_out_is_the_newest)
 }
@@ -162,7 +162,7 @@ ON_STEPS: dict[str, Callable[[Logic, Step], Any]] = {
 COPIES = "copies_are_the_fewest"
 
 INVARIANTS: dict[str, str] = {
-    **{name: it.__doc__ or "" for name, it in (*ON_SITUATIONS.items(), *ON_STEPS.items())},
+    **{name: it.__doc__ or "" for name, it in (*ON_STATES.items(), *ON_STEPS.items())},
     COPIES: "No sequence of calls copies more often than one who knows it in advance would have to.",
 }
 """Every invariant, and what it says."""

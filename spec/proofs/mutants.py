@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Action, Call, Fact, Guard, SyncedHead
 from syncedmem.model.head import Effect
 
-from .situation import System
+from .states import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ must be fresh then; written or adopted, it alone is fresh afterwards.
 
 The machine is followed together with all rivals at once: for each set of sides that a rival can have fresh, how many
 copies the cheapest such rival has made more than the machine, counted up to a bound, which only helps the rivals.
-There are finitely many such situations, so words of every length are covered.  All copies are of the whole size, so
+There are finitely many such states, so words of every length are covered.  All copies are of the whole size, so
 the fewest copies move the fewest bytes.
 """
 
@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call
 
-from ..oracle import Side
-from ..verdict import ADOPTIONS, READS, SIDES, WRITES
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
 from .exploration import Breach, Versions, steps_from
 from .invariants import COPIES, Plain
-from .situation import start
+from .states import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .situation import Situation, System
+    from .states import State, System
 
 __all__ = ["COPYING", "Demand", "demand", "explore_schedules"]
 
@@ -69,8 +68,8 @@ def explore_schedules(system: System) -> Breach | None:
     """
     contents, logic = Versions(1), Plain()
     first = (start(contents, mode=True), ((Sides(), 0),))
-    words: dict[tuple[Situation, Rivals], tuple[str, ...]] = {first: ()}
-    waiting: deque[tuple[Situation, Rivals]] = deque([first])
+    words: dict[tuple[State, Rivals], tuple[str, ...]] = {first: ()}
+    waiting: deque[tuple[State, Rivals]] = deque([first])
     while waiting:
         found, rivals = here = waiting.popleft()
         for step in steps_from(system, found, contents, logic):

@@ -11,7 +11,7 @@ from .induction import available, prove
 from .invariants import INVARIANTS
 from .refinement import REFINEMENTS, refinement_breaches
 from .schedules import explore_schedules
-from .situation import System
+from .states import System
 
 __all__ = ["CONTENTS", "Summary", "summarise"]
 
@@ -27,8 +27,8 @@ class Summary:
     ----------
     invariants : int
         Sentences that were looked at.
-    situations : dict of str to int
-        For each edition how many situations were reached.
+    states : dict of str to int
+        For each edition how many states were reached.
     questions : int or None
         What z3 was asked; None if it is not installed.
     problems : list of str
@@ -36,7 +36,7 @@ class Summary:
     """
 
     invariants: int
-    situations: dict[str, int]
+    states: dict[str, int]
     questions: int | None
     problems: list[str]
 
@@ -50,13 +50,13 @@ class Summary:
 
 def summarise() -> Summary:
     """Explore every edition, prove it by induction where z3 is installed, and compare the editions."""
-    situations: dict[str, int] = {}
+    states: dict[str, int] = {}
     problems: list[str] = []
     questions = 0 if available() else None
     for edition in EDITIONS:
         system = System.of(edition)
         explored = explore_contents(system, CONTENTS)
-        situations[edition] = len(explored.situations)
+        states[edition] = len(explored.states)
         breaches = (*explored.breaches, *filter(None, (explore_schedules(system),)))
         problems += [f"{edition}: {it.invariant} is broken by {' '.join(it.word)}" for it in breaches]
         if questions is not None:
@@ -65,4 +65,4 @@ def summarise() -> Summary:
             problems += [f"{edition}: {it.invariant} is not inductive at {it.where}" for it in proof.refuted]
     for pair in REFINEMENTS:
         problems += refinement_breaches(*pair)
-    return Summary(len(INVARIANTS), situations, questions, problems)
+    return Summary(len(INVARIANTS), states, questions, problems)

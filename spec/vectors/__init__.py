@@ -2,7 +2,7 @@
 
 ``programs`` says what is done, ``expected`` follows it through the model and says what must be seen, ``vector`` joins
 both under a name that is the hash of what is done.  ``files`` writes them down and compares what was written.
-``replay`` puts a memory to one, judging by the vector alone, and ``kills`` says which planted faults each refuses.
+``replay`` puts a memory to one, judging by the vector alone, and ``kills`` says which seeded bugs each refuses.
 The format is defined in docs/vectors.md.
 """
 

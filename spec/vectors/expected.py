@@ -10,12 +10,12 @@ from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
 
-from ..proofs.situation import FRESH, side_of
-from ..verdict import READS, SIDES, WRITES
+from ..engine.calls import READS, SIDES, WRITES
+from ..proofs.states import FRESH, side_of
 from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
-    from ..oracle import Side
+    from ..engine.calls import Side
     from .programs import Operation, Program
 
 __all__ = ["OWN_BUFFER", "REFUSALS", "REQUIRED", "Class", "expected_steps"]

@@ -50,12 +50,12 @@ def suite_files() -> dict[str, str]:
                     "profile": suite.profile,
                     "vectors": len(lines),
                     "steps": text.count('{"call":'),
-                    "kills": len({fault for names in killed for fault in names}),
+                    "kills": len({bug for names in killed for bug in names}),
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
                 }
             )
     models = {edition: model_digest(edition) for edition in EDITIONS}
-    manifest = {"format": FORMAT, "models": models, "faults": len(kills.faults), "suites": described}
+    manifest = {"format": FORMAT, "models": models, "seeded_bugs": len(kills.bugs), "suites": described}
     found[SCHEMA] = _schema()
     found[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
     return found

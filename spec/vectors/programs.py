@@ -1,4 +1,4 @@
-"""What vectors do: words of the model's suites with bytes to write, and a few programs for what words cannot say."""
+"""What vectors do: the model's sequences of calls with bytes to write, and a few programs for what those cannot say."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import Action, Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, pair_tour
 
-from ..contents import pattern
-from ..verdict import ADOPTIONS, READS, SIDES, WRITES
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
+from ..engine.contents import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -80,9 +80,9 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
     return tuple(found.values())
 
 
-def _program(edition: str, word: Iterable[Input | Operation], size: int = _SIZE) -> Program:
-    """A program from a word, every step with bytes of its own, and the release at the end."""
-    done = [_operation(it, n, size) if isinstance(it, Input) else it for n, it in enumerate(word, 1)]
+def _program(edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE) -> Program:
+    """A program from a sequence, every step with bytes of its own, and the release at the end."""
+    done = [_operation(it, n, size) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
     return Program(edition, size, (*done, {"call": Call.RELEASE.value}))
 
 
@@ -101,27 +101,27 @@ def _mode(mode: Mode) -> Operation:
     return {"call": SET_MODE, "argument": mode.name}
 
 
-def _from_words(words: Callable[[str], Iterable[Word]]) -> Callable[[str], Iterator[Program]]:
-    return lambda edition: (_program(edition, word) for word in words(edition))
+def _from_sequences(sequences: Callable[[str], Iterable[Word]]) -> Callable[[str], Iterator[Program]]:
+    return lambda edition: (_program(edition, sequence) for sequence in sequences(edition))
 
 
 def _cells(edition: str) -> Iterator[Program]:
     """Every state and every call there, NULL data included."""
-    for word in access_words(edition).values():
+    for sequence in access_words(edition).values():
         for entry in inputs(edition, null=True, mode=False):
-            yield _program(edition, (*word, entry))
+            yield _program(edition, (*sequence, entry))
 
 
 def _failures(edition: str) -> Iterator[Program]:
     """For every state and call each action in turn fails; then the call is made again, or the memory released."""
-    for state, word in access_words(edition).items():
+    for state, sequence in access_words(edition).items():
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(action not in _ADOPTED for action in step.actions)):
-                number = len(word) + 1
+                number = len(sequence) + 1
                 failing = {**_operation(entry, number, _SIZE), "fail": k}
                 failing.pop("write", None)
-                yield _program(edition, (*word, failing))
-                yield _program(edition, (*word, failing, entry, *_reads(edition)))
+                yield _program(edition, (*sequence, failing))
+                yield _program(edition, (*sequence, failing, entry, *_reads(edition)))
 
 
 def _reads(edition: str) -> tuple[Input, ...]:
@@ -147,10 +147,10 @@ def _aliases(edition: str) -> Iterator[Program]:
 
 def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
     owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
-    for state, word in access_words(edition).items():
+    for state, sequence in access_words(edition).items():
         if owned in space(edition).steps[state][Input(write)].after.facts:
             own = {"call": call.value, "argument": OWN}
-            yield _program(edition, (*word, Input(write), own, *_reads(edition)))
+            yield _program(edition, (*sequence, Input(write), own, *_reads(edition)))
 
 
 def _can(edition: str, call: Call) -> bool:
@@ -170,20 +170,22 @@ def _modes(edition: str) -> Iterator[Program]:
 
 def _zero(edition: str) -> Iterator[Program]:
     """The tour, of a memory of zero bytes."""
-    return (_program(edition, word, size=0) for word in tour(edition))
+    return (_program(edition, sequence, size=0) for sequence in tour(edition))
 
 
 SUITES: dict[str, Suite] = {
     "cells": Suite("every call, NULL data included, in every state", "caffe", _cells),
-    "tour": Suite("every transition, in few long words", "caffe", _from_words(tour)),
-    "pairs": Suite("every transition right after every other that can come before it", "caffe", _from_words(pair_tour)),
+    "tour": Suite("every transition, in few long sequences", "caffe", _from_sequences(tour)),
+    "pairs": Suite(
+        "every transition right after every other that can come before it", "caffe", _from_sequences(pair_tour)
+    ),
     "hsi": Suite(
-        "complete for implementations with no more states than the minimal machine", "caffe", _from_words(hsi_suite)
+        "complete for implementations with no more states than the minimal machine", "caffe", _from_sequences(hsi_suite)
     ),
     "hsi-extra": Suite(
-        "complete for implementations with one state more", "caffe", _from_words(lambda it: hsi_suite(it, 1))
+        "complete for implementations with one state more", "caffe", _from_sequences(lambda it: hsi_suite(it, 1))
     ),
-    "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_words(counter_words)),
+    "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_sequences(counter_words)),
     "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
     "failures": Suite(
         "each action of each call but release fails in each state; nothing has changed then", "safe", _failures

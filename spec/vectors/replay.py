@@ -1,4 +1,4 @@
-"""A memory put to a vector, judged by the vector alone: neither the model nor the oracle is asked.
+"""A vector run against a memory, and judged by the vector alone: neither the model nor the oracle is asked.
 
 It is also the plainest way to read the format: what is done with each field of a step is one function here.
 """
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Mode, using_mode
 
-from ..contents import Watched, fetch, put
-from ..ledger import InjectedInterrupt, recorded
+from ..engine.call_log import InjectedInterrupt, recorded
+from ..engine.contents import Watched, fetch, put
 from .expected import REQUIRED
 from .programs import OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
-    from ..ledger import Entry
-    from ..oracle import Side
-    from ..subject import Bench
+    from ..engine.call_log import AllocatorCall
+    from ..engine.calls import Side
+    from ..engine.subject import Subject
     from .expected import Class
 
 __all__ = ["Difference", "Replay", "replay"]
@@ -66,18 +66,18 @@ class Replay:
         return "acceptable" if self.differences else "passed"
 
 
-def replay(bench: Bench, vector: dict[str, Any]) -> Replay:
+def replay(subject: Subject, vector: dict[str, Any]) -> Replay:
     """Put a fresh memory to a vector, until something is wrong.
 
     Parameters
     ----------
-    bench : Bench
+    subject : Subject
         Without a device for vectors of ``cpu_only``, with one for others.
     vector : dict
         As a line of a file of vectors has it.
     """
-    with nullcontext() if bench.device is None else bench.device.using():
-        player, found = _Player(bench, vector["size"]), list[Difference]()
+    with nullcontext() if subject.device is None else subject.device.using():
+        player, found = _Player(subject, vector["size"]), list[Difference]()
         for number, step in enumerate(vector["steps"]):
             try:
                 problem = player.play(step)
@@ -94,18 +94,18 @@ Problem = tuple[str, "Class"]
 
 
 class _Player:
-    """A memory with its ledger, the caller's buffers, and the mode."""
+    """A memory with its log, the caller's buffers, and the mode."""
 
-    def __init__(self, bench: Bench, size: int) -> None:
-        self._bench = bench
+    def __init__(self, subject: Subject, size: int) -> None:
+        self._subject = subject
         self._size = size
-        self._ledger, host, device = recorded(bench)
+        self._log, host, device = recorded(subject)
         self._mode = Mode.GPU
         self._buffers: dict[str, Any] = {}
         self._adopted: dict[Side, Any] = {}
         self._view: dict[Side, Any] = {}
         with using_mode(self._mode):
-            make: Any = bench.make
+            make: Any = subject.make
             self._memory: Any = make(size, host=host, device=device)
 
     def play(self, step: dict[str, Any]) -> Problem | None:
@@ -117,15 +117,15 @@ class _Player:
             return None
         if name == WRITE_BUFFER:
             self._fill(argument)
-            return self._situation(step)
-        start = len(self._ledger.entries)
+            return self._compared(step)
+        start = len(self._log.calls)
         raised, value = self._call(step)
         return (
             self._refusal(step, raised)
             or self._shown(step, value)
             or self._ledgered(step)
-            or self._situation(step)
-            or self._actions(step, self._ledger.entries[start:])
+            or self._compared(step)
+            or self._actions(step, self._log.calls[start:])
         )
 
     # --- doing
@@ -136,17 +136,17 @@ class _Player:
         arguments: list[Any] = []
         keywords: dict[str, Any] = {}
         if name == "async_gpu_push":
-            keywords["stream"] = object() if self._bench.device is None else self._bench.device.stream()
+            keywords["stream"] = object() if self._subject.device is None else self._subject.device.stream()
         elif "argument" in step:
             arguments.append(self._argument(_SIDES[side], step["argument"]))
-        armed = self._ledger.moves.armed(step["fail"]) if "fail" in step else nullcontext()
+        armed = self._log.moves.armed(step["fail"]) if "fail" in step else nullcontext()
         try:
             with using_mode(self._mode), armed:
                 value = method(*arguments, **keywords)
         except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
             return error, None
-        if keywords and self._bench.device is not None:
-            self._bench.device.record(keywords["stream"]).synchronize()
+        if keywords and self._subject.device is not None:
+            self._subject.device.record(keywords["stream"]).synchronize()
         if arguments:
             self._adopted[_SIDES[side]] = arguments[0]
         self._view[_SIDES[side]] = value
@@ -159,7 +159,7 @@ class _Player:
         if argument == OWN:
             return self._view[side]
         if argument["buffer"] not in self._buffers:
-            device = self._bench.device if side == "gpu" else None
+            device = self._subject.device if side == "gpu" else None
             self._buffers[argument["buffer"]] = Watched(self._size) if device is None else device.empty(self._size)
         if "bytes" in argument:
             self._fill(argument)
@@ -172,7 +172,7 @@ class _Player:
         if isinstance(target, Watched):
             target[:] = content
         elif hasattr(target, "get"):
-            put(self._bench, target, content)
+            put(self._subject, target, content)
         else:
             memoryview(target).cast("B")[:] = content
 
@@ -196,13 +196,13 @@ class _Player:
 
     def _ledgered(self, step: dict[str, Any]) -> Problem | None:
         """Nothing stray was freed, and after release nothing is left."""
-        if self._ledger.stray:
-            return self._ledger.stray[0][1], REQUIRED
-        if step["call"] == "release" and self._ledger.live:
-            return f"{len(self._ledger.live)} allocations are left after release", REQUIRED
+        if self._log.stray:
+            return self._log.stray[0][1], REQUIRED
+        if step["call"] == "release" and self._log.live:
+            return f"{len(self._log.live)} allocations are left after release", REQUIRED
         return None
 
-    def _situation(self, step: dict[str, Any]) -> Problem | None:
+    def _compared(self, step: dict[str, Any]) -> Problem | None:
         """Head, flags and bytes, where the vector says what they must be."""
         if "head" in step and self._memory.head.name != step["head"]:
             return f"the head is {self._memory.head.name}, expected {step['head']}", REQUIRED
@@ -218,14 +218,14 @@ class _Player:
         return None
 
     def _pointers(self, side: Side) -> list[Any]:
-        return [self._adopted[side]] if side in self._adopted else self._ledger.owned(side)
+        return [self._adopted[side]] if side in self._adopted else self._log.owned(side)
 
     def _bytes(self, side: Side, pointer: Any) -> str:
         if side == "cpu":
             return bytes(memoryview(pointer).cast("B")).hex()
-        return fetch(self._bench, pointer, self._size).hex()
+        return fetch(self._subject, pointer, self._size).hex()
 
-    def _actions(self, step: dict[str, Any], entries: list[Entry]) -> Problem | None:
+    def _actions(self, step: dict[str, Any], entries: list[AllocatorCall]) -> Problem | None:
         """Allocator calls in order, of whole sizes and of the right kind of host memory."""
         if step["class"] == "unspecified":
             return None
@@ -246,8 +246,8 @@ class _Player:
             return message, "acceptable"
         return message, REQUIRED
 
-    def _kinds(self, step: dict[str, Any], entries: list[Entry]) -> Problem | None:
-        """Host memory is allocated of the kind that the flag says; that it is freed so, the ledger sees to."""
+    def _kinds(self, step: dict[str, Any], entries: list[AllocatorCall]) -> Problem | None:
+        """Host memory is allocated of the kind that the flag says; that it is freed so, the log sees to."""
         locked = step.get("flags", {}).get("cpu_malloc_use_cuda")
         made = [entry.pinned for entry in entries if (entry.operation, entry.side) == ("allocate", "cpu")]
         if locked is None or all(pinned == locked for pinned in made):
@@ -255,7 +255,7 @@ class _Player:
         return f"host memory is {'pageable' if locked else 'page-locked'}", REQUIRED
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: AllocatorCall) -> str:
     """An allocator call by the name of its action."""
     name = f"{_NAMES.get(entry.operation, entry.operation)}_{entry.side}"
     return f"{name}_async" if entry.operation == "push" else name

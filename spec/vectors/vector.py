@@ -1,4 +1,4 @@
-"""A vector: a program, what must be seen of it, its name, and the planted faults that it refuses."""
+"""A vector: a program, what must be seen of it, its name, and the seeded bugs that it refuses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Vector:
     suite : str
     program : Program
     kills : tuple of str
-        Names of planted faults that it was seen to refuse.
+        Names of seeded bugs that it was seen to refuse.
     """
 
     suite: str
@@ -101,7 +101,7 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
         A name from ``SUITES``.
     edition : str
     kills : tuple of tuple of str, optional
-        For each vector the faults that it refuses.
+        For each vector the bugs that it refuses.
 
     Raises
     ------

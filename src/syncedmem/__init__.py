@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from .runtime.allocators import *  # noqa: F403 -- as _WHOLE says
     from .spec import (
-        Bench as Bench,
+        Subject as Subject,
         check_blobs as check_blobs,
         check_conformance as check_conformance,
     )
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Bench": "spec",
     "Blob": "runtime",
     "Buffer": "runtime",
     "CPUDeviceAllocator": "runtime",
@@ -72,6 +71,7 @@ _ROOMS = {
     "SimulatedDeviceAllocator": "runtime",
     "SimulatedDeviceAllocatorFactory": "runtime",
     "SimulatedDeviceError": "runtime",
+    "Subject": "spec",
     "SyncedHead": "model",
     "SyncedMemory": "runtime",
     "check_blobs": "spec",

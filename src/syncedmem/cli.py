@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from . import __version__, diagram, explore, fuzzing, vectors
-from .model import SyncedMemoryError
+from .model import NoDeviceError, SyncedMemoryError
 from .output import name_standard_output, write
 
 if TYPE_CHECKING:
@@ -36,8 +37,16 @@ app = typer.Typer(
 DEFAULT_OUT = Path("build/verify")
 DEFAULT_STEPS = 6000
 _NARROWEST = 80
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
-_COLOURS = {"passed": "green", "failed": "bold red", "unavailable": "dim", "not checked": "dim"}
+_STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
+"""The environment variable by which Hypothesis is told where it may keep files."""
+_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
+_COLOURS = {
+    "passed": "green",
+    "failed": "bold red",
+    "unavailable": "dim",
+    "not checked": "dim",
+    "not applicable": "dim",
+}
 
 
 def _version(wanted: bool) -> None:
@@ -110,13 +119,13 @@ def verify(  # noqa: PLR0913 -- options
 
     Exit status 2: the command line is wrong, or a file cannot be written.
     """
-    from .processes import processors  # noqa: PLC0415 -- as below
     from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
-    from .verification import BENCHES  # noqa: PLC0415 -- as above
+    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as below
+    from .verification import SUBJECTS  # noqa: PLC0415 -- as above
     from .verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
-    names = tuple(dict.fromkeys(device or BENCHES))
+    names = tuple(dict.fromkeys(device or SUBJECTS))
     with _progress(console) as progress:
         result = run_verification(
             names,
@@ -127,7 +136,7 @@ def verify(  # noqa: PLR0913 -- options
         )
     data = json.dumps(result.as_json(), indent=2) + "\n"
     # The report of some devices does not pass for that of all, nor take its place.
-    folder = out or (DEFAULT_OUT if set(names) == set(BENCHES) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
     _widen(console)
@@ -145,14 +154,25 @@ def devices(
 ) -> None:
     """List the devices of this machine: what each one is, or what is missing for it.
 
-    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. An OpenCL
-    device whose compiler fails has memory only: arithmetic on it is done by the host.
+    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. Without
+    device= it is "auto": the line below the table says what that is here. The variable SYNCEDMEM_DEVICE may name one of
+    these devices for it, cpu included.
+
+    "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
+    OpenCL the host computes.
     """
     from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
+    from .runtime.devices.registry import automatic_name  # noqa: PLC0415 -- as above
 
-    found = probe()
+    found, automatic, trouble = probe(), "", ""
+    try:
+        automatic = automatic_name()
+    except NoDeviceError as error:
+        trouble = str(error)
     if as_json:
-        typer.echo(json.dumps([vars(report) for report in found], indent=2))
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == automatic} for report in found], indent=2))
+        if trouble:
+            typer.echo(f"syncedmem: {trouble}", err=True)
         return
     table = _table("device", "available", "what it is, or what is missing")
     for report in found:
@@ -163,6 +183,8 @@ def devices(
     console = Console()
     _widen(console)
     console.print(table)
+    meaning = f"[bold red]nothing[/]: {escape(trouble)}" if trouble else automatic
+    console.print(f'device="auto" is {meaning}', highlight=False, soft_wrap=True)
 
 
 def _widen(console: Console) -> None:
@@ -171,8 +193,11 @@ def _widen(console: Console) -> None:
 
 
 def _table(*columns: str) -> Table:
-    """A table as narrow as its contents allow."""
-    return Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    """A table as narrow as its contents allow; a word that is too long for it is broken, and not cut off."""
+    table = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
 
 
 def _progress(console: Console) -> Progress:
@@ -209,7 +234,7 @@ def _print_verification(console: Console, result: Verification) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"Proofs: {counts['invariants']} invariants in {counts['situations']} situations; by induction: "
+        f"Proofs: {counts['invariants']} invariants in {counts['proved_states']} states; by induction: "
         f"{result.model.induction}",
         highlight=False,
         soft_wrap=True,
@@ -218,7 +243,12 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(f"  {problem}", style="red", markup=False)
     if result.ran:
         console.print(_requirement_table(result))
-        console.print("✓ met, ✗ not met, – not checked: not needed here, or a suite stopped earlier", style="dim")
+        console.print(
+            "✓ passed, ✗ failed, – not checked: a package is missing, or a suite stopped earlier, · not applicable",
+            style="dim",
+        )
+        if result.unchecked:
+            console.print(result.unchecked, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)
@@ -292,10 +322,27 @@ def main() -> None:
     """Run the command line; errors of this package become one line and exit status 2."""
     name_standard_output()
     try:
-        app()
+        with _nothing_kept():
+            app()
     except (SyncedMemoryError, OSError) as error:
         typer.echo(f"syncedmem: {_line(error)}", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def _nothing_kept() -> Generator[None]:
+    """Have Hypothesis keep nothing in the current folder, unless the user says where it may.
+
+    What it keeps only saves it a second, and where it cannot make a folder it does without.
+    """
+    told = os.environ.get(_STORAGE)
+    if not told:
+        os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
+    try:
+        yield
+    finally:
+        if not told:
+            del os.environ[_STORAGE]
 
 
 def _line(error: Exception) -> str:

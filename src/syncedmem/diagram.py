@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
-from .model.drawing import Detail
-from .model.exports.formats import FORMATS, export
-from .model.exports.trace import trace_of
-from .model.palette import Theme
-from .output import named, place, write
+from .model.diagrams.drawing import Detail
+from .model.diagrams.palette import Theme
+from .model.diagrams.trace import trace_of
+from .model.exports.formats import ENDINGS, FORMATS, export, format_of
+from .output import file_place, named, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,20 +27,27 @@ def register(app: typer.Typer) -> None:
     app.command()(diagram)
 
 
+_ENDINGS = ", ".join(f"{ending} {names[0]}" for ending, names in ENDINGS.items())
 _ABOUT = "\n\n".join(f"{name}: {found.about}." for name, found in FORMATS.items())
 
 
 def diagram(  # noqa: PLR0913 -- the options of the command
     *,
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}; see above.")
-    ] = "mermaid",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"One of {', '.join(FORMATS)}; see above. Without this option the ending of the file of -o decides: "
+            f"{_ENDINGS}. Without both it is mermaid.",
+        ),
+    ] = None,
     edition: Annotated[
         str | None,
         typer.Option(
             metavar="EDITION",
-            help=f"Whose machine, one of {', '.join(EDITIONS)}: Caffe's as it is now, as it was at first, or as it is "
-            "in a build without a device. By itself the first, and for json all of them.",
+            help=f"Whose machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            "Without this option: the first, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -52,7 +59,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = None,
     detail: Annotated[
         str | None,
-        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. A format has one by itself."),
+        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. Each format has a default."),
     ] = None,
     trace: Annotated[
         str | None,
@@ -80,7 +87,8 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "--out",
             "-o",
             metavar="FILE",
-            help="Write to this file instead of standard output. Folders that are missing are made.",
+            help="Write to this file instead of standard output. Folders that are missing are made; - is standard "
+            "output.",
         ),
     ] = None,
     check: Annotated[
@@ -91,14 +99,14 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     ] = False,
 ) -> None:
     """Draw the head machine, tabulate it or translate it, from its one declaration."""
-    path = None if out is None else place("--out", out, "file")
+    path = None if out is None else file_place(out)
     if check and path is None:
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
     if size is not None and trace is None:
         raise InvalidExportError("--size is of the memory that a trace is about, and there is no --trace")
     walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=_bytes(size))
     found = export(
-        format_,
+        format_of("" if path is None else str(path), format_),
         edition=edition,
         calls=_calls(calls or []),
         detail=_named(Detail, detail),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .output import place, write
+from .output import file_place, write
 
 __all__ = ["explore", "page_server", "register"]
 
@@ -46,7 +46,8 @@ def explore(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the page to this file, which needs no network, and stop. Folders that are missing are made.",
+            help="Write the page to this file, which needs no network, and stop. Folders that are missing are made; - "
+            "is standard output.",
         ),
     ] = None,
     port: Annotated[
@@ -70,9 +71,9 @@ def explore(
         raise typer.BadParameter("--port says where to serve the page, but with --out it is written and not served")
     from .explorer import explorer_page, read_trace  # noqa: PLC0415 -- the spec brings Hypothesis; --help needs none
 
-    path = None if out is None else place("--out", out, "file")
+    path = None if out is None else file_place(out)
     text = explorer_page(None if trace is None else read_trace(trace))
-    if path is not None:
+    if out is not None:
         write(path, text)
         return
     with page_server(text, port or 0) as server:

@@ -14,7 +14,7 @@ from .model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["name_standard_output", "named", "place", "write"]
+__all__ = ["file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -32,10 +32,25 @@ def place(option: str, text: str, kind: str) -> Path:
     return Path(text)
 
 
+def file_place(text: str) -> Path | None:
+    """The file that ``--out`` names; None for ``-``, which is standard output.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `place`.
+    """
+    return None if text == "-" else place("--out", text, "file")
+
+
 def write(path: Path | None, content: str | bytes) -> None:
     """Write a file as a whole, in a folder that is made where there is none; without a path, to standard output.
 
-    What is there and is no file, such as a pipe or a device, is written to as it is.
+    Parameters
+    ----------
+    path : Path or None
+        What is there and is no file, such as a pipe or a device, is written to as it is.
+    content : str or bytes
 
     Raises
     ------

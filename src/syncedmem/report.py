@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import __version__
-from .model.diamond import diamond_svg
+from .model.diagrams.diamond import diamond_svg
 from .spec import REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x
 figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
 """
 
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–"}
+_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 
 
 def page(result: Verification) -> str:
@@ -64,8 +64,9 @@ def page(result: Verification) -> str:
 {"".join(map(_violations, result.devices))}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">R: of memories, B: of blobs. ✓ met, ✗ not met, – not checked: the device has no use for it, it is
-asked of another profile, or a suite stopped before it.</p>
+<p class="soft">R: of memories, B: of blobs. ✓ passed, ✗ failed, – not checked: a package is missing for it, or a suite
+stopped before it, · not applicable: the device has no use for it, or it is of another profile.</p>
+<p class="soft">{escape(result.unchecked)}</p>
 {_requirements(result)}
 </body>
 </html>
@@ -83,7 +84,7 @@ def _model(result: Verification) -> str:
         "tour_steps": "steps in the tour",
         "hsi_steps": "steps in the HSI suite",
         "invariants": "invariants",
-        "situations": "situations explored",
+        "proved_states": "states explored by the proofs",
     }
     boxes = "".join(
         f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()

@@ -46,7 +46,7 @@ def vectors(
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: put every planted fault to every vector, which takes half an hour.",
+            help="Write only kills.json: put every seeded bug to every vector, which takes half an hour.",
         ),
     ] = False,
 ) -> None:
@@ -98,11 +98,11 @@ def _check_names(wanted: Sequence[str]) -> None:
 def _measure(out: Path, wanted: Sequence[str]) -> None:
     from .spec.vectors import SUITES, Kills  # noqa: PLC0415 -- as above
     from .spec.vectors import measure as measure_kills  # noqa: PLC0415 -- as above
-    from .verification import make_bench  # noqa: PLC0415 -- as above
+    from .verification import make_subject  # noqa: PLC0415 -- as above
 
     found: Kills = measure_kills(
-        lambda: make_bench("simulated", 0),
-        lambda: make_bench("cpu", 0),
+        lambda: make_subject("simulated", 0),
+        lambda: make_subject("cpu", 0),
         only=wanted or SUITES,
         progress=lambda name: typer.echo(name, err=True),
     )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .spec import REQUIREMENTS
+from .spec.engine.report import overall
 
 if TYPE_CHECKING:
     from .spec import BlobCoverage, Conformance, Coverage, Violation
+    from .spec.engine.report import Status
 
 __all__ = ["DeviceVerdict", "ModelVerdict", "Verification"]
 
@@ -91,20 +93,30 @@ class DeviceVerdict:
         """How long it took."""
         return sum(verdict.seconds for verdict in self.verdicts)
 
-    def requirement_status(self, requirement: str) -> str:
-        """``"passed"``, ``"failed"`` or ``"not checked"``."""
-        found = {verdict.status(requirement) for verdict in self.verdicts}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
+    def requirement_status(self, requirement: str) -> Status:
+        """``"passed"``, ``"failed"``, ``"not checked"`` or ``"not applicable"``."""
+        return overall(verdict.verdict(requirement).status for verdict in self.verdicts)
 
 
 @dataclass
 class Verification:
-    """Everything one run found out."""
+    """Everything one run found out.
+
+    Attributes
+    ----------
+    seed : int
+    model : ModelVerdict
+    devices : list of DeviceVerdict
+    seconds : float
+    unchecked : str
+        Which requirements are checked on no device for want of a package, and how to install it; empty if none.
+    """
 
     seed: int
     model: ModelVerdict
     devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
     seconds: float = 0.0
+    unchecked: str = ""
 
     @property
     def ran(self) -> list[DeviceVerdict]:
@@ -117,10 +129,9 @@ class Verification:
         statuses = [device.status for device in self.devices]
         return not self.model.problems and "failed" not in statuses and "passed" in statuses
 
-    def requirement_status(self, requirement: str) -> str:
+    def requirement_status(self, requirement: str) -> Status:
         """A requirement's status over all devices: failed on one is failed."""
-        found = {device.requirement_status(requirement) for device in self.ran}
-        return next((status for status in ("failed", "passed") if status in found), "not checked")
+        return overall(device.requirement_status(requirement) for device in self.ran)
 
     def as_json(self) -> dict[str, Any]:
         """The report as data; format 1."""
@@ -131,6 +142,7 @@ class Verification:
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
             "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
+            "unchecked": self.unchecked,
             "devices": [_device_json(device) for device in self.devices],
             "requirements": [
                 {
@@ -165,7 +177,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "suites": _suites_json(found),
         "blobs": None if device.blobs is None else _blobs_json(device.blobs),
         "violations": [
-            {"requirement": v.requirement, "message": v.message, "script": v.reproducer} for v in device.violations
+            {"requirement": v.requirement, "message": v.message, "reproducer": v.reproducer} for v in device.violations
         ],
         "requirements": {it: device.requirement_status(it) for it in REQUIREMENTS},
     }

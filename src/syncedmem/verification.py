@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .model import (
     EDITIONS,
     InvalidArgumentError,
+    MissingPackageError,
     NoDeviceError,
     configurations,
     head_machine,
@@ -20,37 +21,39 @@ from .model import (
     space,
     tour,
 )
-from .processes import Death, side_by_side
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
+from .runtime.devices.compilers import check_switch
 from .runtime.devices.host import cpu_allocator
-from .runtime.devices.registry import DEVICE_NAMES, report_of, sibling
+from .runtime.devices.registry import DEVICE_NAMES, check_wish, report_of, sibling
 from .spec import (
-    Bench,
+    REQUIREMENTS,
     Conformance,
     Coverage,
+    Subject,
     SuiteResult,
     Violation,
     check_blobs,
     check_conformance,
     compare_model,
 )
-from .spec.conformance import check_steps
+from .spec.engine.report import check_steps
+from .spec.engine.subject import edition_of
+from .spec.engine.supervisor import Death, side_by_side
 from .spec.proofs import summarise
-from .spec.subject import edition_of
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .processes import Watch
+    from .spec.engine.supervisor import Watch
 
-__all__ = ["BENCHES", "make_bench", "make_blob_bench", "verify", "verify_device", "verify_model"]
+__all__ = ["SUBJECTS", "make_blob_subject", "make_subject", "verify", "verify_device", "verify_model"]
 
 HOST, SEEDED = "cpu", "simulated-seeded"
 
 Verdicts: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
 
-BENCHES = (HOST, "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
+SUBJECTS = (HOST, "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
 """What `verify` goes through: host memory alone, then each device; the simulated one also with a seeded scheduler."""
 
 
@@ -72,35 +75,37 @@ def verify_model() -> ModelVerdict:
         "hsi_words": len(hsi_suite()),
         "hsi_steps": sum(map(len, hsi_suite())),
         "invariants": proofs.invariants,
-        "situations": sum(proofs.situations.values()),
+        "proved_states": sum(proofs.states.values()),
     }
     return ModelVerdict(counts, [*compare_model(), *proofs.problems], proofs.induction)
 
 
-def make_bench(name: str, seed: int) -> Bench:
-    """The bench of a device of this machine.
+def make_subject(name: str, seed: int) -> Subject:
+    """The subject of a device of this machine.
 
     Raises
     ------
     NoDeviceError
         If it is not available; the message says why.
     """
-    source = f"from syncedmem.verification import make_bench\nbench = make_bench({name!r}, {seed})"
+    source = f"from syncedmem.verification import make_subject\nsubject = make_subject({name!r}, {seed})"
     if name == HOST:
-        return Bench(name, SyncedMemory, cpu_allocator(), None, source=source)
+        return Subject(name, SyncedMemory, cpu_allocator(), None, source=source)
     device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
-    return Bench(name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source)
+    return Subject(
+        name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source
+    )
 
 
-def make_blob_bench(name: str, seed: int) -> Bench:
+def make_blob_subject(name: str, seed: int) -> Subject:
     """The same for blobs.
 
     Raises
     ------
     NoDeviceError
     """
-    source = f"from syncedmem.verification import make_blob_bench\nbench = make_blob_bench({name!r}, {seed})"
-    return replace(make_bench(name, seed), make=Blob, source=source)
+    source = f"from syncedmem.verification import make_blob_subject\nsubject = make_blob_subject({name!r}, {seed})"
+    return replace(make_subject(name, seed), make=Blob, source=source)
 
 
 def verify_device(
@@ -108,21 +113,21 @@ def verify_device(
 ) -> DeviceVerdict:
     """Put one device to every check, or say why it is not available; blobs take a third of the generated steps."""
     try:
-        bench, blobs = make_bench(name, seed), make_blob_bench(name, seed)
+        subject, blobs = make_subject(name, seed), make_blob_subject(name, seed)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error), None)
     known = report_of(name) if name in DEVICE_NAMES else None
     return DeviceVerdict(
         name,
         "",
-        check_conformance(bench, steps=steps, seed=seed, progress=progress),
+        check_conformance(subject, steps=steps, seed=seed, progress=progress),
         check_blobs(blobs, steps=steps // 3, seed=seed, progress=progress),
         *((known.limits, known.detail) if known else ()),
     )
 
 
 def verify(
-    devices: Sequence[str] = BENCHES,
+    devices: Sequence[str] = SUBJECTS,
     *,
     steps: int,
     seed: int,
@@ -134,7 +139,7 @@ def verify(
     Parameters
     ----------
     devices : sequence of str
-        Names from `BENCHES`.
+        Names from `SUBJECTS`.
     steps : int
         Generated steps on each device.
     seed : int
@@ -146,11 +151,15 @@ def verify(
     Raises
     ------
     InvalidArgumentError
-        If a name is unknown, or a number is none.
+        If a name is unknown, or a number is none, or a variable of the environment has no meaning.
+    NoDeviceError
+        If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
+    check_wish()
+    check_switch()
     for name in devices:
-        if name not in BENCHES:
-            raise InvalidArgumentError("device", name, f"one of {', '.join(BENCHES)}")
+        if name not in SUBJECTS:
+            raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
     check_steps(steps)
     if type(processes) is not int or processes < 1:
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
@@ -158,7 +167,17 @@ def verify(
     model = verify_model()
     job = partial(verify_device, steps=steps, seed=seed)
     found = dict(_one_by_one(job, devices, watch) if processes == 1 else _at_once(job, devices, processes, watch))
-    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start)
+    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start, _unchecked())
+
+
+def _unchecked() -> str:
+    """Which requirements are checked nowhere for want of a package, and how to install it; empty if none."""
+    try:
+        Blob((1,), device=None).to_proto()
+    except MissingPackageError as error:
+        numbers = [it.id.partition("-")[0] for it in REQUIREMENTS.values() if it.needs == "messages"]
+        return f"{numbers[0]} to {numbers[-1]} are not checked: {error}"
+    return ""
 
 
 def _one_by_one(job: Callable[..., DeviceVerdict], devices: Sequence[str], watch: Watch) -> Verdicts:
@@ -178,4 +197,4 @@ def _dead(name: str, death: Death) -> DeviceVerdict:
     violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
     suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
     coverage = Coverage(edition_of(has_device=name != HOST))
-    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, ()))
+    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, tuple(REQUIREMENTS)))

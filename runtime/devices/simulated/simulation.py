@@ -12,9 +12,9 @@ import random
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, NotCopyableError
 from syncedmem.model.errors import said
 
 from ...allocators.pointers import as_integer, check_ordinal
@@ -125,6 +125,9 @@ class SimulatedEvent:
                     continue
             self._stream.check(self._start, self._position)
 
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise NotCopyableError(type(self).__name__, "record another one", "is a point in a stream")
+
 
 class SimulatedStream:
     """A queue of work that happens when somebody waits for it.
@@ -216,6 +219,9 @@ class SimulatedStream:
         """Perform everything that is queued."""
         with exclusive:
             self.run(self._newest)
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise NotCopyableError(type(self).__name__, "share it, or make another one", "owns queued work")
 
 
 class Space:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
 from syncedmem.model import EDITIONS, Call, Input, Mode, space
-from syncedmem.model.diamond import diamond_svg
+from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
+from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
 from syncedmem.spec.vectors.programs import OWN, SET_MODE, WRITE_BUFFER

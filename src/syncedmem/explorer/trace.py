@@ -84,8 +84,8 @@ def _steps(document: dict[str, Any]) -> int:
     """The steps of the longest trace in a document; what is of no known form has none."""
     violations = [it for device in _parts(document, "devices") for it in _parts(device, "violations")]
     traces = [_list(it, kind) for it in (document, *_parts(document, "findings")) for kind in ("steps", "program")]
-    scripts = [it.get("script") for it in violations]
-    return max([len(it) for it in traces] + [_lines(it) for it in scripts if isinstance(it, str)])
+    reproducers = [it.get("reproducer") for it in violations]
+    return max([len(it) for it in traces] + [_lines(it) for it in reproducers if isinstance(it, str)])
 
 
 def _parts(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:

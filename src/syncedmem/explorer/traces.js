@@ -73,10 +73,10 @@ function readData(data, usual, session) {
 /** The violations of a report of `syncedmem verify`. */
 function readReport({ devices }, usual, session) {
   const found = devices.flatMap(({ name, edition, violations = [] }) =>
-    violations.map(({ requirement, message, script }) => ({
+    violations.map(({ requirement, message, reproducer }) => ({
       title: `${name} breaks ${requirement}`,
       note: message,
-      trace: readScript(script, { ...usual, edition }, session),
+      trace: readReproducer(reproducer, { ...usual, edition }, session),
     })),
   );
   if (!found.length) throw new Error("The report has no violations: everything passed.");
@@ -119,7 +119,7 @@ function readLines(text, usual, session) {
   if (/\.make\(|memory\w*\s*=|memory\w*\./.test(text)) {
     const last = text.trim().split("\n").at(-1);
     const note = last.startsWith("#") ? last.slice(1).trim() : "";
-    return [{ title: "a program", note, trace: readScript(text, usual, session) }];
+    return [{ title: "a program", note, trace: readReproducer(text, usual, session) }];
   }
   const { entries } = session.machineOf(usual.edition, usual.mode);
   const names = text.split(/[\s,;]+/).filter(Boolean).map((word) => word.replace(/\(\)$/, ""));
@@ -135,9 +135,9 @@ function readLines(text, usual, session) {
  * What it does to look, or to write as a caller would, is not a call.  An allocator call that is armed to fail is the
  * action that makes it; adopting makes none.
  */
-function readScript(script, usual, session) {
+function readReproducer(reproducer, usual, session) {
   const machine = session.machineOf(usual.edition, usual.mode);
-  const lines = script.split("\n");
+  const lines = reproducer.split("\n");
   const sizes = new Map(lines.flatMap((line) => [...line.matchAll(/^(\w+) = [\w.]*(?:make|SyncedMemory)\((\d+)/g)].map(([, name, size]) => [name, Number(size)])));
   const made = lines.map((line) => callOf(machine, line)).filter(Boolean);
   const { memory } = made.findLast((it) => it.memory) ?? {};

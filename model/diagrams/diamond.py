@@ -1,0 +1,143 @@
+"""The state diagram as SVG: heads as a diamond, or configurations as a grid, with a legend below.
+
+Where things are is a matter of ``plan``, what is said of ``drawing``; here it is painted.  The font is
+monospace, and ``textLength`` holds any substitute to the same width, so labels keep to the boxes that were laid out
+for them.
+
+The drawing has no ``id`` and no marker, and its class names have a prefix, so that any number of drawings
+can be inlined into one page.  It knows its own size; a page that has less room says ``max-width: 100%; height: auto``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidExportError
+from .drawing import Detail, Kind, drawing, kind_of
+from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
+from .layout import MARGIN, width_of
+from .painting import Brush, framed
+from .palette import COLOURS, Theme, palette_of
+from .plan import plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ..head import Call
+    from .arrangement import Arrangement, Box, Group
+    from .drawing import Drawing
+    from .trace import Step, Trace
+
+__all__ = ["diamond_svg"]
+
+
+def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
+    edition: str = "caffe",
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.HEADS,
+    covered: Collection[str] | None = None,
+    trace: Trace | None = None,
+    theme: Theme = Theme.AUTO,
+) -> str:
+    """Draw the machine as SVG that can be inlined into a page.
+
+    Parameters
+    ----------
+    edition : str
+        A name from ``EDITIONS``.
+    calls : collection of Call
+        Draw these only; without any, all of them.
+    detail : Detail
+    covered : collection of str, optional
+        Identifiers of transitions, as `Transition.identifier` gives them for the edition's rows.  With it
+        every line has a tick, or a cross if one of its transitions is missing; others are ignored.
+    trace : Trace, optional
+        With it the calls that it makes are numbered, everything else is faint, and its steps stand below,
+        with the bytes they copy, in place of the refusals.
+    theme : Theme
+        ``AUTO`` is light, and dark where the reader's system is.
+
+    Returns
+    -------
+    str
+        An ``svg`` element with its size in pixels, the same bytes for the same arguments, ending in a newline.
+
+    Raises
+    ------
+    InvalidExportError
+        If coverage is asked for of configurations.
+    DeclarationError
+        If there is no such edition.
+    """
+    if covered is not None and detail is Detail.CONFIGURATIONS:
+        raise InvalidExportError("coverage is shown of heads and guards, and not of configurations")
+    laid = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
+    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
+    look = "brief" if detail is Detail.CONFIGURATIONS else "call"
+    body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
+    body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
+    below = _below(laid.drawn, detail, inscriber)
+    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else _MARKS)]
+    widest = max([item.width for item in below] + [width_of(text, "step") for text in texts]) + 2 * MARGIN
+    width = max(widest, laid.size[0])
+    legend, height = _legend(laid, texts, below, width, inscriber)
+    about = f"The states {', '.join(box.name for box in laid.boxes)}, and the calls that lead from one to another."
+    return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
+
+
+_MARKS = ", ✓ covered, ✗ not covered"
+
+
+def _group(group: Group, brush: Brush) -> str:
+    x, bottom = group.corner[0], group.corner[1] + group.size[1]
+    frame = brush.box(group.corner, group.size, "paper", "faint", "group")
+    return frame + brush.text((x + 10, bottom - 8), group.title, "step")
+
+
+def _entry(box: Box, brush: Brush) -> str:
+    """The dot that a memory starts from."""
+    x, top = box.centre[0], box.centre[1] - box.half[1]
+    way = brush.path(f"M{x} 14V{top}", "ink", look="start")
+    tip = brush.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
+    return way + tip + brush.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
+
+
+def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
+    """The steps of the trace, each behind the mark of what it copies, or else the notes, the destructor first."""
+    if inscriber.trace is not None:
+        *steps, sums = inscriber.trace.lines(detail)
+        marked = zip(inscriber.trace.steps, steps, strict=True)
+        return [*(_step(step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
+    return [
+        Item([("note", note.text)], FINAL if note.final else REFUSED, "ink", inscriber.covers(note.identifiers))
+        for note in sorted(drawn.notes, key=lambda note: not note.final)
+    ]
+
+
+def _step(step: Step, text: str) -> Item:
+    if step.refusal is not None or (step.asked.call and step.asked.call.ends):
+        return Item([("note", text)], FINAL if step.refusal is None else REFUSED, "ink")
+    kind = kind_of([step])
+    return Item([("note", text)], BULLETS[kind], COLOURS[kind])
+
+
+def _legend(
+    laid: Arrangement, texts: list[str], below: list[Item], width: int, inscriber: Inscriber
+) -> tuple[list[str], int]:
+    """What the bullets and abbreviations mean, and below it the notes or the trace; also the height of all."""
+    brush, y = inscriber.brush, laid.size[1]
+    found = [brush.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
+    x = MARGIN
+    for kind in laid.kinds:
+        found.append(inscriber.item((x, y + 12), Item([("call", kind.value)], BULLETS[kind], COLOURS[kind])))
+        x += 38 + width_of(kind.value, "call")
+    y += 46
+    for text in texts:
+        found.append(brush.text((MARGIN, y), text, "step"))
+        y += 20
+    y -= 10
+    for item in below:
+        found.append(inscriber.item((MARGIN, y), item))
+        y += 20
+    return found, y + 10

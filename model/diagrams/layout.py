@@ -1,0 +1,147 @@
+"""Where everything of the diamond is: heads, the ways of the arrows, and their labels.
+
+Only the places of the four heads are laid by hand, UNINITIALIZED on top, the host left, the device right, SYNCED
+below.  Arrows run along the axes with rounded corners and are routed by rule: *down* along the outer lane of a side
+head, *up* along its inner lane, *across* in two lines, and a loop where its head has room.  Each route says where its
+label goes, and a label is a box of known size, because its font is monospace.  As every stretch of an arrow is
+parallel to an axis, the tests can check all of it for overlap as rectangles.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..head import SyncedHead
+from .drawing import Detail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "HALF_HEIGHT",
+    "HALF_WIDTH",
+    "INDENT",
+    "MARGIN",
+    "SIZES",
+    "Anchor",
+    "Frame",
+    "Point",
+    "block_at",
+    "frame_of",
+    "width_of",
+]
+
+HALF_WIDTH, HALF_HEIGHT = 64, 18
+"""Of a head."""
+
+MARGIN = 18
+"""Around a drawing."""
+
+INDENT = (27, 14)
+"""Of text behind a bullet, with a mark between them and without."""
+
+SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "brief": 11, "step": 11, "note": 11, "name": 13})
+"""Of the font, by what is written."""
+
+_OUTER, _INNER = 50, 34
+_EM = 0.6
+
+_SPARE = 4
+"""Letters before a call for which there is room between the heads as they are."""
+
+Point = tuple[int, int]
+
+
+class Anchor(NamedTuple):
+    """A point, and which part of a label's box lies on it: 0 for the left or top, 1 for the right or bottom."""
+
+    x: int
+    y: int
+    across: float
+    down: float
+
+
+class Frame(NamedTuple):
+    """Where the heads are, and how far below a side head the ways up to it turn."""
+
+    places: Mapping[SyncedHead, Point]
+    turn: int
+
+    @property
+    def middle(self) -> Point:
+        """The point that the drawing is symmetric about, left and right."""
+        return self.places[SyncedHead.SYNCED][0], self.places[SyncedHead.HEAD_AT_CPU][1]
+
+    def route(self, source: SyncedHead, dest: SyncedHead) -> tuple[list[Point], Anchor]:
+        """The way of an arrow from head to head, and where its label goes."""
+        (x, y), (to_x, to_y) = self.places[source], self.places[dest]
+        middle_x, _ = self.middle
+        if source is dest:
+            return self._loop(x, y)
+        if y == to_y:
+            return self._across(x, to_x, y)
+        side = 1 if max(x, to_x) > middle_x else -1
+        return (self._down if to_y > y else self._up)(x, y, to_x, to_y, side)
+
+    def _loop(self, x: int, y: int) -> tuple[list[Point], Anchor]:
+        """Below the lowest head, and above the side heads, where the label keeps to the margin of its side."""
+        down = 1 if y > self.middle[1] else -1
+        edge, turn = y + down * HALF_HEIGHT, y + down * (HALF_HEIGHT + 20)
+        points = [(x - 15, edge), (x - 15, turn), (x + 15, turn), (x + 15, edge)]
+        if x == self.middle[0]:
+            return points, Anchor(x, turn + down * 6, 0.5, 0)
+        side = 1 if x > self.middle[0] else -1
+        return points[::-side], Anchor(x + side * (_OUTER - 12), turn + down * 6, max(side, 0), 1)
+
+    def _across(self, x: int, to_x: int, y: int) -> tuple[list[Point], Anchor]:
+        """Rightwards in the upper lane with the label above, leftwards in the lower one with the label below."""
+        side = 1 if to_x > x else -1
+        level = y - side * 9
+        points = [(x + side * HALF_WIDTH, level), (to_x - side * HALF_WIDTH, level)]
+        return points, Anchor(self.middle[0], level - side * 8, 0.5, max(side, 0))
+
+    def _down(self, x: int, y: int, to_x: int, to_y: int, side: int) -> tuple[list[Point], Anchor]:
+        """Along the outer lane of the side head; the label lies in the corner."""
+        if x == self.middle[0]:
+            lane = to_x + side * _OUTER
+            points = [(x + side * HALF_WIDTH, y), (lane, y), (lane, to_y - HALF_HEIGHT)]
+            return points, Anchor(lane - side * 12, y + 10, max(side, 0), 0)
+        lane = x + side * _OUTER
+        points = [(lane, y + HALF_HEIGHT), (lane, to_y), (to_x + side * HALF_WIDTH, to_y)]
+        return points, Anchor(lane - side * 12, to_y - 26, max(side, 0), 1)
+
+    def _up(self, x: int, y: int, to_x: int, to_y: int, side: int) -> tuple[list[Point], Anchor]:
+        """Along the inner lane of the side head, turning half way; the label lies on the turn."""
+        start, lane, level = x + side * 20, to_x - side * _INNER, to_y + self.turn
+        points = [(start, y - HALF_HEIGHT), (start, level), (lane, level), (lane, to_y + HALF_HEIGHT)]
+        return points, Anchor(lane - side * 10, level - 8, max(side, 0), 1)
+
+
+def _frame(x: int, span: int, heights: tuple[int, int, int], turn: int) -> Frame:
+    top, middle, bottom = heights
+    places = {
+        SyncedHead.UNINITIALIZED: (x + span, top),
+        SyncedHead.HEAD_AT_CPU: (x, middle),
+        SyncedHead.HEAD_AT_GPU: (x + 2 * span, middle),
+        SyncedHead.SYNCED: (x + span, bottom),
+    }
+    return Frame(MappingProxyType(places), turn)
+
+
+def frame_of(detail: Detail, room: int = 0) -> Frame:
+    """The frame that has room for the labels of heads or of guards, and for some letters before each call."""
+    if detail is Detail.GUARDS:
+        return _frame(90, 300, (58, 300, 612), 182)
+    return _frame(90, 210 + 8 * max(0, room - _SPARE), (58, 284, 516), 138)
+
+
+def width_of(text: str, look: str) -> int:
+    """The width of a text."""
+    return ceil(len(text) * SIZES[look] * _EM)
+
+
+def block_at(anchor: Anchor, width: int, height: int) -> Point:
+    """The left upper corner of a label."""
+    return ceil(anchor.x - anchor.across * width), ceil(anchor.y - anchor.down * height)

@@ -1,0 +1,65 @@
+"""The state diagram as Mermaid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..diagrams.drawing import Detail, Line, drawing
+from ..head import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["mermaid"]
+
+
+def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
+    """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
+
+    Parameters
+    ----------
+    edition : str
+        A name from ``EDITIONS``.
+    calls : collection of Call
+        Draw these only; without any, all of them.
+    detail : Detail
+
+    Returns
+    -------
+    str
+        The diagram without a code fence, ending in a newline.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    drawn = drawing(edition, calls=calls, detail=detail)
+    names = {node.name: _identifier(node.name) for node in drawn.nodes}
+    first = names[drawn.nodes[0].name]
+    lines = ["stateDiagram-v2"]
+    lines += [f'    state "{name}" as {alias}' for name, alias in names.items() if name != alias]
+    lines.append(f"    [*] --> {first}")
+    for edge in drawn.edges:
+        # A label ends at a colon or a semicolon, so brackets set the effect off.
+        label = "<br/>".join(map(_label, edge.lines))
+        lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
+    ends = [node.name for node in drawn.nodes if node.head in drawn.ends]
+    lines += [f"    {names[name]} --> [*] : {Call.RELEASE.value}" for name in ends]
+    if drawn.notes:
+        lines += [f"    note right of {first}", *(f"        {note.text}" for note in drawn.notes), "    end note"]
+    return "\n".join(lines) + "\n"
+
+
+_LETTERS = {"-": "n"}
+
+
+def _identifier(name: str) -> str:
+    """A name that Mermaid takes: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
+    head, mark, sides = name.partition(":")
+    return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
+
+
+def _label(line: Line) -> str:
+    steps = [f"[{step.replace(':', ' →')}]" for step in line.steps]
+    return "<br/>".join([line.call, *steps])

@@ -1,0 +1,81 @@
+"""Formats that are written as templates, by Jinja2: each is a file in ``templates``.
+
+A template reads as the format does.  ``${...}`` is a value, because braces alone mean something in most formats, and
+``{% ... %}`` a statement; a statement that has a line for itself leaves no line.  What a template can say, it asks for
+by the names in `SOURCES`, and what was asked of it is ``edition``, ``calls`` and ``detail``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from ..diagrams.drawing import drawing
+from ..editions import head_machine
+from ..machine import DATA
+from .contents import formal_model
+from .document import machine_document
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from ..diagrams.drawing import Detail
+    from ..head import Call
+
+__all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
+
+FOLDER = Path(__file__).parent / "templates"
+
+SOURCES: Mapping[str, Any] = MappingProxyType(
+    {
+        "machine_document": machine_document,
+        "head_machine": head_machine,
+        "HAS_DATA": DATA,
+        "drawing": drawing,
+        "formal_model": formal_model,
+    }
+)
+"""What a template can ask: the JSON document, its rows as numbers, the diagram, and the machine over variables."""
+
+
+def rendered(template: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
+    """What a template makes of an edition.
+
+    Parameters
+    ----------
+    template : str
+        A file of `FOLDER`.
+    edition : str
+        A name from ``EDITIONS``.
+    calls : collection of Call
+        Those to show; without any, all of them.
+    detail : Detail or None
+        None for formats without.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    return templates().get_template(template).render(edition=edition, calls=calls, detail=detail)
+
+
+@cache
+def templates() -> Environment:
+    """The templates, as Jinja2 knows them."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        autoescape=select_autoescape(["scxml.jinja"], default=False),
+        variable_start_string="${",
+        variable_end_string="}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals |= SOURCES
+    return made

@@ -1,0 +1,151 @@
+"""What the names of the table mean: the role of a call, the verb of an action, the lines that a row cites.
+
+All of it is read off the declaration.  A call that makes the other side stale although nothing was replaced hands
+out memory to write; the word before ``_cpu`` or ``_gpu`` in the name of an action is what it does there.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Cited", "Host", "Role", "Verb", "asynchronous", "cited", "contents_after", "place_of", "role_of", "verb_of"]
+
+
+class Host(enum.Enum):
+    """One of the two places that memory can be in: a side of the mirror."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+    @property
+    def other(self) -> Host:
+        """The place that this one mirrors."""
+        return Host.GPU if self is Host.CPU else Host.CPU
+
+    @property
+    def pointer(self) -> Fact:
+        """The fact that there is a pointer here."""
+        return Fact[f"{self.name}_POINTER"]
+
+    @property
+    def owned(self) -> Fact:
+        """The fact that the pointer here is ours to free."""
+        return Fact[f"OWN_{self.name}_DATA"]
+
+    @property
+    def head(self) -> SyncedHead:
+        """The head that says that this place alone is fresh."""
+        return SyncedHead[f"HEAD_AT_{self.name}"]
+
+    def is_fresh(self, head: SyncedHead) -> bool:
+        """Whether a head says that this place is fresh, alone or with the other."""
+        return head in (self.head, SyncedHead.SYNCED)
+
+
+class Role(enum.Enum):
+    """What a call is for."""
+
+    READ = "read"
+    WRITE = "write"
+    ADOPT = "adopt"
+    PUSH = "push"
+    RELEASE = "release"
+
+
+class Verb(enum.Enum):
+    """What an action does to the memory of its place."""
+
+    ALLOCATE = "allocate"
+    ZERO = "zero"
+    COPY = "copy"
+    ADOPT = "adopt"
+    FREE = "free"
+
+
+_CONTENTS: Mapping[Verb, str] = MappingProxyType(
+    {
+        Verb.ALLOCATE: "undefined",
+        Verb.ZERO: "zero",
+        Verb.COPY: "other side",
+        Verb.ADOPT: "argument",
+        Verb.FREE: "none",
+    }
+)
+
+
+def verb_of(action: Action) -> Verb:
+    """What an action does: the first word of its name."""
+    return Verb(action.value.split("_")[0])
+
+
+def place_of(name: Action | Call) -> Host | None:
+    """The place that an action or a call is named after; None for ``release``."""
+    return next((place for place in Host if place.value in name.value.split("_")), None)
+
+
+def asynchronous(action: Action) -> bool:
+    """Whether an action is only queued when the call returns."""
+    return action.value.endswith("_async")
+
+
+def contents_after(action: Action) -> str:
+    """What an action's place holds afterwards: zeros, a copy, the argument's bytes, or nothing known."""
+    return _CONTENTS[verb_of(action)]
+
+
+@cache
+def role_of(call: Call) -> Role:
+    """What a call is for, read off its rows: its first row from `SYNCED` is that of an edition that answers it."""
+    if call.takes_data:
+        return Role.ADOPT
+    rows = [row for row in TRANSITIONS if row.call is call]
+    if all(row.dest is None and row.refusal is None for row in rows):
+        return Role.RELEASE
+    from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)
+    if from_synced.refusal is not None:
+        return Role.PUSH
+    return Role.READ if from_synced.dest is SyncedHead.SYNCED else Role.WRITE
+
+
+class Cited(NamedTuple):
+    """Lines of a source text.
+
+    Attributes
+    ----------
+    file : str
+    first, last : int
+        Counted from one, both included.
+    """
+
+    file: str
+    first: int
+    last: int
+
+
+_FILES: Mapping[str, str] = MappingProxyType(
+    {
+        "000": "000_d041a33c8185e2ad.txt",
+        "001": "001_a642e4964204fcd9.txt",
+        "cpp": "src/caffe/syncedmem.cpp",
+    }
+)
+_PLACE = re.compile(r"(\w+)[: ](\d[\d, -]*)")
+_LINES = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def cited(row: Transition) -> tuple[Cited, ...]:
+    """The lines of Caffe and of the seed texts that a row follows, in the order in which it names them."""
+    return tuple(
+        Cited(_FILES[text], int(lines[1]), int(lines[2] or lines[1]))
+        for text, places in _PLACE.findall(row.cite)
+        for lines in _LINES.finditer(places)
+    )

@@ -1,0 +1,85 @@
+"""What arithmetic is checked with, besides the whole numbers that no arithmetic rounds.
+
+Those would not show a factor that was rounded, a sum that was kept in too few bits, or a loop that ends too early.
+Here are fractions, what is infinite and what is no number, and more elements than a block or a 16-bit counter has.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+from .elements import INTEGERS, TYPES
+from .scenarios import Scenario
+from .steps import NORMS, SCALES, BlobCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..engine.subject import Subject
+    from .steps import Step
+
+__all__ = ["ARITHMETIC_RULES", "many"]
+
+_SHAPE = (2, 3)
+_POWERS = (1.0, -2.0, 4.0, 0.5, 0.0, -8.0)
+_FRACTIONS = (0.1, -1 / 3, 2 / 3, 1e-3, -7.7, 3.0)
+_STEPS = (1 / 7, 0.1, -1e-3, 1 / 3, 0.3, 5.1)
+_LIMITS = (inf, 1.0, -inf, nan, inf, 0.0)
+_OTHERS = (1.0, inf, 2.0, 3.0, inf, nan)
+_FACTORS = (0.1, 1 / 3, -0.7, nan, inf, 1.0)
+_MANY = (1003, (1 << 16) + 3)  # odd: just above a thousand, and above 65,537
+_REAL = tuple(dtype for dtype in TYPES if dtype not in INTEGERS)
+
+
+def factors(subject: Subject) -> Iterator[Scenario]:
+    """A factor is taken as it is, and one changes the head as any other does (B35, B36)."""
+    for dtype, side in product(_REAL, subject.sides):
+        steps: list[Step] = []
+        # In fewer bits than a factor has, powers of two alone make it all the same whether it is rounded first.
+        values = _FRACTIONS if dtype == "float64" else _POWERS
+        for (call, part), factor in product(SCALES.items(), _FACTORS):
+            steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call, (factor,)))
+        yield Scenario((_SHAPE,), tuple(steps), dtype)
+    for call, part in SCALES.items():
+        up = () if subject.device is None else (BlobCall(0, f"gpu_{part}"),)
+        yield Scenario((_SHAPE,), (BlobCall(0, f"mutable_cpu_{part}"), *up, BlobCall(0, call, (1.0,))))
+
+
+def sums(subject: Subject) -> Iterator[Scenario]:
+    """Norms and elements are as exact as their type, whatever the numbers are (B18, B31, B32)."""
+    for dtype, side in product(_REAL, subject.sides):
+        steps: list[Step] = []
+        for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
+            for call, (part, _) in NORMS.items():
+                steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call))
+            steps += (
+                BlobCall(0, f"{part}_at", (at,)) for part, at in product(("data", "diff"), ((0, 0), (0, 1), (1, 1)))
+            )
+        yield Scenario((_SHAPE,), tuple(steps), dtype)
+
+
+def differences(subject: Subject) -> Iterator[Scenario]:
+    """An update rounds once, whatever the numbers are (B28)."""
+    for dtype, side in product(_REAL, subject.sides):
+        steps: list[Step] = []
+        for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
+            steps += (
+                BlobCall(0, f"mutable_{side}_data", values=values),
+                BlobCall(0, f"mutable_{side}_diff", values=subtracted),
+                BlobCall(0, "update"),
+            )
+        yield Scenario((_SHAPE,), tuple(steps), dtype)
+
+
+def many(subject: Subject) -> Iterator[Scenario]:
+    """Arithmetic reaches all elements, however many there are (B28, B31, B32, B35)."""
+    for count, side in product(_MANY, subject.sides):
+        written = (BlobCall(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
+        scaled = (BlobCall(0, call, (0.5,)) for call in SCALES)
+        yield Scenario(((count,),), (*written, BlobCall(0, "update"), *scaled, *(BlobCall(0, it) for it in NORMS)))
+
+
+ARITHMETIC_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (factors, sums, differences)
+"""The rules of what arithmetic is done with; `many`, which takes longest, is apart."""

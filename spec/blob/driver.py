@@ -1,0 +1,347 @@
+"""Several blobs under test, driven call by call and looked at in full after each.
+
+After every call the driver compares with the oracle: whether it was refused, the allocator calls with their sizes, the
+shapes and capacities, which memories are shared, their heads, and the bytes of every fresh side; of the blobs that
+took part, and of all others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Mode
+
+from ..engine.reproducer import Reproducer
+from ..engine.run import Run, blaming
+from .elements import USUAL, decoded, encoded, numbers, shown
+from .inspection import UNCHANGED, BlobInspection
+from .oracle import Duty, World
+from .steps import ADOPTIONS, Other, failing_calls, foresee, name_of, number_of, write_of
+from .tables import cell_of
+
+if TYPE_CHECKING:
+    from ..engine.calls import Side
+    from ..engine.finding import Violation
+    from ..engine.subject import Subject
+    from .oracle import Part, Shape
+    from .steps import BlobCall
+    from .tables import Cell
+
+__all__ = ["BlobDriver"]
+
+_ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
+"""What reproducers about blobs may use."""
+
+
+class BlobDriver:
+    """Blobs of one type that live at the same time, and what is done to them.
+
+    Parameters
+    ----------
+    subject : Subject
+        Makes blobs.
+    dtype : str
+        Of all of them.
+
+    Attributes
+    ----------
+    run : Run
+    inspection : BlobInspection
+    visited : list of Cell
+        For counting coverage.
+    steps : int
+        How many calls were compared with the oracle.
+    """
+
+    def __init__(self, subject: Subject, dtype: str = USUAL) -> None:
+        self.subject = subject
+        self.reproducer = Reproducer(subject, _ELEMENTS)
+        self.run = Run(self.reproducer)
+        self.log = self.run.log
+        self.inspection = BlobInspection(self.run, World(dtype, subject.device is not None, Mode.GPU))
+        self.visited: list[Cell] = []
+        self.steps = 0
+        self._extents_at = 0
+
+    @property
+    def world(self) -> World:
+        """What must be the case now."""
+        return self.inspection.world
+
+    def blob(self, n: int) -> Any:
+        """A blob itself."""
+        return self.inspection.blob(n)
+
+    def blame(self, error: Exception) -> Violation:
+        """The violation that an error means which the kit stumbled over."""
+        return self.run.violation("B21-accessors", f"looking at the blobs raised {type(error).__name__}: {error}")
+
+    # --- making blobs
+
+    @blaming
+    def make(self, shape: Shape | None) -> None:
+        """Make another blob; nothing is allocated by that.
+
+        Raises
+        ------
+        Violation
+        """
+        name, given = name_of(len(self.world.blobs)), "" if shape is None else f"{shape!r}, "
+        text = f"subject.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
+        start = len(self.log.calls)
+        error = self.reproducer.call(text, self.world.mode, keep=name).raised
+        known = "B01-empty" if shape is None else "B02-lazy"
+        self.run.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
+        self.inspection.world = self.world.make(shape)
+        self.run.require(len(self.log.calls) == start, "B02-lazy", "making a blob called its allocators")
+        shaped, grown = "B01-empty" if shape is None else "B03-shape", "B06-growth-renews"
+        self.inspection.compare_blobs({len(self.world.blobs) - 1}, Duty(shaped, shaped), sizes=grown)
+        self.inspection.compare_memories({len(self.world.blobs) - 1}, Duty("B02-lazy", "B02-lazy"))
+
+    # --- doing
+
+    @blaming
+    def perform(self, step: BlobCall) -> None:
+        """Make one call, and compare everything.
+
+        Raises
+        ------
+        Violation
+        """
+        self.steps += 1
+        foreseen = foresee(self.world, step, self.steps)
+        if step.about:
+            foreseen = foreseen._replace(duty=Duty(step.about, step.about))
+        if step.call == "mode":
+            self.inspection.world = foreseen.after
+            return
+        if cell := cell_of(self.world, step):
+            self.visited.append(cell)
+        start, live = len(self.log.calls), set(self.log.live)
+        raised, value = self.reproducer.call(
+            self._text(step), self.world.mode, keep="view" if write_of(step.call) else ""
+        )
+        name, duty = f"{name_of(step.blob)}.{step.call}", foreseen.duty
+        if foreseen.refused:
+            self._must_raise(raised, foreseen.refused, f"{name} was not refused")
+            self.run.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
+            duty = UNCHANGED
+        else:
+            self.run.require(raised is None, duty.conduct, f"{name} raised {type(raised).__name__}: {raised}")
+        self.inspection.compare_calls(foreseen, self.log.calls[start:], duty.conduct)
+        self.inspection.world = foreseen.after
+        self.inspection.compare_blobs(step.changed, duty)
+        if raised is None:
+            self.inspection.compare_value(step, foreseen, value)
+        self.inspection.compare_memories(step.changed, duty)
+        if raised is None:
+            self._write(step)
+
+    @blaming
+    def perform_failing(self, step: BlobCall, k: int) -> None:
+        """Make one call whose k-th allocator call fails, and then again: the numbers must be what they would have been.
+
+        A side may have been brought up to date before the call failed, so heads are not compared.
+
+        Parameters
+        ----------
+        step : BlobCall
+        k : int
+
+        Raises
+        ------
+        Violation
+        """
+        if k > failing_calls(self.world, step):
+            self.perform(step)
+            return
+        self.steps += 1
+        numbers, shapes = self.inspection.fresh_numbers(), [(blob.shape, blob.count) for blob in self.world.blobs]
+        text, known = self._text(step), "B57-failure-keeps-numbers"
+        raised = self.reproducer.call(text, self.world.mode, within=f"log.moves.armed({k})").raised
+        if not self.log.moves.blown:
+            self.run.require(raised is None, known, f"nothing failed, and yet it raised {raised!r}")
+        else:
+            self._must_raise(raised, known, "a failed allocator call was not reported")
+            found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in range(len(shapes))]
+            self.run.require(found == shapes, known, f"it failed, and the shapes are {found}, expected {shapes}")
+            for key, expected in numbers.items():
+                self.inspection.compare_fresh(key, expected, known)
+            again = self.reproducer.call(text, self.world.mode).raised
+            self.run.require(again is None, known, f"afterwards it raised {again!r}")
+        self.inspection.world = foresee(self.world, step, self.steps).after
+        for key, expected in self.inspection.fresh_numbers().items():
+            self.inspection.compare_fresh(key, expected, known)
+
+    @blaming
+    def refused(self, requirement: str, call: str) -> None:
+        """See that a call raises, calls no allocator and changes nothing.
+
+        Parameters
+        ----------
+        requirement : str
+            What it breaks if it does not raise.
+        call : str
+            As the reproducer has it.
+
+        Raises
+        ------
+        Violation
+        """
+        start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
+        raised = self.reproducer.call(call, self.world.mode).raised
+        self._must_raise(raised, requirement, "the last call was not refused")
+        self.run.require(len(self.log.calls) == start, "B56-unchanged", "it was refused, but it called allocators")
+        self.inspection.compare_blobs(everyone, UNCHANGED)
+        self.inspection.compare_memories(everyone, UNCHANGED)
+
+    @blaming
+    def unchanged(self, requirement: str, call: str) -> None:
+        """See that a call is taken, calls no allocator and changes nothing.
+
+        Parameters
+        ----------
+        requirement : str
+            What one breaks that does otherwise.
+        call : str
+            As the reproducer has it.
+
+        Raises
+        ------
+        Violation
+        """
+        start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
+        raised = self.reproducer.call(call, self.world.mode).raised
+        self.run.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
+        asked = len(self.log.calls) - start
+        self.run.require(not asked, requirement, "there was nothing to do, and yet it called its allocators")
+        self.inspection.compare_blobs(everyone, Duty(requirement, requirement))
+        self.inspection.compare_memories(everyone, Duty(requirement, requirement))
+
+    @blaming
+    def shows(self, requirement: str, expression: str, expected: object) -> None:
+        """See what an expression is, that it calls no allocator, and that it changes nothing.
+
+        Raises
+        ------
+        Violation
+        """
+        start = len(self.log.calls)
+        raised, value = self.reproducer.call(expression, self.world.mode)
+        text = f"it raised {type(raised).__name__}: {raised}" if raised else f"it is {value!r}, expected {expected!r}"
+        self.run.require(raised is None and value == expected, requirement, text)
+        self.run.require(len(self.log.calls) == start, requirement, "looking called allocators")
+
+    @blaming
+    def prepare(self, statement: str) -> None:
+        """Have something at hand that later steps name."""
+        self.reproducer.run(statement)
+
+    @blaming
+    def lend(self, n: int, side: Side, part: Part, lender: Part) -> None:
+        """Have a part of a blob adopt a part of the first, which stays where it is, so that is no offence.
+
+        Raises
+        ------
+        Violation
+        """
+        call = f"{name_of(n)}.set_{side}_{part}(blob.mutable_{side}_{lender}())"
+        raised = self.reproducer.call(call, self.world.mode).raised
+        self.run.require(raised is None, "B66-own-memory", f"nothing would be freed, and yet it raised {raised!r}")
+        self.inspection.world = self.world.adopt(n, part, side, self.world.content(0, lender, side)).after
+
+    def asked_nothing(self, requirement: str) -> None:
+        """See that no allocator was asked for anything so far, but for copies of no bytes.
+
+        Raises
+        ------
+        Violation
+        """
+        asked = [it for it in self.log.calls if it.byte_size or it.operation != "clone"]
+        self.run.require(not asked, requirement, "no elements, and yet it called its allocators")
+
+    def compare_extents(self, *, again: bool = False) -> None:
+        """See which extents the first blob has on the device; from now on it has memory for them besides its own.
+
+        Parameters
+        ----------
+        again : bool
+            They are those that were seen last, and must not be sent again.
+
+        Raises
+        ------
+        Violation
+        """
+        self.inspection.has_extents, known, wanted = True, "B17-gpu-shape", self.world.blobs[0].shape
+        raised, value = self.reproducer.call("blob.gpu_shape()", self.world.mode)
+        self.run.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
+        try:
+            there = decoded(shown(value), "int32")
+        except Exception as error:
+            raise self.run.violation(known, f"these are no 32-bit integers: {type(error).__name__}: {error}") from error
+        self.run.require(there == wanted, known, f"the device has {there}, expected {wanted}")
+        sent = len(self.log.calls) > self._extents_at
+        self.run.require(not (again and sent), "B61-shape-once", "the same extents were sent again")
+        self._extents_at = len(self.log.calls)
+
+    @blaming
+    def finish(self) -> None:
+        """Let go of all blobs, and look for what is left.
+
+        Raises
+        ------
+        Violation
+        """
+        if self.world.blobs:
+            self.reproducer.run(f"del {', '.join(map(name_of, range(len(self.world.blobs))))}")
+        self.reproducer.names.pop("view", None)
+        self.inspection.world = World(self.world.dtype, self.world.has_device, self.world.mode)
+        self.inspection.has_extents = False
+        self.inspection.compare_live()
+
+    # --- making a call
+
+    def _must_raise(self, raised: BaseException | None, requirement: str, message: str) -> None:
+        """Report a call that did not raise; who runs the reproducer must get past one that did."""
+        if raised is None:
+            raise self.run.violation(requirement, message)
+        raised.__traceback__ = None  # it holds blobs, which are watched for being dropped
+        self.reproducer.expect(raised)
+
+    def _text(self, step: BlobCall) -> str:
+        if step.text:
+            return step.text
+        given = [self._hand_in(step)] if step.call in ADOPTIONS else [self._said(it) for it in step.arguments]
+        given += [f"{option}={value!r}" for option, value in step.options]
+        return f"{name_of(step.blob)}.{step.call}({', '.join(given)})"
+
+    def _said(self, argument: object) -> str:
+        return name_of(argument.blob) if isinstance(argument, Other) else repr(argument)
+
+    def _hand_in(self, step: BlobCall) -> str:
+        """A buffer of the caller's own, by its name in the reproducer."""
+        if not step.arguments[0]:
+            return "None"
+        count, (_, side) = self.world.blobs[step.blob].count, ADOPTIONS[step.call]
+        name, content = self.reproducer.fresh("buffer"), f"numbers({self.steps}, {count}, {self.world.dtype!r})"
+        if side == "cpu":
+            self.reproducer.run(f"{name} = bytearray({content})")
+        elif self.subject.device is None:
+            self.reproducer.run(f"{name} = object()")
+        else:
+            self.reproducer.run(f"{name} = subject.device.empty({len(number_of(self.world, step.blob, self.steps))})")
+            self.reproducer.run(f"put(subject, {name}, {content})")
+        return name
+
+    def _write(self, step: BlobCall) -> None:
+        """Write numbers through the view that was handed out for it: this step's, or some others."""
+        writes = write_of(step.call)
+        if writes is None:
+            return
+        count, dtype, values = self.world.blobs[step.blob].count, self.world.dtype, step.values
+        content = encoded(values, dtype) if values else numbers(self.steps, count, dtype)
+        if content:
+            said = f"encoded({values!r}" if values else f"numbers({self.steps}, {count}"
+            self.reproducer.run(f"pour(view, {said}, {dtype!r}))")
+            self.inspection.world = self.world.wrote(step.blob, *writes, content)
+        self.inspection.compare_memories({step.blob}, Duty("B21-accessors", "B22-elements"))

@@ -1,0 +1,232 @@
+"""Looking at blobs under test: what they say, who holds which memory, and what lies there.
+
+Every look compares with the oracle, and the first difference is raised as a `Violation` that names the requirement it
+breaks.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from itertools import chain, permutations
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import SyncedHead, using_mode
+
+from .elements import alike, near, shown
+from .oracle import Duty, World
+from .steps import NORMS, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..engine.call_log import AllocatorCall
+    from ..engine.calls import Side
+    from ..engine.run import Run
+    from .oracle import Foreseen, Part
+    from .steps import BlobCall
+
+__all__ = ["PARTS", "UNCHANGED", "BlobInspection"]
+
+PARTS: tuple[Part, ...] = ("data", "diff")
+
+_FRESH: dict[SyncedHead, tuple[Side, ...]] = {
+    SyncedHead.UNINITIALIZED: (),
+    SyncedHead.HEAD_AT_CPU: ("cpu",),
+    SyncedHead.HEAD_AT_GPU: ("gpu",),
+    SyncedHead.SYNCED: ("cpu", "gpu"),
+}
+
+UNCHANGED = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
+
+_TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
+"""Of norms, by the type of the elements: they are sums, in whatever order."""
+
+_LONGEST = 256
+
+
+class BlobInspection:
+    """What can be seen of the blobs of one driver, compared with the oracle.
+
+    Parameters
+    ----------
+    run : Run
+    world : World
+
+    Attributes
+    ----------
+    world : World
+        What must be the case now; the driver says so.
+    has_extents : bool
+        Whether a blob's shape was asked for on the device, which has memory too.
+    """
+
+    def __init__(self, run: Run, world: World) -> None:
+        self.world = world
+        self.has_extents = False
+        self._run = run
+        self._known: dict[int, int] = {}  # key of a memory to the identity of the object
+
+    def blob(self, n: int) -> Any:
+        """A blob itself."""
+        return self._run.reproducer.names[name_of(n)]
+
+    # --- what a call did
+
+    def compare_calls(self, foreseen: Foreseen, seen: Sequence[AllocatorCall], requirement: str) -> None:
+        """The allocator calls that were seen of a call; which memory comes first is left open."""
+        for _, sentence in self._run.log.stray:
+            self._run.require(False, "B60-nothing-left", sentence)
+        found = [
+            (it.operation, it.side, it.pinned, it.byte_size) for it in seen if it.operation not in ("free", "clone")
+        ]
+        orders = [
+            [(it.operation, it.side, it.pinned, size) for it, size in chain.from_iterable(order)]
+            for order in permutations(foreseen.calls)
+        ] or [[]]
+        sentence = f"saw {_listed(found)}, expected {_listed(orders[0])}"
+        self._run.require(found in orders, requirement, sentence)
+
+    def compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
+        """The number or the view that a call returned."""
+        result = foreseen.duty.result
+        if foreseen.value is not None:
+            tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
+            same = near(value, foreseen.value, tolerance)
+            self._run.require(same, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
+        if foreseen.view is not None:
+            self._compare_view(step, foreseen.view, value)
+
+    def _compare_view(self, step: BlobCall, content: bytes, view: Any) -> None:
+        found = shown(view)
+        same = alike(found, content, self.world.dtype)
+        self._run.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
+        if content and "cpu" in step.call:
+            shape, wanted = memoryview(view).shape, self.world.blobs[step.blob].shape
+            self._run.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
+
+    # --- what is the case
+
+    def compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
+        """Shapes, and who holds which memory."""
+        objects: list[tuple[int, Any, str]] = []
+        for n, wanted in enumerate(self.world.blobs):
+            blob, known = self.blob(n), duty.conduct if n in acting else duty.others
+            found = (tuple(blob.shape), blob.count)
+            self._run.require(
+                found == (wanted.shape, wanted.count),
+                known,
+                f"{name_of(n)} has the shape {found[0]} and {found[1]} elements, expected {wanted.shape} and "
+                f"{wanted.count}",
+            )
+            objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
+        self._compare_sharing(objects)
+        for n in range(len(self.world.blobs)):
+            self._compare_capacity(n, sizes or duty.conduct)
+        self.compare_live()
+
+    def _compare_sharing(self, objects: list[tuple[int, Any, str]]) -> None:
+        """Each memory is the object that it was, and is held by whom it should be."""
+        now: dict[int, int] = {}
+        for key, memory, known in objects:
+            there = now.setdefault(key, id(memory))
+            self._run.require(there == id(memory), known, "blobs that share a memory hold different ones")
+            before = self._known.get(key, there)
+            self._run.require(before == there, known, "a blob holds another memory than before")
+        self._run.require(
+            len(set(now.values())) == len(now), objects[-1][2], "blobs hold one memory that do not share it"
+        )
+        self._known = now
+
+    def _compare_capacity(self, n: int, requirement: str) -> None:
+        blob, wanted = self.blob(n), self.world.blobs[n]
+        found = tuple(getattr(blob, f"{part}_memory").size for part in PARTS)
+        sizes = tuple(self.world.memories[wanted.memory(part)].size for part in PARTS)
+        if requirement == "B06-growth-renews" and len(set(found)) > 1:
+            requirement = "B08-equal-sizes"
+        self._run.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
+        expected = self.world.capacity(n)
+        if self._run.safe:
+            self._run.require(
+                blob.capacity == expected,
+                "B46-capacity",
+                f"the capacity is {blob.capacity}, but {expected} elements fit",
+            )
+
+    def compare_live(self) -> None:
+        """What is allocated is what the memories that are held own."""
+        if self.has_extents:
+            return
+        held = [self.world.memories[key] for key in self.world.held]
+        sides: tuple[Side, ...] = ("cpu", "gpu")
+        wanted: Counter[tuple[Side, int]] = Counter(
+            (side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory"
+        )
+        if self._live() != wanted:
+            gc.collect()
+        found = self._live()
+        left = f"allocated are {_tally(found)}, expected {_tally(wanted)}"
+        self._run.require(found == wanted, "B60-nothing-left", left)
+
+    def _live(self) -> Counter[tuple[Side, int]]:
+        return Counter((entry.side, entry.byte_size) for _, entry in self._run.log.live.values())
+
+    def compare_memories(self, acting: set[int], duty: Duty) -> None:
+        """Heads, and the bytes of every fresh side."""
+        mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
+        for key, memory in self._held_objects().items():
+            known = duty.conduct if key in mine else duty.others
+            wanted = self.world.memories[key].head
+            self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
+            content: dict[Side, bytes | None] = {
+                side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]
+            }
+            self._compare_content(memory, content, duty.result if key in mine else duty.others)
+
+    def _held_objects(self) -> dict[int, Any]:
+        return {
+            wanted.memory(part): getattr(self.blob(n), f"{part}_memory")
+            for n, wanted in enumerate(self.world.blobs)
+            for part in PARTS
+        }
+
+    def _compare_content(self, memory: Any, content: dict[Side, bytes | None], requirement: str) -> None:
+        for side, wanted in content.items():
+            start = len(self._run.log.calls)
+            with using_mode(self.world.mode):
+                found = shown(getattr(memory, f"{side}_data")())
+            self._run.require(len(self._run.log.calls) == start, requirement, f"the {side} side was not fresh")
+            same = alike(found, wanted or b"", self.world.dtype)
+            self._run.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
+
+    def fresh_numbers(self) -> dict[int, bytes | None]:
+        """What each memory holds that was ever written."""
+        memories = {key: self.world.memories[key] for key in self.world.held}
+        return {
+            key: it.copy(_FRESH[it.head][0]).content
+            for key, it in memories.items()
+            if it.head is not SyncedHead.UNINITIALIZED
+        }
+
+    def compare_fresh(self, key: int, expected: bytes | None, requirement: str) -> None:
+        """Whatever the head of a memory says: its fresh sides hold these bytes."""
+        memory = self._held_objects()[key]
+        self._run.require(bool(_FRESH[memory.head]), requirement, "what was written is not there any more")
+        self._compare_content(memory, dict.fromkeys(_FRESH[memory.head], expected), requirement)
+
+
+def _listed(calls: Sequence[tuple[object, ...]]) -> str:
+    return ", ".join(f"{operation} {side} {size} bytes" for operation, side, _, size in calls) or "nothing"
+
+
+def _tally(live: Counter[tuple[Side, int]]) -> str:
+    return ", ".join(f"{times} x {size} bytes on {side}" for (side, size), times in sorted(live.items())) or "nothing"
+
+
+def _compared(found: bytes, wanted: bytes) -> str:
+    """Both as hexadecimal digits; of many, those around the first difference."""
+    if max(len(found), len(wanted)) <= _LONGEST:
+        return f"{found.hex()}, expected {wanted.hex()}"
+    at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8
+    mine, theirs = (content[at : at + 8].hex() for content in (found, wanted))
+    return f"{mine} from byte {at} of {len(found)}, expected {theirs} of {len(wanted)}"

@@ -1,0 +1,89 @@
+"""Rules of what blobs adopt: what is no buffer for them, and what would be freed under them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from .elements import USUAL, itemsize
+from .scenarios import Scenario
+from .steps import BlobCall, Extents, Lend, Other, Unchanged, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..engine.subject import Subject
+    from .oracle import Part
+    from .steps import Step
+
+__all__ = ["ADOPTION_RULES"]
+
+_PARTS: tuple[Part, ...] = ("data", "diff")
+
+
+def buffers(subject: Subject) -> Iterator[Scenario]:
+    """What cannot be adopted changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
+    size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
+    for shape in ((2, 3), (3, 4)):
+        steps: list[Step] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
+        for part in _PARTS if safe else ("data",):
+            steps += refused(known, f"blob.set_cpu_{part}(None)")
+            if safe:
+                bad = (f"bytearray({size - 1})", f"array('d', bytes({2 * size}))", "object()", f"bytes({size})")
+                steps += refused(known, *(f"blob.set_cpu_{part}({it})" for it in bad))
+            if subject.device is not None:
+                steps += refused(known, f"blob.set_gpu_{part}(None)")
+                if safe:
+                    there = (f"subject.device.empty({size - 1})", f"bytearray({size})")
+                    steps += refused(known, *(f"blob.set_gpu_{part}({it})" for it in there))
+        yield Scenario((shape, (2, 3)), tuple(steps))
+
+
+def own_memory(subject: Subject) -> Iterator[Scenario]:
+    """Nothing that a blob goes on using is freed, whether its memory fits or is larger (B66)."""
+    sides, known = subject.sides if subject.profile == "safe" else (), "B66-own-memory"
+    for side, larger in product(sides, (False, True)):
+        steps: list[Step] = [*_written(side)]
+        if larger:
+            steps.append(BlobCall(0, "reshape", ((2, 3),)))
+            steps += refused(known, f"blob.set_{side}_data(blob.mutable_{side}_diff())")
+        for part in _PARTS:
+            steps += refused(known, f"blob.set_{side}_{part}(blob.mutable_{side}_{part}())")
+        for lend in (Lend(1, side), Lend(0, side, "diff")):
+            steps += (lend, *refused(known, "blob.share_data(blob2)"))
+        yield Scenario(((2, 4) if larger else (2, 3), (2, 3)), tuple(steps))
+    for side in sides:
+        buffer = "bytearray(24)" if side == "cpu" else "subject.device.empty(24)"
+        lent = (BlobCall(0, f"mutable_{side}_data"), Lend(0, side, "diff"))
+        yield Scenario(((2, 3),), (*lent, *refused(known, f"blob.set_{side}_data({buffer})")))
+
+
+def exporters(subject: Subject) -> Iterator[Scenario]:
+    """Memory that is larger than the blob stays if the other part lies in it (B66)."""
+    sides = subject.sides if subject.profile == "safe" else ()
+    for side, exporter in product(sides, _PARTS):
+        # Sharing gives the other part memory of the blob's size, so that adopting does not renew the exporter.
+        other = _PARTS[exporter == "data"]
+        steps = (
+            BlobCall(0, f"mutable_{side}_{exporter}"),
+            BlobCall(0, "reshape", ((2, 3),)),
+            BlobCall(0, f"share_{other}", (Other(1),)),
+            Lend(0, side, other, exporter),
+            Unchanged("B66-own-memory", "blob.shrink_to_fit()"),
+        )
+        yield Scenario(((2, 4), (2, 3)), steps)
+
+
+def extents(subject: Subject) -> Iterator[Scenario]:
+    """The memory of the shape is no memory for numbers: another number of axes frees it (B66)."""
+    if subject.profile == "safe" and subject.device is not None:
+        own = refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in _PARTS))
+        yield Scenario(((1,),), (Extents(), *own), dtype="int32")
+
+
+def _written(side: str) -> tuple[BlobCall, ...]:
+    return tuple(BlobCall(0, f"mutable_{side}_{part}") for part in _PARTS)
+
+
+ADOPTION_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (buffers, own_memory, exporters, extents)
+"""The rules of adoption."""

@@ -1,0 +1,159 @@
+"""A scenario: blobs of one type, and what is done to them; run, and made shorter.
+
+What is enumerated, what is checked rule by rule and what is generated are scenarios, so that whatever fails is shrunk
+and shown in one way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..engine.shrinking import shortest
+from .driver import BlobDriver
+from .elements import USUAL
+from .reference import IntReferenceBlob, ReferenceBlob
+from .steps import SCALES, BlobCall, Extents, Fail, Prepare, Refusal, Shows, Unchanged, unmoved
+from .tables import cell_of
+
+if TYPE_CHECKING:
+    from syncedmem.model import Mode
+
+    from ..engine.finding import Violation
+    from ..engine.subject import Subject
+    from .oracle import Shape
+    from .steps import Numbers, Step
+    from .tables import Row
+
+__all__ = ["Scenario", "TableRow", "in_mode", "run_scenario", "shortened"]
+
+_ABOUT = {
+    "update": "B29-update-side",
+    "copy_from": "B40-copy-by-mode",
+    **dict.fromkeys(SCALES, "B36-scale-side"),
+}
+"""The requirement that a table is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What to do.
+
+    Attributes
+    ----------
+    shapes : tuple
+        Of each blob that is made; None for one that is given no shape.
+    steps : tuple of Step
+    dtype : str
+    """
+
+    shapes: tuple[Shape | None, ...]
+    steps: tuple[Step, ...]
+    dtype: str = USUAL
+
+
+class TableRow(NamedTuple):
+    """A call with what a table says of it."""
+
+    row: Row
+
+    def renumbered(self, numbers: Numbers) -> TableRow:
+        """The row itself, if its blobs are still the same."""
+        for n in self.row.step.blobs:
+            unmoved(n, numbers)
+        return self
+
+    def take(self, driver: BlobDriver) -> None:
+        """Make the call, and compare with the table besides the oracle, if this is its cell.
+
+        Raises
+        ------
+        Violation
+        """
+        row = self.row
+        start, known = len(driver.log.calls), _ABOUT.get(row.step.call, "B34-norm-side")
+        its_cell = cell_of(driver.world, row.step) == row.cell  # or something was left out to make the scenario shorter
+        driver.perform(row.step)
+        if not its_cell:
+            return
+        seen = [f"{it.operation} {it.side}" for it in driver.log.calls[start:] if it.operation != "clone"]
+        orders = [[action for effect in order for action in effect.actions] for order in permutations(row.effects)]
+        sentence = f"saw {', '.join(seen) or 'nothing'}, the table has {orders}"
+        driver.run.require(seen in (orders or [[]]), known, sentence)
+        wanted = tuple(head for effect in row.effects for head in effect.heads) or row.cell.heads
+        found = tuple(getattr(driver.blob(n), f"{part}_memory").head for n, part in row.parts)
+        driver.run.require(found == wanted, known, f"the heads are {found}, the table has {wanted}")
+
+
+def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
+    """Run a scenario, let go of all blobs, and look for what is left.
+
+    Raises
+    ------
+    Violation
+    """
+    driver = BlobDriver(subject, scenario.dtype)
+    for shape in scenario.shapes:
+        driver.make(shape)
+    for step in scenario.steps:
+        step.take(driver)
+    driver.finish()
+    return driver
+
+
+def in_mode(mode: Mode) -> BlobCall:
+    """The step that changes Caffe's mode."""
+    return BlobCall(0, "mode", (mode,))
+
+
+# --- making it shorter
+
+
+def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Violation:
+    """The violation of the shortest scenario that breaks the same requirement.
+
+    A step may expect what an earlier one has made so.  So a shorter scenario counts only if the reference gets through
+    it: otherwise the scenario would be what is wrong.
+    """
+    reference = replace(subject, make=ReferenceBlob if subject.profile == "safe" else IntReferenceBlob)
+
+    def run(steps: tuple[Step | _Made, ...]) -> None:
+        shorter = _scenario_of(steps, scenario.dtype)
+        if shorter is None:
+            return
+        if any(isinstance(step, _EXPECTING) for step in steps):
+            try:
+                run_scenario(reference, shorter)
+            except Exception:  # noqa: BLE001 -- whatever the scenario stumbles over without what was left out
+                return
+        run_scenario(subject, shorter)
+
+    def simpler(step: Step | _Made) -> tuple[Step, ...]:
+        return (step.step,) if isinstance(step, Fail) else ()
+
+    made = tuple(_Made(n, shape) for n, shape in enumerate(scenario.shapes))
+    whole: tuple[Step | _Made, ...] = (*made, *scenario.steps)
+    return shortest(whole, violation, run, simpler=simpler)
+
+
+class _Made(NamedTuple):
+    """The making of a blob, under the number that it has in the whole scenario."""
+
+    number: int
+    shape: Shape | None
+
+
+_EXPECTING = (Refusal, Unchanged, Shows, Prepare, Extents)
+"""Steps that say themselves what must be seen, where others leave that to the oracle."""
+
+
+def _scenario_of(steps: tuple[Step | _Made, ...], dtype: str) -> Scenario | None:
+    """The scenario of some steps, its blobs counted from 0; None if a step names a blob that is not made."""
+    made = [step for step in steps if isinstance(step, _Made)]
+    numbers = {it.number: n for n, it in enumerate(made)}
+    try:
+        renumbered = tuple(step.renumbered(numbers) for step in steps if not isinstance(step, _Made))
+    except KeyError:
+        return None
+    return Scenario(tuple(it.shape for it in made), renumbered, dtype)

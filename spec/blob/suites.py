@@ -1,0 +1,152 @@
+"""What is enumerated for blobs: the rules, every cell of the tables, every short sequence of calls, every failure."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from syncedmem.model import Mode
+
+from .elements import TYPES, USUAL
+from .oracle import World
+from .rules import rules
+from .scenarios import Scenario, TableRow, in_mode
+from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Fail, Other, failing_calls, foresee
+from .tables import WAYS, rows, way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..engine.subject import Subject
+    from .oracle import Shape
+
+__all__ = ["SUITES", "alphabet"]
+
+_SHAPE, _OTHER = (2, 3), (3, 2)
+
+
+def _tables(subject: Subject) -> Iterator[Scenario]:
+    """Every cell of the tables, in both modes."""
+    for row in rows(subject.device is not None):
+        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
+        steps = (in_mode(row.cell.mode), *(step for start in starts for step in start))
+        yield Scenario((_SHAPE, _SHAPE), (*steps, TableRow(row)))
+
+
+def alphabet(subject: Subject) -> tuple[BlobCall, ...]:
+    """Everything that two blobs can be made to do, and can be refused."""
+    found = [
+        *(BlobCall(n, "reshape", (shape,)) for n in (0, 1) for shape in ((2, 2), (3, 4))),
+        BlobCall(0, "reshape", (1, 2, 3, 1)),
+        BlobCall(0, "reshape_like", (Other(1),)),
+        *(BlobCall(n, f"share_{part}", (Other(1 - n),)) for n in (0, 1) for part in ("data", "diff")),
+        *(BlobCall(n, "copy_from", (Other(1 - n),), options) for n in (0, 1) for options in _COPIES),
+        BlobCall(0, "copy_from", (Other(0),)),
+        *(BlobCall(0, call, (True,)) for call in ADOPTIONS if subject.profile == "safe" or call.endswith("data")),
+        BlobCall(1, "set_cpu_data", (True,)),
+        BlobCall(0, "set_cpu_data", (False,)),
+        *(BlobCall(0, call) for call in ACCESSORS),
+        *(BlobCall(1, call) for call in ("mutable_cpu_data", "gpu_data", "mutable_gpu_diff")),
+        *(BlobCall(n, "update") for n in (0, 1)),
+        *(BlobCall(0, call) for call in NORMS),
+        *(BlobCall(0, call, (0.5,)) for call in SCALES),
+        BlobCall(0, "data_at", ((1, 1),)),
+        BlobCall(0, "diff_at", ((0, 2),)),
+        in_mode(Mode.CPU),
+    ]
+    return (*found, BlobCall(0, "shrink_to_fit")) if subject.profile == "safe" else tuple(found)
+
+
+_COPIES: tuple[tuple[tuple[str, bool], ...], ...] = ((), (("copy_diff", True),), (("reshape", True),))
+_BOTH = (*way(0, "data", ("mutable_cpu",)), *way(1, "data", ("mutable_gpu",)), *way(0, "diff", ("mutable_gpu",)))
+_ON_HOST = (*way(0, "data", ("mutable_cpu",)), *way(1, "data", ("mutable_cpu",)), *way(0, "diff", ("mutable_cpu",)))
+
+
+def _start(subject: Subject) -> tuple[BlobCall, ...]:
+    return _ON_HOST if subject.device is None else _BOTH
+
+
+def _sequences(subject: Subject) -> Iterator[Scenario]:
+    """Every call of two blobs: while nothing is written, with numbers everywhere, and after each call that tells."""
+    calls = alphabet(subject)
+    for step in calls:
+        yield Scenario((_SHAPE, _OTHER), (step,))
+        yield Scenario((_SHAPE, _OTHER), (*_start(subject), step))
+    for first, second in product(filter(_tells, calls), calls):
+        yield Scenario((_SHAPE, _OTHER), (*_start(subject), first, second))
+
+
+def _tells(step: BlobCall) -> bool:
+    """Whether a call of the first blob changes what another may do, and is not refused."""
+    return step.call in _TELLING and not step.blob and not any(given is False for given in step.arguments)
+
+
+_TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "mode")
+"""The calls that change what another may do: who holds which memory, how large it is, and where it is worked on."""
+
+_TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
+
+
+def _shapes(subject: Subject) -> Iterator[Scenario]:
+    """From each head through a row of shapes and back, within the capacity and beyond, alone and shared."""
+    looks = (BlobCall(0, "cpu_data"), BlobCall(0, "cpu_diff"), BlobCall(1, "cpu_data"))
+    for accessors in WAYS.values():
+        if subject.device is None and "gpu" in " ".join(accessors):
+            continue
+        start = (*way(0, "data", accessors), *way(0, "diff", accessors))
+        for shape, other in product(_TURNS, repeat=2):
+            sequence = tuple(BlobCall(0, "reshape", (it,)) for it in (shape, other))
+            yield Scenario((_SHAPE, (1,)), (*start, *sequence, *looks))
+            shared = (BlobCall(1, "share_data", (Other(0),)), *sequence, *looks)
+            yield Scenario((_SHAPE, _OTHER), (*start, *shared))
+    every: tuple[Shape | None, ...] = (*_TURNS, None)
+    for it in every:
+        for call in ("cpu_data", "mutable_cpu_data", *(("gpu_diff",) if subject.device is not None else ())):
+            yield Scenario((it,), (BlobCall(0, call), BlobCall(0, "reshape", ((5,),)), BlobCall(0, call)))
+
+
+def _types(subject: Subject) -> Iterator[Scenario]:
+    """Every call with every other type of elements; integers have no arithmetic."""
+    for dtype in (it for it in TYPES if it != USUAL):
+        for step in alphabet(subject):
+            yield Scenario((_SHAPE, _SHAPE), (*_start(subject), step), dtype)
+
+
+def _failures(subject: Subject) -> Iterator[Scenario]:
+    """Each call, from several heads and in both modes, while the k-th of its allocator calls fails."""
+    for accessors, step, mode in product(WAYS.values(), alphabet(subject), Mode):
+        if subject.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
+            continue
+        start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors), in_mode(mode))
+        if step.call == "shrink_to_fit":
+            start = (*start, BlobCall(0, "reshape", (_LESS,)))
+        for other in (_SHAPE, *_SOURCES) if ("reshape", True) in step.options else (_SHAPE,):
+            shapes = (_SHAPE, other) if step.blob == 0 else (other, _SHAPE)
+            for k in range(1, failing_calls(_after(subject, shapes, start), step) + 1):
+                yield Scenario(shapes, (*start, Fail(step, k)))
+
+
+_LESS: Shape = (2, 2)
+"""So that there is something to give back."""
+
+_SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
+"""What is copied with its shape: as many elements as there were, fewer, and more than there is memory for."""
+
+
+def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall, ...]) -> World:
+    """What must be the case after some steps of two blobs."""
+    world = World(USUAL, subject.device is not None, Mode.GPU).make(shapes[0]).make(shapes[1])
+    for step in steps:
+        world = foresee(world, step, 0).after
+    return world
+
+
+SUITES: dict[str, Callable[[Subject], Iterator[Scenario]]] = {
+    "rules": rules,
+    "tables": _tables,
+    "sequences": _sequences,
+    "shapes": _shapes,
+    "types": _types,
+    "failures": _failures,
+}
+"""The enumerated suites by name."""

@@ -1,0 +1,295 @@
+"""Instrumented allocators: every allocate, free, copy and zero of a memory under test, with its size.
+
+They wrap any allocator, pass everything through, and keep one log for the two sides of a memory.  On
+request they make the k-th call fail: of those that move memory, or of the others (adopting, recording an event,
+making a view).  They are how the kit sees what a memory does without asking it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from syncedmem.model.interface import MemcpyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from syncedmem.model.interface import Allocator
+
+    from .calls import Side
+    from .subject import Subject
+
+__all__ = [
+    "ON_DEVICE",
+    "TO_DEVICE",
+    "TO_HOST",
+    "AllocatorCall",
+    "CallLog",
+    "Fuse",
+    "InjectedFailure",
+    "InjectedInterrupt",
+    "RecordingAllocator",
+    "StrayFree",
+    "recorded",
+]
+
+TO_DEVICE, TO_HOST, ON_DEVICE = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
+"""The directions of copies; what is left is within the host."""
+
+_STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
+"""What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
+
+
+class InjectedFailure(MemoryError):
+    """A call was told to fail."""
+
+
+class InjectedInterrupt(KeyboardInterrupt):
+    """A call was told to be interrupted."""
+
+
+class StrayFree(ValueError):
+    """Something was freed that is not allocated."""
+
+
+class AllocatorCall(NamedTuple):
+    """One allocator call.
+
+    Attributes
+    ----------
+    operation : {"allocate", "zero", "copy", "push", "clone", "free"}
+        A ``push`` is a copy on a stream, a ``clone`` one that stays on its side.
+    side : {"cpu", "gpu"}
+        Where; for copies, where to.
+    byte_size : int
+    pinned : bool
+    """
+
+    operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
+    side: Side
+    byte_size: int
+    pinned: bool = False
+
+
+class Fuse:
+    """Counts calls of one kind, and makes the k-th from now fail.
+
+    Attributes
+    ----------
+    blown : str
+        The call that failed; empty while none has.
+    partial : bool
+        A copy or a fill that fails has spoilt its destination first.
+    """
+
+    def __init__(self) -> None:
+        self.blown = ""
+        self.partial = False
+        self._left = 0
+        self._error: type[BaseException] = InjectedFailure
+
+    @contextmanager
+    def armed(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> Generator[None]:
+        """Inside the block the k-th call fails, counting from 1."""
+        self._left, self._error, self.partial, self.blown = k, error, partial, ""
+        try:
+            yield
+        finally:
+            self._left = 0
+
+    def count(self, call: str, half: Callable[[], object] | None = None) -> None:
+        """Count a call, and fail if it is the one; `half` does it halfway."""
+        self._left -= 1
+        if self._left == 0:
+            self.blown = call
+            if half is not None and self.partial:
+                half()
+            raise self._error(f"{call} was told to fail")
+
+
+@dataclass
+class CallLog:
+    """What the allocators of one memory were asked for, and what is still out.
+
+    Attributes
+    ----------
+    calls : list of AllocatorCall
+        Calls that succeeded, in order.
+    live : dict
+        ``id(pointer)`` to the pointer and the entry that allocated it.
+    stray : list of (str, str)
+        Frees of what this allocator has not out: the kind (``"external"``, ``"pinned"`` for the wrong kind of
+        host memory, or ``"stray"``) and a sentence.  Refused, and remembered even if the memory hides the error.
+    adopted : list
+        Weak references to the pointers that `adopt` returned: keeping them alive is the memory's duty.
+    in_flight : list
+        Copies on streams: source, destination and an event.
+    freed_in_flight : list of str
+        Frees of memory that such a copy still used.
+    moves, steps : Fuse
+        For the calls that move memory, and for the others.
+    """
+
+    calls: list[AllocatorCall] = field(default_factory=list[AllocatorCall])
+    live: dict[int, tuple[Any, AllocatorCall]] = field(default_factory=dict[int, tuple[Any, AllocatorCall]])
+    stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    adopted: list[Any] = field(default_factory=list[Any])
+    in_flight: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
+    freed_in_flight: list[str] = field(default_factory=list[str])
+    moves: Fuse = field(default_factory=Fuse)
+    steps: Fuse = field(default_factory=Fuse)
+
+    def owned(self, side: Side) -> list[Any]:
+        """The live pointers of a side."""
+        return [ptr for ptr, entry in self.live.values() if entry.side == side]
+
+    def flying(self) -> list[tuple[Any, Any, Any]]:
+        """The queued copies that have not happened."""
+        self.in_flight = [flight for flight in self.in_flight if not flight[2].done]
+        return self.in_flight
+
+    def uses_in_flight(self, side: Side, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
+        """Whether a queued copy still uses these bytes of a side, through whatever array it knows them."""
+        return any(overlaps(ptr, source if side == "cpu" else dest) for source, dest, _ in self.flying())
+
+
+class RecordingAllocator:
+    """An allocator that writes down what is asked of it.
+
+    Parameters
+    ----------
+    inner : Allocator
+        Does the work.
+    log : CallLog
+    side : {"cpu", "gpu"}
+    pinned : bool
+        Whether this is page-locked host memory.
+    """
+
+    def __init__(self, inner: Allocator, log: CallLog, side: Side, *, pinned: bool = False) -> None:
+        self.inner = inner
+        self._log = log
+        self._side: Side = side
+        self._pinned = pinned
+
+    def allocate(self, byte_size: int) -> Any:
+        """Allocate, and note it."""
+        self._move("allocate")
+        ptr = self.inner.allocate(byte_size)
+        entry = AllocatorCall("allocate", self._side, byte_size, self._pinned)
+        self._log.calls.append(entry)
+        if ptr is not None:
+            self._log.live[id(ptr)] = (ptr, entry)
+        return ptr
+
+    def release(self, ptr: Any) -> None:
+        """Free, and note it; refuse what this allocator has not out."""
+        self._move("release")
+        found = self._log.live.get(id(ptr))
+        if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
+            self._log.stray.append(self._stray(ptr, found))
+            raise StrayFree(self._log.stray[-1][1])
+        if self._log.uses_in_flight(self._side, ptr, self.inner.overlaps):
+            self._log.freed_in_flight.append(f"{self.name}: freed while a push still used it")
+        self.inner.release(ptr)
+        del self._log.live[id(ptr)]
+        self._log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
+
+    def memcpy(  # noqa: PLR0913 -- the seed's signature, 004:25-27
+        self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        """Copy, and note it."""
+        self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
+        self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
+        side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
+        across: Literal["copy", "push"] = "copy" if stream is None else "push"
+        self._log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
+        if stream is not None and byte_size:
+            self._log.in_flight.append((src, dest, self.inner.record(stream)))
+
+    def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        """Zero, and note it."""
+        self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
+        self.inner.memset_zero(ptr, byte_size, stream, need_sync)
+        self._log.calls.append(AllocatorCall("zero", self._side, byte_size))
+
+    def pinned_host(self) -> RecordingAllocator:
+        """The device's page-locked host memory, recorded in the same log."""
+        return RecordingAllocator(self.inner.pinned_host(), self._log, "cpu", pinned=True)
+
+    def adopt(self, buffer: object, byte_size: int) -> Any:
+        """Adopt, and remember that the pointer is not ours."""
+        self._step("adopt")
+        ptr = self.inner.adopt(buffer, byte_size)
+        self._log.adopted.append(weakref.ref(ptr))
+        return ptr
+
+    def _stray(self, ptr: Any, found: tuple[Any, AllocatorCall] | None) -> tuple[str, str]:
+        if found is not None and found[1].side == self._side:
+            kinds = ("pageable", "page-locked")
+            return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
+        if ptr is not None and any(ptr is adopted() for adopted in self._log.adopted):
+            return "external", f"{self.name} was asked to free external memory"
+        return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'what is not allocated'}"
+
+    def record(self, stream: Any) -> RecordedEvent:
+        """Record an event; waiting for it can fail too."""
+        self._step("record")
+        return RecordedEvent(self.inner.record(stream), self._log.steps)
+
+    def order_after(self, event: Any) -> None:
+        """Order later work after an event."""
+        self._step("order_after")
+        self.inner.order_after(event.inner)
+
+    def _move(self, call: str, half: Callable[[], object] | None = None) -> None:
+        self._log.moves.count(f"{call} on {self.name}", half)
+
+    def _step(self, call: str) -> None:
+        self._log.steps.count(f"{call} on {self.name}")
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self.inner, name)
+        if name not in _STEPS:
+            return attribute
+
+        def step(*arguments: Any) -> Any:
+            self._step(name)
+            return attribute(*arguments)
+
+        return step
+
+
+class RecordedEvent:
+    """An event that can be told to fail.
+
+    Parameters
+    ----------
+    inner : Event
+    steps : Fuse
+    """
+
+    def __init__(self, inner: Any, steps: Fuse) -> None:
+        self.inner = inner
+        self._steps = steps
+
+    @property
+    def done(self) -> bool:
+        """Whether everything before the point has finished."""
+        done: bool = self.inner.done
+        return done
+
+    def synchronize(self) -> None:
+        """Block until it has."""
+        self._steps.count("waiting")
+        self.inner.synchronize()
+
+
+def recorded(subject: Subject) -> tuple[CallLog, RecordingAllocator, RecordingAllocator | None]:
+    """A new log, and the allocators of a subject that write into it: for the host, and for the device if any."""
+    log = CallLog()
+    device = None if subject.device is None else RecordingAllocator(subject.device, log, "gpu")
+    return log, RecordingAllocator(subject.host, log, "cpu"), device

@@ -1,0 +1,20 @@
+"""The calls of a memory by what they do, and the side that each is about."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from syncedmem.model import Call
+
+__all__ = ["ADOPTIONS", "READS", "SIDES", "WRITES", "Side"]
+
+Side = Literal["cpu", "gpu"]
+
+READS = (Call.CPU_DATA, Call.GPU_DATA)
+WRITES = (Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA)
+ADOPTIONS = (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+SIDES: dict[Call, Side] = {
+    **dict.fromkeys((Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA), "cpu"),
+    **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),
+}
+"""The side that a call is about; a push and a release are about both."""

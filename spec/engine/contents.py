@@ -1,0 +1,46 @@
+"""The bytes of memories under test: patterns to write, and looking at memory behind the memory's back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .call_log import TO_DEVICE, TO_HOST
+
+if TYPE_CHECKING:
+    from .subject import Subject
+
+__all__ = ["Watched", "fetch", "pattern", "put"]
+
+# 251 is prime, so that no shift by a power of two maps the pattern onto itself.
+_WHEEL = bytes(range(251)) * 2
+
+
+def pattern(number: int, size: int) -> bytes:
+    """Bytes that differ from those of every other number, everywhere they can."""
+    start = number * 7 % 251
+    return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
+
+
+class Watched(bytearray):
+    """A host buffer that can be watched by weak references."""
+
+    __slots__ = ("__weakref__",)
+
+
+def put(subject: Subject, array: Any, content: bytes) -> None:
+    """Overwrite the first bytes of a device array, by way of the subject and not of the memory under test."""
+    if content:
+        scratch, device = subject.host.empty(len(content)), _device(subject)
+        memoryview(scratch)[:] = content
+        device.memcpy(scratch, array, len(content), TO_DEVICE)
+
+
+def fetch(subject: Subject, array: Any, size: int) -> bytes:
+    """The first bytes of a device array, by way of the subject."""
+    scratch, device = subject.host.empty(size), _device(subject)
+    device.memcpy(array, scratch, size, TO_HOST)
+    return bytes(memoryview(scratch))
+
+
+def _device(subject: Subject) -> Any:
+    return subject.device

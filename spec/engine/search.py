@@ -1,0 +1,78 @@
+"""Running what Hypothesis generates until something fails, and making that short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from .finding import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hypothesis import strategies as st
+
+    from .subject import Subject
+
+__all__ = ["hunt"]
+
+Witness = TypeVar("Witness")
+Seen = TypeVar("Seen")
+
+
+def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it, how often, and who is told
+    subject: Subject,
+    strategy: st.SearchStrategy[Witness],
+    run: Callable[[Subject, Witness], Seen],
+    shortened: Callable[[Subject, Witness, Violation], Violation],
+    examples: int,
+    number: int,
+    on_passed: Callable[[Seen], None],
+) -> Violation | None:
+    """Run what is generated until one of it fails; that one, shrunk, or None.
+
+    Parameters
+    ----------
+    subject : Subject
+    strategy : SearchStrategy
+    run : callable
+        Runs one, and raises the violation.
+    shortened : callable
+        Given one that was run, and its violation: the violation of the shortest that breaks the same requirement.
+    examples, number : int
+        How many, and the seed.
+    on_passed : callable
+        Told of what each run that passed has given.
+    """
+    found: list[tuple[Violation, Witness]] = []
+
+    @seed(number)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+        print_blob=False,
+    )
+    @given(strategy)
+    def take(witness: Witness) -> None:
+        try:
+            on_passed(run(subject, witness))
+        except Violation as violation:
+            found.append((violation, witness))
+            raise
+
+    try:
+        take()
+    except Violation:
+        violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
+        return shortened(subject, witness, violation)
+    except Exception:
+        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
+        if not found:
+            raise
+        return min((violation for violation, _ in found), key=lambda violation: len(violation.statements))
+    return None

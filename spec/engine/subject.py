@@ -1,0 +1,122 @@
+"""What a kit tests: a subject is a maker of memories or of blobs, and the memory to test it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from syncedmem.model import InvalidArgumentError
+
+from ..requirements import PROFILES
+
+if TYPE_CHECKING:
+    from syncedmem.model.interface import Allocator
+
+    from ..requirements import Profile
+    from .calls import Side
+
+__all__ = ["BlobMaker", "Maker", "Memory", "Subject", "edition_of"]
+
+
+class Memory(Protocol):
+    """A mirrored memory under test.
+
+    Host views have Python's buffer interface; device views have ``get()``, which copies them to the host in
+    the order of the device's current stream.  A refused or failed call raises any exception.
+
+    Besides these a memory may have ``head`` (a `SyncedHead`, or an enumeration's member, a string or an integer
+    that has its name or its number), ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and ``own_gpu_data``; the
+    kit checks what it has.  It finds out the rest from the allocators.
+    """
+
+    def cpu_data(self) -> Any: ...
+    def mutable_cpu_data(self) -> Any: ...
+    def gpu_data(self) -> Any: ...
+    def mutable_gpu_data(self) -> Any: ...
+    def set_cpu_data(self, data: Any) -> None: ...
+    def set_gpu_data(self, data: Any) -> None: ...
+    def async_gpu_push(self, *, stream: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+class Maker(Protocol):
+    """Makes a memory that takes all its memory from the given allocators.
+
+    Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
+    ``device.pinned_host()``.  `device` is None for a memory without a device.  ``check_device=True`` is
+    passed only to makers whose subject says so.
+    """
+
+    def __call__(self, size: int, *, host: Any, device: Any) -> Memory: ...
+
+
+class BlobMaker(Protocol):
+    """Makes a blob over memories that take all of theirs from the given allocators, as for `Maker`.
+
+    A blob has Caffe's calls under Caffe's names; ``shape``, ``count``, ``capacity``, ``num_axes``, ``num``,
+    ``channels``, ``height`` and ``width`` are attributes, ``count_axes`` is the volume of a range of axes, and
+    ``data_memory`` and ``diff_memory`` are the memories: one object for all blobs that share one, each with ``head``,
+    ``size`` and the accessors of `Memory`.  Views are as there; one for writing on the device has ``set()`` too.
+    All blobs of a scenario are made with the same two allocators.
+    """
+
+    def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
+
+
+def edition_of(*, has_device: bool) -> str:
+    """The edition of the model that a memory with a device, or without one, is compared with."""
+    return "caffe" if has_device else "cpu_only"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A maker of memories or of blobs, and the memory to test it with.
+
+    Attributes
+    ----------
+    name : str
+        As reports show it.
+    make : Maker or BlobMaker
+        Of memories for `syncedmem.spec.check_conformance`, of blobs for `syncedmem.spec.check_blobs`.
+    host : Allocator
+    device : Allocator or None
+    profile : {"safe", "caffe"}
+        With ``"caffe"`` what this project promises beyond Caffe is not tested.
+    elsewhere : Allocator or None
+        The same kind of device under another ordinal, to be current while the memory works on its own.
+    check_device : bool
+        The maker takes ``check_device=True``.
+    source : str
+        Statements that define ``subject`` where a reproducer is run; without any, whoever runs it has to.
+    """
+
+    name: str
+    make: Maker | BlobMaker
+    host: Allocator
+    device: Allocator | None
+    profile: Profile = "safe"
+    elsewhere: Allocator | None = None
+    check_device: bool = False
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
+
+    @property
+    def defers(self) -> bool:
+        """Whether copies queued on this device happen only when somebody waits, as the device says of itself.
+
+        There a push that waits for its copy is found out.
+        """
+        return bool(getattr(self.device, "defers", False))
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The sides that a memory has here."""
+        return ("cpu",) if self.device is None else ("cpu", "gpu")
+
+    @property
+    def edition(self) -> str:
+        """The edition of the model that its memories are compared with."""
+        return edition_of(has_device=self.device is not None)

@@ -1,0 +1,129 @@
+"""What the contracts have in common: memories in known states, and things that they must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import Call, Input
+from syncedmem.model.suites import access_words
+
+from ..engine.finding import Violation
+from ..engine.subject import Subject
+from .driver import MemoryDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..engine.reproducer import Reproducer
+
+__all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "started"]
+
+SIZE = 48
+_UNCHANGED = "R32-strong-guarantee"
+_ATTRIBUTES = ("head", "size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
+
+Contract = Callable[[Subject], Iterable[MemoryDriver]]
+"""A check: it gives the memories it was made with, so that their calls are counted."""
+
+
+class Refusable(NamedTuple):
+    """A call that has to raise.
+
+    Attributes
+    ----------
+    requirement : str
+        What it breaks if it does not.
+    call : str
+        As the reproducer has it.
+    buffer : str
+        What the call's ``buffer`` is to be.
+    within : str
+        A context manager to make it in.
+    """
+
+    requirement: str
+    call: str
+    buffer: str = ""
+    within: str = ""
+
+
+def started(
+    subject: Subject,
+    *sequence: Input,
+    size: int = SIZE,
+    reproducer: Reproducer | None = None,
+    check_device: bool = False,
+) -> MemoryDriver:
+    """A memory that was brought to a state."""
+    driver = MemoryDriver(subject, size, reproducer=reproducer, check_device=check_device)
+    for entry in sequence:
+        driver.perform(entry)
+    return driver
+
+
+def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = False) -> Contract:
+    """A contract of a check: made in every state there is, and then the memory must work as if nothing had been."""
+
+    @wraps(check)
+    def contract(subject: Subject) -> Iterator[MemoryDriver]:
+        for sequence in access_words(subject.edition).values():
+            driver = started(subject, *sequence, check_device=check_device)
+            check(driver)
+            try:
+                _use(driver)
+            except Violation as found:
+                _use(started(subject, *sequence))  # what is wrong anyway was not done by the refused calls
+                message = f"after calls that were refused: {found.requirement}: {found.message}"
+                raise Violation(_UNCHANGED, message, found.statements) from found
+            yield driver
+
+    return contract
+
+
+def _use(driver: MemoryDriver) -> None:
+    """Ask for both sides, also for one that is stale, and release."""
+    for call in (Call.CPU_DATA, Call.GPU_DATA):
+        driver.perform(Input(call))
+    driver.finish()
+
+
+def refused(driver: MemoryDriver, *calls: Refusable) -> None:
+    """See that calls raise and change nothing that can be seen.
+
+    Raises
+    ------
+    Violation
+    """
+    for requirement, call, buffer, within in calls:
+        if buffer:
+            driver.reproducer.run(f"buffer = {buffer}")
+        before, called = _seen(driver), _called(driver)
+        raised = driver.reproducer.call(call, driver.mode, within=within).raised
+        if raised is None:
+            raise driver.run.violation(requirement, "the last call was not refused")
+        driver.run.require(
+            _called(driver) == called, requirement, "the last call was refused, but it called allocators"
+        )
+        driver.run.require(
+            _seen(driver) == before, _UNCHANGED, "the last call was refused, and yet it changed something"
+        )
+        try:
+            driver.compare_untouched()
+        except Violation as found:
+            raise Violation(
+                _UNCHANGED, f"the last call was refused, and yet {found.message}", found.statements
+            ) from found
+        driver.reproducer.expect(raised)
+
+
+def _called(driver: MemoryDriver) -> tuple[object, ...]:
+    """What the allocators were asked for, even in vain."""
+    log = driver.log
+    return len(log.calls), set(log.live), len(log.stray), len(log.freed_in_flight)
+
+
+def _seen(driver: MemoryDriver) -> list[object]:
+    """What a memory says of itself."""
+    return [] if driver.oracle.released else [getattr(driver.memory, name, None) for name in _ATTRIBUTES]

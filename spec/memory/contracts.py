@@ -1,0 +1,152 @@
+"""What is checked one by one: what holds at the edges, what may be adopted, and how long things live."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from syncedmem.model import Call, Input, Mode, SyncedHead
+from syncedmem.model.suites import tour
+
+from ..engine.finding import Violation
+from ..engine.reproducer import Reproducer
+from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS
+from .checks import SIZE, Contract, Refusable, everywhere, refused, started
+from .lifetimes import LIFETIMES
+from .suites import SUITES, Case, Fail, Move, run_case
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from ..engine.subject import Subject
+    from .driver import MemoryDriver
+
+__all__ = ["CONTRACTS", "DEVICE_CONTRACTS"]
+
+_READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
+_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
+_PUSH, _RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
+
+_SHORT = 3
+"""Failures are tested after sequences up to this length; every allocator call of every kind of call is among them."""
+
+
+def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
+    """Sizes no memory can have are refused when it is made (R45)."""
+    driver, beyond = started(subject), sys.maxsize + 1
+    bad: tuple[object, ...] = (-1, -beyond, -(1 << 70), beyond, 2 * beyond, 1.5, 5.0, "5", b"5", None, True, [5])
+    for size in bad:
+        refused(driver, Refusable("R45-bad-size-refused", f"subject.make({size!r}, host=host, device=device)"))
+    driver.finish()
+    yield driver
+
+
+@everywhere
+def bad_streams(driver: MemoryDriver) -> None:
+    """What is no stream of the device is not pushed on, wherever a push is legal (R52)."""
+    if driver.oracle.head is not SyncedHead.HEAD_AT_CPU:
+        return
+    streams = ["None", "0", "'stream'", "object()"]
+    if driver.subject.elsewhere is not None:
+        streams.append("subject.elsewhere.stream()")
+    push = "memory.async_gpu_push(stream=buffer)"
+    refused(driver, *(Refusable("R52-bad-stream-refused", push, stream) for stream in streams))
+
+
+def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
+    """While another device is current the memory works on its own, and leaves that current, failing or not (R50)."""
+    if subject.elsewhere is None:
+        return
+    failing = [case for case in SUITES["failures"](subject) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
+    for case in (*(Case(sequence, SIZE) for sequence in tour(subject.edition)), *failing):
+        try:
+            with subject.elsewhere.using():
+                driver = run_case(subject, case)
+        except Violation as found:
+            reproducer = ("with subject.elsewhere.using():", *(f"    {line}" for line in found.statements))
+            raise Violation(found.requirement, found.message, reproducer) from found
+        yield driver
+
+
+def _plain(move: Move) -> bool:
+    """Whether a move is an allocator call that just fails."""
+    return isinstance(move, Fail) and move == Fail(move.entry, move.k)
+
+
+def device_check(subject: Subject) -> Iterable[MemoryDriver]:
+    """With the check on, every call is refused while another device is current, and works again after (R51)."""
+    return _checks_device(subject) if subject.check_device and subject.elsewhere is not None else ()
+
+
+@partial(everywhere, check_device=True)
+def _checks_device(driver: MemoryDriver) -> None:
+    """Make every call that would be legal here while another device is current."""
+    calls = [
+        ("cpu_data()", ""),
+        ("mutable_cpu_data()", ""),
+        ("gpu_data()", ""),
+        ("mutable_gpu_data()", ""),
+        ("set_cpu_data(buffer)", f"bytearray({SIZE})"),
+        ("set_gpu_data(buffer)", f"subject.device.empty({SIZE})"),
+        ("close()", ""),
+    ]
+    if driver.oracle.head is SyncedHead.HEAD_AT_CPU:
+        calls.append(("async_gpu_push(stream=buffer)", "subject.device.stream()"))
+    other = "subject.elsewhere.using()"
+    refused(driver, *(Refusable("R51-device-check", f"memory.{call}", buffer, other) for call, buffer in calls))
+
+
+def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
+    """What is done to one memory leaves its neighbours alone (R53)."""
+    sequence = (_WRITE, _GPU_READ, _ADOPT, _GPU_WRITE, _READ) if subject.device is not None else (_WRITE, _ADOPT, _READ)
+    reproducer = Reproducer(subject)
+    drivers = [started(subject, *sequence[:length], reproducer=reproducer) for length in range(len(sequence))]
+    for entry in sequence:
+        for driver in drivers:
+            driver.perform(entry)
+            for other in drivers:
+                other.compare_untouched()
+    for driver in drivers:
+        driver.finish()
+        for other in drivers:
+            other.compare_untouched()
+    return drivers
+
+
+@contextmanager
+def _in_mode(driver: MemoryDriver, mode: Mode) -> Generator[None]:
+    before, driver.mode = driver.mode, mode
+    yield
+    driver.mode = before
+
+
+def mode_between(subject: Subject) -> Iterator[MemoryDriver]:
+    """Memory is freed as it was allocated although the mode has changed in between (R25)."""
+    for mode in Mode:
+        driver = started(subject)
+        with _in_mode(driver, mode):
+            driver.perform(_WRITE)
+        with _in_mode(driver, Mode.CPU if mode is Mode.GPU else Mode.GPU):
+            driver.perform(_ADOPT)
+        driver.finish()
+        yield driver
+
+
+CONTRACTS: tuple[Contract, ...] = (
+    *ADOPTIONS,
+    *LIFETIMES,
+    bad_sizes,
+    several_at_once,
+    mode_between,
+)
+"""The checks for every subject."""
+
+DEVICE_CONTRACTS: tuple[Contract, ...] = (
+    *DEVICE_ADOPTIONS,
+    bad_streams,
+    elsewhere,
+    device_check,
+)
+"""The checks for subjects with a device."""

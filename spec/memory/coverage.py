@@ -1,0 +1,89 @@
+"""How much of the state space was taken, counted by what the oracle knows rather than by what a memory says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
+
+from syncedmem.model import Configuration, Input, Mode, Side, head_machine, matrix, space
+from syncedmem.model.head import Fact
+
+from .driver import State
+
+if TYPE_CHECKING:
+    from .driver import MemoryDriver
+
+__all__ = ["Coverage"]
+
+
+@dataclass
+class Coverage:
+    """Which transitions of the state space were taken, counted by what the oracle knows."""
+
+    unit: ClassVar[str] = "transitions"
+
+    edition: str
+    taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])
+
+    def add(self, driver: MemoryDriver) -> None:
+        """Count what a driver did."""
+        self.taken.update(driver.visited)
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions of the space were taken."""
+        return len(self.taken & transitions_of(self.edition))
+
+    @property
+    def missing(self) -> int:
+        """How many were not."""
+        return len(transitions_of(self.edition) - self.taken)
+
+    @property
+    def states(self) -> int:
+        """How many states of the space were visited."""
+        return len({state for state, _ in self.taken & transitions_of(self.edition)})
+
+    @property
+    def cells(self) -> int:
+        """How many cells of the matrix, configuration by call, were visited."""
+        known = {(state, entry) for state, row in matrix(self.edition).items() for entry in row}
+        return len({(_configuration(state), entry) for state, entry in self.taken} & known)
+
+    def identifiers(self) -> set[str]:
+        """The rows of the table that were used, as `Transition.identifier` names them."""
+        machine = head_machine(self.edition)
+        return {
+            machine.row(entry.call, state[0], _facts(state), entry.data).identifier(state[0])
+            for state, entry in self.taken
+            if entry.call in machine.calls and state[0] in machine.edition.heads
+        }
+
+
+_OWNERS = {Side.NULL: "nobody", Side.OWNED: "memory", Side.EXTERNAL: "caller"}
+_SIDES = {owner: side for side, owner in _OWNERS.items()}
+
+
+def _configuration(state: State) -> Configuration:
+    return Configuration(state[0], _SIDES[state[1]], _SIDES[state[2]])
+
+
+@cache
+def transitions_of(edition: str) -> frozenset[tuple[State, Input]]:
+    """The model's state space in the oracle's words."""
+    return frozenset(
+        (_in_words(state.configuration, bool(state.facts & Fact.CPU_MALLOC_USE_CUDA), state.mode), entry)
+        for state, row in space(edition).steps.items()
+        for entry in row
+    )
+
+
+def _in_words(configuration: Configuration, pinned: bool, mode: Mode) -> State:
+    return (configuration.head, _OWNERS[configuration.cpu], _OWNERS[configuration.gpu], pinned, mode)
+
+
+def _facts(state: State) -> Fact:
+    cpu = {"nobody": Fact(0), "caller": Fact.CPU_POINTER, "memory": Fact.CPU_POINTER | Fact.OWN_CPU_DATA}
+    gpu = {"nobody": Fact(0), "caller": Fact.GPU_POINTER, "memory": Fact.GPU_POINTER | Fact.OWN_GPU_DATA}
+    return cpu[state[1]] | gpu[state[2]]

@@ -1,0 +1,256 @@
+"""Looking at one memory under test: what it says, what it hands out, and what lies there behind its back.
+
+Every look compares with the oracle, and the first difference is raised as a `Violation` that names the requirement
+it breaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Call, Input, SyncedHead
+
+from ..engine.calls import READS, SIDES, WRITES, Side
+from ..engine.contents import fetch
+from .differences import difference, head_requirement, refusal_requirement, success_requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..engine.call_log import AllocatorCall
+    from ..engine.run import Run
+    from ..engine.subject import Memory
+    from .oracle import Copy, Expected, Oracle
+
+__all__ = ["MemoryInspection"]
+
+_SHOWN = 16
+
+
+class MemoryInspection:
+    """What can be seen of one memory, compared with the oracle.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+        What the reproducer calls the memory.
+    oracle : Oracle
+
+    Attributes
+    ----------
+    oracle : Oracle
+        What must be the case now; the driver says so.
+    """
+
+    def __init__(self, run: Run, name: str, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self._run = run
+        self._name = name
+        self._external: dict[Side, Any] = {}
+        self._views: dict[Call, list[Any]] = {}
+        self._lasting: dict[Side, Any] = {}  # a view to read of each side, over the memory that is there now
+
+    @property
+    def memory(self) -> Memory:
+        """The memory itself."""
+        memory: Memory = self._run.reproducer.names[self._name]
+        return memory
+
+    @property
+    def _size(self) -> int:
+        return self.oracle.size
+
+    def adopted(self, side: Side, buffer: Any) -> None:
+        """A buffer of the caller's is a side now."""
+        self._external[side] = buffer
+        self._lasting.pop(side, None)
+
+    def compare_new(self) -> None:
+        """Look at a memory that was just made."""
+        self._run.require(not self._run.log.calls, "R01-lazy", "making a memory called its allocators")
+        self.compare_head("R02-uninitialized")
+        self.compare_flags()
+
+    # --- what a call did
+
+    def compare_calls(self, entry: Input, expected: Expected, seen: Sequence[AllocatorCall], raised: object) -> None:
+        """The allocator calls that were seen of a call; of a failed one only what was freed."""
+        self._compare_frees()
+        if raised is None or expected.refused:
+            found = difference(entry, expected, seen, self.oracle)
+            self._run.require(found is None, *(found or ("", "")))
+
+    def _compare_frees(self) -> None:
+        kinds = {"external": "R18-external-not-freed", "pinned": "R25-pinned-frozen", "stray": "R28-freed-once"}
+        for kind, sentence in self._run.log.stray:
+            self._run.require(False, kinds[kind], sentence)
+        early = "; ".join(self._run.log.freed_in_flight)
+        self._run.require(not early, "R42-in-flight-not-freed", early)
+
+    def compare_refusal(self, entry: Input, expected: Expected, raised: BaseException | None) -> None:
+        """Whether a call was refused that should be, and none that should not."""
+        name = entry.call.value if entry.call else "release"
+        if expected.refused:
+            self._run.require(raised is not None, refusal_requirement(entry, self.oracle), f"{name} was not refused")
+        else:
+            requirement = success_requirement(entry, expected) if self._size else "R44-size-zero"
+            self._run.require(raised is None, requirement, f"{name} raised {type(raised).__name__}: {raised}")
+
+    def compare_flight(self, entry: Input) -> None:
+        """After a call that succeeded: a push is on its way, and what lets go of memory has waited for it."""
+        if entry.call is Call.ASYNC_GPU_PUSH and self._run.subject.defers and self._size:
+            self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
+        if self._run.safe and entry.call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.RELEASE):
+            self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses what was let go")
+
+    def compare_unchanged(self, live: set[int]) -> None:
+        """After a call that raised: nothing has changed, and `live` is still allocated."""
+        self._compare_frees()
+        self._run.require(set(self._run.log.live) == live, "R33-failure-leaks-nothing", self._leak(live))
+        if not self.oracle.released:
+            self.compare_head("R32-strong-guarantee")
+            self.compare_flags("R32-strong-guarantee")
+            self.compare_bytes("R32-strong-guarantee")
+
+    def _leak(self, live: set[int]) -> str:
+        new = [entry for key, (_, entry) in self._run.log.live.items() if key not in live]
+        return f"leaked {new}" if new else "something was freed"
+
+    def compare_state(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
+        """After a call: the head, the flags, the view that was handed out, and the bytes of every fresh side."""
+        if self.oracle.released:
+            return
+        if raised is None and entry.call in READS + WRITES:
+            self._run.require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
+        self.compare_head(head_requirement(entry, before))
+        self.compare_flags()
+        if view is not None and entry.call in SIDES:
+            self.compare_view(entry.call, view)
+        self.compare_bytes()
+
+    # --- what it says
+
+    def compare_head(self, requirement: str) -> None:
+        """The head and the size."""
+        head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
+        if head is not wanted:
+            named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
+            self._run.require(named, requirement, f"the head is {head!r}, expected {wanted.name}")
+        size = getattr(self.memory, "size", self._size)
+        self._run.require(size == self._size, "R31-size-constant", f"the size is {size}, expected {self._size}")
+
+    def compare_flags(self, requirement: str = "") -> None:
+        """The flags, where the memory has them; of a requirement of their own unless another is named."""
+        expected = {
+            "own_cpu_data": (self.oracle.cpu.owner == "memory", "R23-own-flags"),
+            "own_gpu_data": (self.oracle.gpu.owner == "memory", "R23-own-flags"),
+            "cpu_malloc_use_cuda": (self.oracle.pinned, "R24-pinned-by-mode"),
+        }
+        for flag, (value, usual) in expected.items():
+            found = getattr(self.memory, flag, value)
+            self._run.require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
+
+    # --- what it hands out
+
+    def compare_view(self, call: Call, view: Any) -> None:
+        """A view that was just handed out."""
+        side = SIDES[call]
+        if self._run.safe:
+            self._compare_view_object(call, view)
+        if call in READS:
+            self._lasting[side] = view
+        in_flight = side == "gpu" and self._in_flight()
+        shown, content = _shown(side, view), self.oracle.copy(side).content
+        if shown != content:
+            requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
+            self._run.require(False, requirement, f"{call.value} shows {_short(shown)}, expected {_short(content)}")
+
+    def _compare_view_object(self, call: Call, view: Any) -> None:
+        earlier = self._views.setdefault(call, [])
+        again = any(view is old for old in earlier)
+        self._run.require(not again, "R46-fresh-view", f"{call.value} returned one object twice")
+        earlier.append(view)
+        if call is Call.CPU_DATA:
+            self._run.require(_is_frozen(view), "R47-read-only-view", "the view of cpu_data can be written")
+        if call is Call.MUTABLE_CPU_DATA:
+            sentence = "mutable_cpu_data returned while a push still reads the host side"
+            self._run.require(not self._host_in_flight(), "R41-in-flight-not-written", sentence)
+
+    def compare_lasting(self, side: Side) -> None:
+        """A view that was handed out to read, before its side was written in place, shows what was written."""
+        view = self._lasting.get(side)
+        if view is None or not self._run.safe or (side == "gpu" and self._in_flight()):
+            return
+        shown, content = _shown(side, view), self.oracle.copy(side).content
+        sentence = f"an older view of the {side} side shows {_short(shown)}, expected {_short(content)}"
+        self._run.require(shown == content, "R54-view-of-the-memory", sentence)
+
+    def compare_again(self, call: Call, view: Any) -> None:
+        """Look at a view that is not kept: one that was handed out before goes on being looked at."""
+        side = SIDES[call]
+        lasting = self._lasting.get(side)
+        self.compare_view(call, view)
+        if lasting is not None:
+            self._lasting[side] = lasting
+            self.compare_lasting(side)
+
+    def _content_requirement(self, side: Side) -> str:
+        """Whether a wrong view is a wrong buffer, a copy that went elsewhere, or wrong bytes."""
+        copy = self.oracle.copy(side)
+        if copy.owner != "caller" or side not in self._external:
+            return "R10-same-bytes"
+        if self._get(side, self._external[side])[: self._size] == copy.content:
+            return "R14-adopt-host" if side == "cpu" else "R15-adopt-device"
+        return "R19-external-is-target"
+
+    # --- what lies there
+
+    def compare_bytes(self, requirement: str = "") -> None:
+        """Look at every fresh side behind the memory's back."""
+        sides: tuple[tuple[Side, Copy], ...] = (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu))
+        for side, copy in sides:
+            if not copy.fresh or copy.content is None or not self._size or (side == "gpu" and self._in_flight()):
+                continue
+            for pointer in self._pointers(side):
+                found = self._get(side, pointer)[: self._size]
+                self._run.require(
+                    found == copy.content,
+                    requirement or ("R19-external-is-target" if copy.owner == "caller" else "R10-same-bytes"),
+                    f"the {side} side holds {_short(found)}, expected {_short(copy.content)}",
+                )
+
+    def _pointers(self, side: Side) -> list[Any]:
+        return [self._external[side]] if self.oracle.copy(side).owner == "caller" else self._run.log.owned(side)
+
+    def _in_flight(self) -> bool:
+        return bool(self._run.log.flying())
+
+    def _host_in_flight(self) -> bool:
+        """Whether a push still reads the bytes of the host side."""
+        host = self._run.subject.host
+        pointers = [host.adopt(pointer, self._size) for pointer in self._pointers("cpu")] if self._size else []
+        return any(self._run.log.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
+
+    def _get(self, side: Side, pointer: Any) -> bytes:
+        return bytes(memoryview(pointer).cast("B")) if side == "cpu" else fetch(self._run.subject, pointer, self._size)
+
+
+def _shown(side: Side, view: Any) -> bytes:
+    return bytes(memoryview(view if side == "cpu" else view.get()).cast("B"))
+
+
+def _is_frozen(view: Any) -> bool:
+    """Whether a host view is read-only and stays so."""
+    if not memoryview(view).readonly:
+        return False
+    try:
+        view.setflags(write=True)
+    except (ValueError, AttributeError):
+        return True
+    return False
+
+
+def _short(content: bytes | None) -> str:
+    content = content or b""
+    return content.hex() if len(content) <= _SHOWN else f"{content[:_SHOWN].hex()}... ({len(content)} bytes)"

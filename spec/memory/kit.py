@@ -1,0 +1,120 @@
+"""The conformance kit: runs every check against a memory, and says which requirements it does not meet.
+
+It needs no pytest and knows no implementation.  Give it a `Subject` with a maker of memories and the allocators
+they are to use, and read the `Conformance` it returns.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..engine.finding import Violation
+from ..engine.report import check_steps, run_suites
+from ..requirements import applicable
+from .contracts import CONTRACTS, DEVICE_CONTRACTS
+from .coverage import Coverage
+from .suites import SUITES, run_case, shortened
+from .walks import search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..engine.report import Conformance, Counter
+    from ..engine.subject import Subject
+    from .driver import MemoryDriver
+
+__all__ = ["DEFAULT_STEPS", "check_conformance", "requirements_for", "suite_names"]
+
+DEFAULT_STEPS = 6000
+
+
+def requirements_for(subject: Subject) -> list[str]:
+    """The requirements of a memory that a subject can be checked for."""
+    offered = {"no device" if subject.device is None else "device"}
+    if subject.device is not None and subject.elsewhere is not None:
+        offered.update(("another device", "device check") if subject.check_device else ("another device",))
+    return applicable("memory", subject.profile, offered)
+
+
+def check_conformance(
+    subject: Subject,
+    *,
+    steps: int = DEFAULT_STEPS,
+    seed: int = 0,
+    suites: Iterable[str] | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> Conformance[Coverage]:
+    """Run every check against a memory.
+
+    Parameters
+    ----------
+    subject : Subject
+    steps : int
+        How many generated steps to take besides the enumerated ones; 0 takes none.
+    seed : int
+        Of the generated walks.
+    suites : iterable of str, optional
+        Only these: names from `suite_names`.
+    progress : callable, optional
+        Called with a suite's name and the number of its cases so far.
+
+    Returns
+    -------
+    Conformance
+        Every suite runs, and stops at its first violation.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `steps` is no number of steps.
+    """
+    check_steps(steps)
+    wanted = suite_names(subject) if suites is None else tuple(suites)
+    runners = {name: _runner(name, steps, seed) for name in wanted}
+    return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress)
+
+
+def suite_names(subject: Subject) -> tuple[str, ...]:
+    """The suites for a subject, in the order they run."""
+    left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
+    if subject.device is None:
+        left_out.add("flights")
+    return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
+
+
+def _runner(name: str, steps: int, seed: int) -> Callable[[Subject, Counter], Violation | None]:
+    if name == "walks":
+        return partial(_run_walks, steps=steps, seed=seed)
+    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name)
+
+
+def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
+    for case in SUITES[name](subject):
+        try:
+            counter.add(run_case(subject, case))
+        except Violation as violation:
+            return shortened(subject, case, violation)
+    return None
+
+
+def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
+    for contract in CONTRACTS if subject.device is None else CONTRACTS + DEVICE_CONTRACTS:
+        try:
+            counter.add(*contract(subject))
+        except Violation as violation:
+            return violation
+        except Exception as error:  # noqa: BLE001 -- whatever a memory makes a check stumble over
+            text = (contract.__doc__ or contract.__name__).split("(")[0].strip()
+            return Violation("R10-same-bytes", f"{text}: {type(error).__name__}: {error}")
+    return None
+
+
+def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
+    if not steps:
+        return None
+
+    def count(drivers: list[MemoryDriver]) -> None:
+        counter.add(*drivers)
+
+    return search(subject, steps, seed, count)

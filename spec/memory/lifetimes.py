@@ -1,0 +1,194 @@
+"""How long things live: adopted buffers, and memories that are released or just dropped."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import Call, Input, SyncedHead
+from syncedmem.model.suites import access_words
+
+from ..engine.contents import pattern
+from ..engine.finding import Violation
+from .checks import SIZE, Contract, Refusable, refused, started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..engine.calls import Side
+    from ..engine.subject import Subject
+    from .driver import MemoryDriver
+
+__all__ = ["LIFETIMES"]
+
+_READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
+_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
+_PUSH, _RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
+_NAMES: dict[Side, str] = {"cpu": "host", "gpu": "device"}
+
+
+# --- adopted buffers
+
+
+class _Adopted(NamedTuple):
+    """A memory that holds a buffer on a side, and a weak reference to that buffer."""
+
+    side: Side
+    driver: MemoryDriver
+    watch: Callable[[], object]
+
+
+def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
+    """A buffer that only the memory knows of still holds its bytes, on both sides (R40)."""
+    content = pattern(3, SIZE)
+    adopted = [_adopted_and_dropped(started(subject, *sequence), "cpu") for sequence in ((), (_WRITE,))]
+    if subject.device is not None:
+        adopted += [_adopted_and_dropped(started(subject, *sequence), "gpu") for sequence in ((), (_GPU_WRITE,))]
+    gc.collect()
+    for side, driver, watch in adopted:
+        driver.reproducer.note("gc.collect()")
+        _fill_what_was_let_go(driver, side)
+        _compare_kept(driver, side, content)
+        driver.run.require(side == "gpu" or watch() is not None, "R40-kept-alive", "the adopted buffer was let go")
+        driver.reproducer.run("memory.close()")
+        yield driver
+
+
+def _fill_what_was_let_go(driver: MemoryDriver, side: Side) -> None:
+    """New buffers are likely to lie where others were let go."""
+    for other in (driver.reproducer.fresh("other") for _ in range(3)):
+        if side == "cpu":
+            driver.reproducer.run(f"{other} = bytearray({SIZE})")
+        else:
+            driver.reproducer.run(f"{other} = subject.device.empty({SIZE})")
+            driver.reproducer.run(f"put(subject, {other}, bytes({SIZE}))")
+
+
+def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
+    """Adopt a buffer that nobody else holds."""
+    buffer, reproducer = f"{_NAMES[side]}_buffer", driver.reproducer
+    if side == "cpu":
+        reproducer.run(f"{buffer} = Watched(pattern(3, {SIZE}))")
+    else:
+        driver.hand_in("gpu", 3)
+    raised = reproducer.call(f"memory.set_{side}_data({buffer})", driver.mode).raised
+    if raised is not None:
+        raise driver.run.violation("R40-kept-alive", f"set_{side}_data raised {raised!r}") from raised
+    watch = weakref.ref(reproducer.names[buffer])
+    reproducer.run(f"del {buffer}")
+    return _Adopted(side, driver, watch)
+
+
+def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
+    """Read the adopted side, and then the other one."""
+    for reading in (side, "gpu" if side == "cpu" else "cpu"):
+        if reading == "gpu" and driver.subject.device is None:
+            continue
+        show = f"bytes(memory.{reading}_data(){'' if reading == 'cpu' else '.get()'})"
+        raised, shown = driver.reproducer.call(show, driver.mode)
+        if raised is not None:
+            raise driver.run.violation("R40-kept-alive", f"{reading}_data raised {raised!r}") from raised
+        driver.run.require(shown == content, "R40-kept-alive", f"{reading}_data no longer shows the adopted bytes")
+
+
+def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
+    """After release the memory holds nothing that was adopted, the last or any before it (R56)."""
+    drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
+    watched = [(driver, _adopted_and_released(driver)) for driver in drivers]
+    gc.collect()
+    for driver, watches in watched:
+        driver.reproducer.note("gc.collect()")
+        held = sum(watch() is not None for watch in watches)
+        driver.run.require(not held, "R56-adopted-let-go", "an adopted buffer is still held after release")
+        yield driver
+
+
+def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
+    """Adopt two buffers on each side, copy into and out of them, and release; weak references to all of them.
+
+    The memory may hold a device buffer by an array object of its own, so the pointers in the log are watched too.
+    """
+    known, reproducer = len(driver.log.adopted), driver.reproducer
+    sides: tuple[Side, ...] = ("cpu",) if driver.subject.device is None else ("cpu", "gpu")
+    watches: list[Callable[[], object]] = []
+    for side in sides:
+        for _ in range(2):
+            # Never the one of the driver: the reproducer's own name is all that holds it.
+            reproducer.run(f"buffer = {'Watched' if side == 'cpu' else 'subject.device.empty'}({SIZE})")
+            watches.append(weakref.ref(reproducer.names["buffer"]))
+            reproducer.run(f"memory.set_{side}_data(buffer)")
+            if side == "cpu" and len(sides) > 1:
+                reproducer.run("memory.async_gpu_push(stream=subject.device.stream())")
+    if len(sides) > 1:
+        reproducer.run("memory.cpu_data()")
+    reproducer.run("memory.close()")
+    reproducer.run("del buffer")
+    driver.log.flying()  # so that the log forgets those that have landed
+    return watches + driver.log.adopted[known:]
+
+
+# --- memories
+
+
+def after_release(subject: Subject) -> Iterator[MemoryDriver]:
+    """After release every call is refused, with NULL and in every state it was released in (R48)."""
+    sides = (_READ, _WRITE, _ADOPT, _GPU_READ, _GPU_WRITE, _GPU_ADOPT, _PUSH)
+    nulls = (Input(Call.SET_CPU_DATA, data=False), Input(Call.SET_GPU_DATA, data=False))
+    for sequence in access_words(subject.edition).values():
+        driver = started(subject, *sequence, _RELEASE)
+        for entry in (*sides, *nulls):
+            driver.perform(entry)
+        refused(driver, Refusable("R48-released-refuses", "memory.async_gpu_push(stream=None)"))
+        yield driver
+
+
+def released_again(subject: Subject) -> Iterator[MemoryDriver]:
+    """A second release does nothing, and neither does a third, in every state and of zero bytes (R49)."""
+    for sequence in access_words(subject.edition).values():
+        for size in (SIZE, 0):
+            driver = started(subject, *sequence, _RELEASE, size=size)
+            for _ in range(2):
+                try:
+                    driver.perform(_RELEASE)
+                except Violation as violation:
+                    raise Violation("R49-release-twice", violation.message, violation.statements) from violation
+            yield driver
+
+
+def dropped(subject: Subject) -> Iterator[MemoryDriver]:
+    """A memory that nobody holds any more frees what is ours, in every state and with a push in flight (R55)."""
+    drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
+    pushed = [started(subject, *before, _PUSH) for before in _pushable(subject)]
+    released = [started(subject, _WRITE, _RELEASE)]
+    for driver in (*drivers, *pushed, *released):
+        driver.reproducer.run(f"del {driver.name}")
+        driver.reproducer.note("gc.collect()")
+    gc.collect()
+    for driver in (*drivers, *pushed, *released):
+        stray = [sentence for _, sentence in driver.log.stray]
+        driver.run.require(not stray, "R28-freed-once", "; ".join(stray))
+        early = driver.log.freed_in_flight
+        driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
+        left = len(driver.log.live)
+        driver.run.require(not left, "R55-dropped-freed", f"{left} blocks are allocated and nobody can free them")
+        yield driver
+
+
+def _pushable(subject: Subject) -> list[tuple[Input, ...]]:
+    """The sequences to the states in which a push is legal."""
+    if subject.device is None:
+        return []
+    return [
+        sequence for state, sequence in access_words(subject.edition).items() if state.head is SyncedHead.HEAD_AT_CPU
+    ]
+
+
+LIFETIMES: tuple[Contract, ...] = (
+    adopted_buffers_live,
+    adopted_buffers_are_let_go,
+    after_release,
+    released_again,
+    dropped,
+)
+"""The contracts of lifetimes, for every subject."""

@@ -1,0 +1,179 @@
+"""The oracle: what a memory must do, found by thinking about which copies are fresh.
+
+It never reads the transition table.  It knows two copies of one buffer, who owns each, which of them are
+fresh, and what bytes they hold; from that follow the allocator calls that must be seen, the head, the flags,
+and whether a call must be refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from syncedmem.model import Mode, SyncedHead
+
+if TYPE_CHECKING:
+    from ..engine.calls import Side
+
+__all__ = ["Copy", "Expected", "Oracle", "Wanted"]
+
+Owner = Literal["nobody", "memory", "caller"]
+
+
+class Wanted(NamedTuple):
+    """An allocator call that must be seen.
+
+    Attributes
+    ----------
+    operation : {"allocate", "zero", "copy", "push", "free"}
+    side : {"cpu", "gpu"}
+        Where memory is allocated, zeroed or freed; where a copy goes.
+    pinned : bool
+        Whether the host memory concerned is page-locked.
+    """
+
+    operation: Literal["allocate", "zero", "copy", "push", "free"]
+    side: Side
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One of the two copies.
+
+    Attributes
+    ----------
+    owner : {"nobody", "memory", "caller"}
+        Nobody's memory does not exist.
+    fresh : bool
+    content : bytes or None
+        None where nothing is promised.
+    """
+
+    owner: Owner = "nobody"
+    fresh: bool = False
+    content: bytes | None = None
+
+
+class Expected(NamedTuple):
+    """What must be seen of one call: either a refusal, or allocator calls and a new state."""
+
+    refused: bool
+    calls: tuple[Wanted, ...]
+    after: Oracle
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The state of a memory, and what each call does to it.
+
+    Attributes
+    ----------
+    size : int
+        In bytes.
+    has_device : bool
+    cpu, gpu : Copy
+    pinned : bool
+        Whether the host memory was allocated page-locked; it stays what it was decided to be.
+    released : bool
+    """
+
+    size: int
+    has_device: bool = True
+    cpu: Copy = Copy()
+    gpu: Copy = Copy()
+    pinned: bool = False
+    released: bool = False
+
+    @property
+    def head(self) -> SyncedHead:
+        """The head that says which copies are fresh."""
+        if self.cpu.fresh and self.gpu.fresh:
+            return SyncedHead.SYNCED
+        if self.cpu.fresh:
+            return SyncedHead.HEAD_AT_CPU
+        return SyncedHead.HEAD_AT_GPU if self.gpu.fresh else SyncedHead.UNINITIALIZED
+
+    def read(self, side: Side, mode: Mode) -> Expected:
+        """Ask for a side to read it."""
+        if self._refuses(side):
+            return self._refusal()
+        here, there = self._copies(side)
+        if here.fresh:
+            return Expected(False, (), self)
+        calls: list[Wanted] = []
+        pinned = self.pinned
+        if here.owner == "nobody":
+            pinned = self.has_device and mode is Mode.GPU if side == "cpu" else pinned
+            calls.append(Wanted("allocate", side, side == "cpu" and pinned))
+            here = replace(here, owner="memory")
+        if there.fresh:
+            calls.append(Wanted("copy", side))
+            here = replace(here, fresh=True, content=there.content)
+        else:
+            calls.append(Wanted("zero", side))
+            here = replace(here, fresh=True, content=bytes(self.size))
+        return Expected(False, self._seen(calls), replace(self._with(side, here, there), pinned=pinned))
+
+    def write(self, side: Side, mode: Mode) -> Expected:
+        """Ask for a side to write it: the other copy no longer counts."""
+        refused, calls, after = self.read(side, mode)
+        return Expected(refused, calls, after if refused else after.made_stale("gpu" if side == "cpu" else "cpu"))
+
+    def written(self, side: Side, content: bytes) -> Oracle:
+        """The state after somebody wrote through a view."""
+        here, there = self._copies(side)
+        return self._with(side, replace(here, content=content), there)
+
+    def made_stale(self, side: Side) -> Oracle:
+        """The state when one copy no longer counts."""
+        here, there = self._copies(side)
+        return self._with(side, replace(here, fresh=False), there)
+
+    def adopt(self, side: Side, content: bytes | None) -> Expected:
+        """Hand in a buffer with these bytes, or none at all."""
+        if self._refuses(side) or content is None:
+            return self._refusal()
+        here, there = self._copies(side)
+        owned = here.owner == "memory"
+        calls = [Wanted("free", side, side == "cpu" and self.pinned)] if owned else []
+        after = self._with(side, Copy("caller", True, content), replace(there, fresh=False))
+        return Expected(False, self._seen(calls), after)
+
+    def push(self) -> Expected:
+        """Queue a copy up."""
+        if self._refuses("gpu") or not self.cpu.fresh or self.gpu.fresh:
+            return self._refusal()
+        calls = [] if self.gpu.owner != "nobody" else [Wanted("allocate", "gpu")]
+        owner: Owner = "memory" if self.gpu.owner == "nobody" else self.gpu.owner
+        after = replace(self, gpu=Copy(owner, True, self.cpu.content))
+        return Expected(False, self._seen([*calls, Wanted("push", "gpu")]), after)
+
+    def release(self) -> Expected:
+        """Let go of everything; a second time there is nothing left."""
+        calls: list[Wanted] = []
+        if self.cpu.owner == "memory":
+            calls.append(Wanted("free", "cpu", self.pinned))
+        if self.gpu.owner == "memory":
+            calls.append(Wanted("free", "gpu"))
+        return Expected(False, self._seen(calls), replace(self, cpu=Copy(), gpu=Copy(), released=True))
+
+    def _refuses(self, side: Side) -> bool:
+        return self.released or (side == "gpu" and not self.has_device)
+
+    def _refusal(self) -> Expected:
+        return Expected(True, (), self)
+
+    def copy(self, side: Side) -> Copy:
+        """The copy on one side."""
+        return self.cpu if side == "cpu" else self.gpu
+
+    def _copies(self, side: Side) -> tuple[Copy, Copy]:
+        return (self.cpu, self.gpu) if side == "cpu" else (self.gpu, self.cpu)
+
+    def _with(self, side: Side, here: Copy, there: Copy) -> Oracle:
+        return replace(self, cpu=here, gpu=there) if side == "cpu" else replace(self, gpu=here, cpu=there)
+
+    def _seen(self, calls: list[Wanted]) -> tuple[Wanted, ...]:
+        """Zero bytes ask no allocator for anything."""
+        return tuple(calls) if self.size else ()

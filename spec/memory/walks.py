@@ -1,0 +1,163 @@
+"""What is generated: short walks of several memories at once, from chosen states, found and shrunk by Hypothesis.
+
+Long walks from a fresh memory lose what they look for (ownership, once given up, never returns), so a walk
+starts in a state drawn from all 62, reached by its access sequence, and takes 10 to 20 steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from syncedmem.model import Call, Input, inputs
+from syncedmem.model.suites import access_words
+
+from ..engine.reproducer import Reproducer
+from ..engine.search import hunt
+from ..engine.shrinking import shortest
+from .driver import MemoryDriver
+from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..engine.finding import Violation
+    from ..engine.subject import Subject
+
+__all__ = ["Walk", "run_walk", "search", "shortened", "walks"]
+
+SHORTEST, LONGEST = 10, 20
+# The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
+_SIZES = (3, 1, 64, 0, 255, 4096, 4097)
+_LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What to do with one or more memories that live at the same time.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Of each memory, in bytes.
+    moves : tuple of (int, Move)
+        Which memory, and what to do with it.
+    """
+
+    sizes: tuple[int, ...]
+    moves: tuple[tuple[int, Move], ...]
+
+
+def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
+    """The walks of an edition whose first memory starts where a sequence leads."""
+    calls = (*inputs(edition, null=True), Input(Call.RELEASE))
+    failing = [
+        Fail(entry, k, partial, interrupt=False, again=again)
+        for entry in calls
+        for k in (1, 2)
+        for partial in (False, True)
+        # What a release that failed in the middle leaves is for the next release only.
+        for again in ((True,) if entry.call is Call.RELEASE else (True, False))
+        if entry.call
+    ]
+    stumbling = [Stumble(entry) for entry in calls if entry.call]
+    move: st.SearchStrategy[Move] = st.one_of(
+        st.sampled_from(calls),
+        st.sampled_from(calls),
+        st.just(Synchronize()),
+        st.sampled_from(failing),
+        st.sampled_from(stumbling),
+    )
+    start = st.sampled_from(tuple(access_words(edition).values()))
+    small = st.sampled_from(_SIZES)
+    size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
+
+    def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
+        starts = (first, *others)
+        begun = ((number, entry) for number, sequence in enumerate(starts) for entry in sequence)
+        return Walk(sizes[: len(starts)], (*begun, *((k % len(starts), move) for k, move in moves)))
+
+    return st.builds(
+        joined,
+        st.tuples(size, small, small),
+        st.lists(start, max_size=2),
+        st.lists(st.tuples(st.integers(0, 2), move), min_size=SHORTEST, max_size=LONGEST),
+    )
+
+
+def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
+    """Take a walk; after every step look at the memories that were not touched.
+
+    A memory to which nothing is done is not made.
+
+    Raises
+    ------
+    Violation
+        With the reproducer of all memories, in the order things happened.
+    """
+    reproducer = Reproducer(subject)
+    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
+    drivers = {
+        number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
+        for number in sorted({number for number, _ in walk.moves})
+    }
+    for number, move in walk.moves:
+        # Caffe says nothing about a destroyed object.
+        if not drivers[number].oracle.released or subject.profile == "safe":
+            _step([*drivers.values()], drivers[number], move)
+    for driver in drivers.values():
+        driver.finish()
+    return [*drivers.values()]
+
+
+def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
+    """Move one memory, and look at the others."""
+    make_move(moved, move)
+    for driver in drivers:
+        if driver is not moved:
+            driver.compare_untouched()
+
+
+def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[MemoryDriver]], None]) -> Violation | None:
+    """Take about `steps` steps of walks, from every state in turn; the first failing walk, shrunk, or None.
+
+    Parameters
+    ----------
+    subject : Subject
+    steps : int
+        Moves altogether, access sequences not counted.
+    start : int
+        The seed; the same seed takes the same walks.
+    on_walk : callable
+        Told of the drivers of every walk that passed.
+    """
+    sequences = tuple(access_words(subject.edition).values())
+    examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(sequences)))
+    for number, sequence in enumerate(sequences):
+        if violation := _search_from(subject, sequence, examples, start * len(sequences) + number, on_walk):
+            return violation
+    return None
+
+
+def _search_from(
+    subject: Subject,
+    sequence: tuple[Input, ...],
+    examples: int,
+    number: int,
+    on_walk: Callable[[list[MemoryDriver]], None],
+) -> Violation | None:
+    return hunt(subject, walks(subject.edition, sequence), run_walk, shortened, examples, number, on_walk)
+
+
+def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:
+    """The violation of the shortest walk that breaks the same requirement."""
+
+    def run(moves: tuple[tuple[int, Move], ...]) -> None:
+        run_walk(subject, Walk(walk.sizes, moves))
+
+    def simpler(move: tuple[int, Move]) -> list[tuple[int, Move]]:
+        return [(move[0], other) for other in plainer(move[1])]
+
+    return shortest(walk.moves, violation, run, simpler=simpler)

@@ -1,0 +1,109 @@
+"""KuiperLLama's pool, with its defects one by one."""
+
+from __future__ import annotations
+
+import time
+
+from ..registry import seeded_bug
+from .caching import MIB, CachingPool, Entry
+
+__all__: list[str] = []
+
+
+@seeded_bug("A16-no-leaks", "KuiperLLama: release returns while there is no small buffer")
+class ReleasesNothingWithoutSmall(CachingPool):
+    """As long as there are only big buffers, a release marks nothing idle."""
+
+    def take_back(self, pointer: int) -> None:
+        if self.small:
+            super().take_back(pointer)
+        else:
+            entry = self.find(pointer)
+            assert entry is not None  # noqa: S101 -- only what was handed out comes back here
+            self.uncount(entry)
+
+
+@seeded_bug("A09-zero-size", "KuiperLLama: zero bytes hand out any idle buffer", zero_size="null")
+class ZeroTakesAnIdleBuffer(CachingPool):
+    """Zero bytes take the first idle buffer, and it is out until somebody gives it back."""
+
+    def nothing(self) -> int:
+        entry = next((it for it in self.small if not it.busy), None)
+        return entry.address if entry is not None else 0
+
+
+@seeded_bug("A06-out-of-memory", "KuiperLLama: failure is a message and null")
+class NullOnFailure(CachingPool):
+    """When the system has no more, null is returned."""
+
+    def allocate(self, size: int) -> int:
+        try:
+            return super().allocate(size)
+        except MemoryError:
+            return 0
+
+
+@seeded_bug("A07-free-accepts", "KuiperLLama: cudaFree of what a reclaim freed is fatal")
+class ReclaimForgetsBusy(CachingPool):
+    """A reclaim drops every small buffer from the list, also those that are out."""
+
+    def reclaim(self) -> None:
+        if self.idle_bytes > self.reclaim_above:
+            super().reclaim()
+            self.small = []
+
+
+@seeded_bug("A07-free-accepts", "a reclaim that does not look whether a buffer is busy")
+class ReclaimsBusy(CachingPool):
+    """A reclaim makes the first busy buffer idle, so that two callers have it."""
+
+    def reclaim(self) -> None:
+        if self.idle_bytes > self.reclaim_above // 2:
+            super().reclaim()
+            for entry in self.small[:1]:
+                entry.busy = False
+
+
+@seeded_bug("A17-statistics", "KuiperLLama: a double release counts its size twice", double_free="ignore")
+class CountsDoubleReleases(CachingPool):
+    """A release of an idle buffer is ignored, and counted."""
+
+    def stray(self, pointer: int, entry: Entry | None) -> None:
+        assert entry is not None  # noqa: S101 -- as above
+        self.uncount(entry)
+
+
+@seeded_bug("A21-device-kept", "KuiperLLama: a reclaim leaves another device current")
+class ReclaimLeavesADevice(CachingPool):
+    """A reclaim goes through the devices, and the last one stays current."""
+
+    reclaim_above = MIB // 16
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current_device = 3
+
+    def reclaim(self) -> None:
+        if self.idle_bytes > self.reclaim_above:
+            self.current_device = 0
+        super().reclaim()
+
+
+@seeded_bug(
+    "A20-threads", "KuiperLLama: no locks, and vectors that several threads change", threads=4, thread_safe="yes"
+)
+class PoolWithoutLocks(CachingPool):
+    """Two threads can find the same idle buffer.  There is no reclaim, which would crash."""
+
+    def allocate(self, size: int) -> int:
+        if not size:
+            return 0
+        entry = self.fitting(size) or self.fresh(size)
+        time.sleep(0)  # lets another thread in, as any instruction does in C
+        entry.busy, entry.asked = True, size
+        self.live_bytes += size
+        self.live_blocks += 1
+        return entry.address
+
+    def release(self, pointer: int) -> None:
+        self.take_back(pointer)

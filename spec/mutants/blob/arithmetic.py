@@ -1,0 +1,277 @@
+"""Wrong arithmetic, and wrong copies."""
+
+from __future__ import annotations
+
+from math import isfinite, isnan, prod
+from typing import Any
+
+from syncedmem.model import Mode, SyncedHead, current_mode
+
+from ...blob.elements import decoded, encoded, itemsize, pour, shown
+from ...blob.reference import ReferenceBlob
+from ..registry import seeded_bug
+
+
+def as_float(value: float) -> float:
+    """The nearest number of 32 bits."""
+    found: float = decoded(encoded((value,), "float32"), "float32")[0]
+    return found
+
+
+@seeded_bug("B28-update-numbers", "003:76-102: data - diff")
+class UpdateAdds(ReferenceBlob):
+    """update adds the diff."""
+
+    def stepped(self, value: float, step: float) -> float:
+        return value + step
+
+
+@seeded_bug("B28-update-numbers", "one block of 1000 threads, and no grid")
+class UpdatesAThousand(ReferenceBlob):
+    """Only the first thousand elements are updated."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        return (*super().differences(values[:1000], steps), *values[1000:])
+
+
+@seeded_bug("B28-update-numbers", "two at a time, and no loop for what is left")
+class UpdatesInPairs(ReferenceBlob):
+    """The last of an odd number of elements above a thousand is not updated."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        even = len(values) & ~1 if len(values) > 1000 else len(values)
+        return (*super().differences(values[:even], steps), *values[even:])
+
+
+@seeded_bug("B28-update-numbers", "65,535 blocks are the most in a grid's second dimension")
+class UpdatesIn16Bits(ReferenceBlob):
+    """The count of an update has 16 bits."""
+
+    def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
+        count = len(values) & 0xFFFF
+        return (*super().differences(values[:count], steps), *values[count:])
+
+
+@seeded_bug("B28-update-numbers", "one kernel, in float, for all types")
+class UpdatesAsFloat(ReferenceBlob):
+    """The difference of doubles is rounded to a float."""
+
+    def stepped(self, value: float, step: float) -> float:
+        return as_float(super().stepped(value, step))
+
+
+@seeded_bug("B29-update-side", "H11: by the head, not by the mode")
+class UpdateByMode(ReferenceBlob):
+    """update works where the mode says."""
+
+    def update(self) -> None:
+        side = "gpu" if current_mode() is Mode.GPU and self.device is not None else "cpu"
+        if not self.unwritten(self.data_memory):
+            getattr(self.data_memory, f"mutable_{side}_data")()
+        super().update()
+
+
+@seeded_bug("B29-update-side", "blob.cpp 183: SYNCED is the device")
+class SyncedUpdatesOnHost(ReferenceBlob):
+    """What is on both sides is updated on the host."""
+
+    def where(self, memory: Any) -> str:
+        return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
+
+
+@seeded_bug("B30-update-unwritten", "blob.cpp 194")
+class UpdatesNothing(ReferenceBlob):
+    """update of what was never written subtracts from zero."""
+
+    def check_written(self) -> None:
+        pass
+
+
+@seeded_bug("B31-asum", "003:108: L1")
+class AsumOfSigned(ReferenceBlob):
+    """asum forgets the magnitudes."""
+
+    def asum(self, memory: Any) -> float:
+        return float(sum(self.values(memory)))
+
+
+@seeded_bug("B31-asum", "cublasSasum for all types")
+class AsumAsFloat(ReferenceBlob):
+    """The sum of doubles is rounded to a float."""
+
+    def asum(self, memory: Any) -> float:
+        return as_float(super().asum(memory))
+
+
+@seeded_bug("B31-asum", "numpy.nan_to_num")
+class AsumOfTheFinite(ReferenceBlob):
+    """A sum that is no number, or infinite, is zero."""
+
+    def asum(self, memory: Any) -> float:
+        found = super().asum(memory)
+        return found if isfinite(found) else 0.0
+
+
+@seeded_bug("B32-sumsq", "cublasSdot for all types")
+class SumsqAsFloat(ReferenceBlob):
+    """The sum of the squares of doubles is rounded to a float."""
+
+    def sumsq(self, memory: Any) -> float:
+        return as_float(super().sumsq(memory))
+
+
+@seeded_bug("B32-sumsq", "what a message of a protocol holds")
+class SumsqInWords(ReferenceBlob):
+    """sumsq is a string."""
+
+    def sumsq(self, memory: Any) -> Any:
+        return str(super().sumsq(memory))
+
+
+@seeded_bug("B32-sumsq", "003:110 says that sumsq is the L1 norm")
+class SumsqIsL1(ReferenceBlob):
+    """sumsq is the sum of the magnitudes."""
+
+    def sumsq(self, memory: Any) -> float:
+        return self.asum(memory)
+
+
+@seeded_bug("B33-norm-unwritten", "blob.cpp 217")
+class NormAllocates(ReferenceBlob):
+    """The norm of what was never written is taken of zeroes."""
+
+    def unwritten(self, memory: Any) -> bool:
+        memory.cpu_data()
+        return False
+
+
+@seeded_bug("B34-norm-side", "pycaffe: everything through cpu_data")
+class NormOnHost(ReferenceBlob):
+    """Norms are taken on the host."""
+
+    def read(self, memory: Any) -> tuple[Any, ...]:
+        return decoded(shown(self.raw(memory, "cpu_data")), self.dtype)
+
+
+@seeded_bug("B35-scale-numbers", "blob.cpp 357: count_")
+class ScalesTheFirst(ReferenceBlob):
+    """Only the first element is scaled."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        self.check_arithmetic()
+        if self.untouched(memory) or not self.elements:
+            return
+        row = self.raw(memory, f"mutable_{self.where(memory)}_data")
+        first, *rest = decoded(shown(row), self.dtype)
+        pour(row, encoded((first * factor, *rest), self.dtype))
+
+
+@seeded_bug("B35-scale-numbers", "a rate that is counted in steps")
+class FactorInHalves(ReferenceBlob):
+    """The factor is rounded to halves, so that a rate of 0.1 is none."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, factor // 0.5 * 0.5)
+
+
+@seeded_bug("B35-scale-numbers", "cublasSscal for all types")
+class FactorAsFloat(ReferenceBlob):
+    """The factor for doubles is rounded to a float."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, as_float(factor))
+
+
+@seeded_bug("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
+class FactorAsHalf(ReferenceBlob):
+    """The factor is rounded to half a float."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, decoded(encoded((factor,), "float16"), "float16")[0])
+
+
+@seeded_bug("B35-scale-numbers", "a factor that is not given is NaN")
+class NanFactorIsZero(ReferenceBlob):
+    """A factor that is no number counts as zero."""
+
+    def scale(self, memory: Any, factor: float) -> None:
+        super().scale(memory, 0.0 if isnan(factor) else factor)
+
+
+@seeded_bug("B36-scale-side", "BLAS: alpha = 1 returns at once")
+class ScaleByOneIsNothing(ReferenceBlob):
+    """Scaling the diff by one moves no head."""
+
+    def scale_diff(self, factor: float) -> None:
+        if factor != 1:
+            super().scale_diff(factor)
+
+
+@seeded_bug("B36-scale-side", "blob.cpp 360: SYNCED is the device")
+class ScalesOnHost(ReferenceBlob):
+    """What is on both sides is scaled on the host."""
+
+    def side_of_scale(self, memory: Any) -> str:
+        return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
+
+
+@seeded_bug("B37-scale-unwritten", "blob.cpp 351")
+class ScaleAllocates(ReferenceBlob):
+    """Scaling what was never written allocates zeroes."""
+
+    def untouched(self, memory: Any) -> bool:
+        return False
+
+
+@seeded_bug("B38-integers-refused", "blob.cpp 170: NOT_IMPLEMENTED")
+class IntegersToo(ReferenceBlob):
+    """Integers have arithmetic."""
+
+    def check_arithmetic(self) -> None:
+        pass
+
+
+@seeded_bug("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
+class CopiesAllButTheLast(ReferenceBlob):
+    """The last element is not copied."""
+
+    def copy(self, given: Any, taken: Any, side: str) -> None:
+        kept = shown(taken)[-itemsize(self.dtype) :]
+        super().copy(given, taken, side)
+        pour(taken, shown(given)[: -itemsize(self.dtype)] + kept)
+
+
+@seeded_bug("B40-copy-by-mode", "H11: by the mode, not by the head")
+class CopiesByHead(ReferenceBlob):
+    """A copy is made where the source is."""
+
+    def side_of_copy(self, _mine: Any, theirs: Any) -> str:
+        return self.where(theirs)
+
+
+@seeded_bug("B41-copy-reshape", "blob.cpp 436")
+class CopyKeepsShape(ReferenceBlob):
+    """A copy that has room keeps its shape, and fills the beginning."""
+
+    def shape_like_source(self, source: Any, reshape: bool) -> None:
+        before, count = self.axes, self.elements
+        super().shape_like_source(source, reshape)
+        if prod(source.shape) <= count:
+            self.axes, self.elements = before, count
+
+
+@seeded_bug("B42-copy-shape", "blob.cpp 435: count or shape")
+class CopiesByCount(ReferenceBlob):
+    """A copy needs equal counts only."""
+
+    def shape_like_source(self, source: Any, reshape: bool) -> None:
+        super().shape_like_source(source, reshape or source.count == self.count)
+
+
+@seeded_bug("B43-copy-self", "math_functions.cpp 89: X != Y")
+class SelfCopyIsNothing(ReferenceBlob):
+    """Copying onto oneself does nothing at all."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if source is not self:
+            super().copy_from(source, copy_diff, reshape)

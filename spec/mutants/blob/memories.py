@@ -1,0 +1,289 @@
+"""Wrong memories: access, adoption, sharing, and what is left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...blob.reference import ReferenceBlob
+from ..registry import seeded_bug
+
+
+@seeded_bug("B21-accessors", "pycaffe: data is mutable_cpu_data on every read")
+class ReadsAsWrites(ReferenceBlob):
+    """Reading the data on the host counts as writing it."""
+
+    def cpu_data(self) -> Any:
+        return self.mutable_cpu_data()
+
+
+@seeded_bug("B21-accessors", "003: data_ and diff_")
+class DiffTouchesData(ReferenceBlob):
+    """Asking for the diff brings the data along."""
+
+    def gpu_diff(self) -> Any:
+        self.data_memory.gpu_data()
+        return super().gpu_diff()
+
+
+@seeded_bug("B22-elements", "blob.cpp 42: the memory is larger than the blob")
+class ViewOfEverything(ReferenceBlob):
+    """A view shows all of the memory."""
+
+    def device_view(self, memory: Any, call: str) -> Any:
+        return getattr(memory, call)()
+
+
+@seeded_bug("B23-adopt-redirects", "H20")
+class AdoptsAlone(ReferenceBlob):
+    """Adopting takes a memory of one's own, also where the size is the same."""
+
+    def redirect(self, memory: Any, call: str, buffer: Any) -> None:
+        self.data_memory = self.memory(memory.size)
+        super().redirect(self.data_memory, call, buffer)
+
+
+@seeded_bug("B24-adopt-renews", "Caffe before 3ba20549b")
+class AdoptKeepsDiff(ReferenceBlob):
+    """Adopting in another size leaves the diff as it was."""
+
+    def renew_diff(self) -> None:
+        pass
+
+
+@seeded_bug("B25-adopt-diff", "a copy of set_cpu_data with one word changed")
+class AdoptDiffRenewsData(ReferenceBlob):
+    """Adopting for the diff renews the data too."""
+
+    def adopt_diff(self, call: str, buffer: Any) -> None:
+        fits = self.diff_memory.size == self.bytes()
+        super().adopt_diff(call, buffer)
+        if not fits:
+            self.data_memory = self.memory(self.bytes())
+
+
+@seeded_bug("B26-share-object", "#6488: what is shared is the object")
+class ShareCopies(ReferenceBlob):
+    """Sharing copies the other's numbers."""
+
+    def share_data(self, other: Any) -> None:
+        super().share_data(other)
+        self.data_memory = self.memory(other.data_memory.size)
+
+
+@seeded_bug("B26-share-object", "#6769: ShareData for ShareDiff")
+class ShareDiffSharesData(ReferenceBlob):
+    """Sharing the diff shares the data."""
+
+    def share_diff(self, other: Any) -> None:
+        super().share_diff(other)
+        self.data_memory = other.data_memory
+
+
+@seeded_bug("B27-share-count", "blob.cpp 157: the count, not the shape")
+class SharesAnyCount(ReferenceBlob):
+    """Blobs of any count are shared."""
+
+    def check_count(self, other: Any) -> None:
+        pass
+
+
+@seeded_bug("B27-share-count", "blob.cpp 157: the count, not the shape")
+class SharesOneShape(ReferenceBlob):
+    """Sharing needs equal shapes."""
+
+    def check_count(self, other: Any) -> None:
+        if other.shape != self.shape:
+            self.refuse("other shapes")
+
+
+@seeded_bug("B48-no-device", "PyOP2: the device is an alias of the host", shows_on="no device")
+class DeviceIsHost(ReferenceBlob):
+    """Without a device, gpu_data is cpu_data."""
+
+    def gpu_data(self) -> Any:
+        return self.cpu_data()
+
+
+@seeded_bug("B49-bad-buffer-refused", "H6: a pointer has no type")
+class AdoptsAnyType(ReferenceBlob):
+    """Elements of any type are adopted."""
+
+    def check_buffer(self, buffer: Any) -> None:
+        pass
+
+
+@seeded_bug("B56-unchanged", "H4: Reshape({7,8,-1,9}) leaves 7 8")
+class ShapeBeforeCheck(ReferenceBlob):
+    """The shape is taken before it is checked to the end."""
+
+    def checked(self, extents: list[Any]) -> tuple[int, ...]:
+        before, self.axes = self.axes, tuple(extents)
+        found = super().checked(extents)
+        self.axes = before
+        return found
+
+
+@seeded_bug("B56-unchanged", "H4: Blob::set_gpu_data in a CPU build replaces the memories first")
+class RenewsBeforeCheck(ReferenceBlob):
+    """Adopting renews the memories before the buffer is looked at."""
+
+    def adopt_data(self, call: str, buffer: Any) -> None:
+        if self.data_memory.size != self.bytes():
+            self.data_memory, self.diff_memory = self.memory(self.bytes()), self.memory(self.bytes())
+        super().adopt_data(call, buffer)
+
+
+@seeded_bug("B57-failure-keeps-numbers", "H4: the shape is taken before the copy can fail")
+class ReshapesBeforeCopy(ReferenceBlob):
+    """A copy that fails has dropped the old numbers, to save memory."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if source is not self and source.count == self.count and self.data_memory is not source.data_memory:
+            self.data_memory = self.memory(self.data_memory.size)
+        super().copy_from(source, copy_diff, reshape)
+
+
+@seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp 436: Reshape comes first")
+class FailedCopyReshapes(ReferenceBlob):
+    """A copy that fails keeps the shape that it took, and the memory for it."""
+
+    def restore(self, before: dict[str, Any]) -> None:
+        pass
+
+
+@seeded_bug("B57-failure-keeps-numbers", "H4: the old memory goes before the new one is filled")
+class FailedShrinkForgets(ReferenceBlob):
+    """The data is lost if a part cannot be brought into smaller memory."""
+
+    def bring(self, memory: Any, fitting: Any) -> None:
+        try:
+            super().bring(memory, fitting)
+        except Exception:
+            self.data_memory = fitting
+            raise
+
+
+@seeded_bug("B58-type-mismatch", "C++ has a type for each")
+class SharesAnyType(ReferenceBlob):
+    """Blobs of other types are shared and copied, byte by byte."""
+
+    def check_types(self, other: Any) -> None:
+        pass
+
+
+@seeded_bug("B59-independent", "two blobs, one pool")
+class OneDiffForAll(ReferenceBlob):
+    """All blobs of one size use one diff."""
+
+    common: Any = None
+
+    def share_data(self, other: Any) -> None:
+        super().share_data(other)
+        other.diff_memory = self.diff_memory
+
+
+@seeded_bug("B60-nothing-left", "H16: nothing is ever given back")
+class Hoards(ReferenceBlob):
+    """Memory that was outgrown is kept for later."""
+
+    def set_up(self) -> None:
+        self.outgrown: list[Any] = []
+
+    def grow(self, count: int) -> None:
+        self.outgrown.append(self.data_memory)
+        super().grow(count)
+
+
+@seeded_bug("B61-shape-once", "blob.cpp 30: every reshape makes the host side newer")
+class ShapeSentAgain(ReferenceBlob):
+    """The extents are sent again after every reshape."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.extents_known = None
+
+
+@seeded_bug("B66-own-memory", "H5 of a blob: what is renewed is freed")
+class AdoptsOwnData(ReferenceBlob):
+    """A view of the data's memory, which is larger than the blob, is adopted for the data."""
+
+    def data_gives_up(self) -> tuple[Any, ...]:
+        return (self.diff_memory,)
+
+
+@seeded_bug("B66-own-memory", "H5; blob.cpp 98: the diff is renewed too")
+class DataAdoptsOwnDiff(ReferenceBlob):
+    """A view of the diff, which is given up as well, is adopted for the data."""
+
+    def data_gives_up(self) -> tuple[Any, ...]:
+        return (self.data_memory,)
+
+
+@seeded_bug("B66-own-memory", "H5; a copy of set_cpu_data with one word changed")
+class AdoptsOwnDiff(ReferenceBlob):
+    """A view of the diff's memory, which is larger than the blob, is adopted for the diff."""
+
+    def diff_gives_up(self) -> tuple[Any, ...]:
+        return ()
+
+
+@seeded_bug("B66-own-memory", "H18: one side lent to the other part")
+class FreesTheLender(ReferenceBlob):
+    """Adopting frees memory that the other part has adopted."""
+
+    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+        pass
+
+
+@seeded_bug("B66-own-memory", "H18; H20")
+class SharesWhatItFrees(ReferenceBlob):
+    """What another blob adopted from this one's memory is shared in place of that."""
+
+    def share_data(self, other: Any) -> None:
+        self.check_alike(other)
+        self.check_count(other)
+        self.data_memory = other.data_memory
+
+
+@seeded_bug("B66-own-memory", "H18: the extents are freed when there are more of them")
+class AdoptsItsExtents(ReferenceBlob):
+    """A blob takes the memory of its own shape for its numbers."""
+
+    def check_not_extents(self, call: str, buffer: Any) -> None:
+        pass
+
+
+@seeded_bug("B66-own-memory", "H16, H18: what is given back is freed")
+class ShrinkFreesTheLender(ReferenceBlob):
+    """shrink_to_fit gives back memory that the other part has adopted."""
+
+    def holds(self, memory: Any, other: Any) -> bool:
+        return False
+
+
+@seeded_bug("B62-negative-index", "blob.hpp 156: channels() for c")
+class NegativeChannel(ReferenceBlob):
+    """A negative channel is taken."""
+
+    def offset_4d(self, indices: list[int]) -> int:
+        n, c, *rest = indices
+        position = super().offset_4d([n, max(c, 0), *rest])
+        return position + min(c, 0) * self.legacy_shape(2) * self.legacy_shape(3)
+
+
+@seeded_bug("B63-element-in-range", "#6021: one past the end is an offset, and no element")
+class ElementBehindTheEnd(ReferenceBlob):
+    """The element one past the end is the last."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        return super().element(memory, min(position, self.elements - 1))
+
+
+@seeded_bug("B64-no-elements", "H14: the pointers of an empty blob are null")
+class EmptyIsNull(ReferenceBlob):
+    """A blob without elements has nothing to copy from."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        if not self.elements:
+            self.refuse("null")
+        super().copy_from(source, copy_diff, reshape)

@@ -1,0 +1,316 @@
+"""Wrong shapes: what they are, and what is done to memory when they change."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ...blob.elements import decoded, encoded, itemsize, pour
+from ...blob.reference import ReferenceBlob
+from ..registry import seeded_bug
+
+
+@seeded_bug("B01-empty", "Reshape({}) has one element, and Blob() has none")
+class BornScalar(ReferenceBlob):
+    """A blob without a shape has one element."""
+
+    def set_up(self) -> None:
+        self.elements = 1
+
+
+@seeded_bug("B02-lazy", "001 allocates in the constructor")
+class EagerData(ReferenceBlob):
+    """Making a blob allocates its host side."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.data_memory.cpu_data()
+
+
+@seeded_bug("B03-shape", "blob.cpp 26: the count starts at one")
+class CountOfLastAxes(ReferenceBlob):
+    """The count leaves out the first axis."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        self.elements = prod(shape[1:])
+
+
+@seeded_bug("B04-reshape-forms", "002:55-66: the four numbers forward to the vector")
+class WidthBeforeHeight(ReferenceBlob):
+    """Four numbers are taken as num, channels, width and height."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        found = super().given(shape)
+        return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
+
+
+@seeded_bug("B04-reshape-forms", "blob.cpp 12: four numbers, as blobs once had")
+class FourNumbersOnly(ReferenceBlob):
+    """Any other number of numbers is refused."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        if self.are_numbers(shape) and len(shape) != 4:
+            self.refuse("four numbers")
+        return super().given(shape)
+
+
+@seeded_bug("B05-reshape-keeps", "NVCaffe allocates whenever the count changes")
+class AlwaysRenews(ReferenceBlob):
+    """Every change of the count takes new memory."""
+
+    def fits(self, count: int) -> bool:
+        return count == self.capacity
+
+
+@seeded_bug("B05-reshape-keeps", "Caffe before 4fff96636: a count of zero drops the memory")
+class ZeroDrops(ReferenceBlob):
+    """A reshape to no elements gives the memory back."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        if not self.elements:
+            self.grow(0)
+
+
+@seeded_bug("B05-reshape-keeps", "numpy.ndarray.resize zeroes")
+class ZeroesOnReuse(ReferenceBlob):
+    """A reshape that fits clears the data."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        if self.data_memory.head is SyncedHead.HEAD_AT_CPU:
+            row = self.data_memory.mutable_cpu_data()
+            pour(row, bytes(len(row)))
+
+
+@seeded_bug("B06-growth-renews", "std::vector keeps what it holds")
+class GrowsByHalf(ReferenceBlob):
+    """Growing takes half as much again as is needed."""
+
+    def grow(self, count: int) -> None:
+        super().grow(count + count // 2)
+
+
+@seeded_bug("B07-growth-unshares", "#4883: whose memory is it")
+class GrowthTellsSharers(ReferenceBlob):
+    """Growing makes the old memory forget what is in it, although others share it."""
+
+    def grow(self, count: int) -> None:
+        if self.data_memory.head is not SyncedHead.UNINITIALIZED:
+            row = self.data_memory.mutable_cpu_data()
+            pour(row, bytes(len(row)))
+        super().grow(count)
+
+
+@seeded_bug("B08-equal-sizes", "mini-caffe: a blob without diff")
+class DiffOnDemand(ReferenceBlob):
+    """Growing leaves the diff as it was."""
+
+    def grow(self, count: int) -> None:
+        self.data_memory = self.memory(count * itemsize(self.dtype))
+
+    def fits(self, count: int) -> bool:
+        return bool(count * itemsize(self.dtype) <= self.data_memory.size)
+
+
+@seeded_bug("B09-shape-string", "numpy prints commas")
+class ShapeWithCommas(ReferenceBlob):
+    """The extents have commas between them."""
+
+    def shape_string(self) -> str:
+        return ", ".join(map(str, self.axes)) + f" ({self.elements})"
+
+
+@seeded_bug("B10-canonical-axis", "blob.hpp 121")
+class AxisOneTooFar(ReferenceBlob):
+    """The axis behind the last is the first."""
+
+    def canonical_axis_index(self, axis: int) -> int:
+        return 0 if axis == self.num_axes else super().canonical_axis_index(axis)
+
+
+@seeded_bug("B11-count-axes", "Python's slices")
+class CountsFromTheBack(ReferenceBlob):
+    """Negative axes are counted from the back."""
+
+    def count_axes(self, start: int = 0, end: int | None = None) -> int:
+        return prod(self.axes[start:end])
+
+
+@seeded_bug("B12-legacy-shape", "blob.hpp 143-149: one-padding")
+class PadsInFront(ReferenceBlob):
+    """Missing axes are at the beginning, from the front too."""
+
+    def padded(self, index: int) -> int:
+        return super().padded(index - 4 if index >= 0 else index)
+
+
+@seeded_bug("B13-legacy-names", "002:36: num, channels, height, width")
+class HeightIsWidth(ReferenceBlob):
+    """The height is the width."""
+
+    @property
+    def height(self) -> int:
+        return self.width
+
+
+@seeded_bug("B14-legacy-limit", "blob.hpp 140")
+class LegacyOfMany(ReferenceBlob):
+    """Legacy accessors look at the first four of many axes."""
+
+    def check_legacy(self) -> None:
+        pass
+
+
+@seeded_bug("B15-offset-numbers", "#3952: pooling goes one past the end")
+class StrictOffset(ReferenceBlob):
+    """One past the end is refused."""
+
+    def check_legacy_index(self, index: int, extent: int) -> None:
+        super().check_legacy_index(index + 1, extent)
+
+
+@seeded_bug("B16-offset-sequence", "blob.hpp 174: each index strictly inside")
+class LooseOffset(ReferenceBlob):
+    """One past the end is taken from a sequence too."""
+
+    def check_index(self, index: int, extent: int) -> None:
+        super().check_index(min(index, extent - 1), extent)
+
+
+@seeded_bug("B17-gpu-shape", "blob.cpp 41: 32-bit integers")
+class ShapeBackwards(ReferenceBlob):
+    """The extents are on the device in reverse."""
+
+    def write_extents(self) -> None:
+        super().write_extents()
+        pour(self.shape_memory.mutable_cpu_data(), encoded(self.axes[::-1], "int32"))
+
+
+@seeded_bug("B17-gpu-shape", "num, channels, height; the width is the rest")
+class ThreeExtents(ReferenceBlob):
+    """Of four extents the last is not shown."""
+
+    def gpu_shape(self) -> Any:
+        shown = super().gpu_shape()
+        return shown[: 3 * itemsize("int32")] if self.num_axes == 4 else shown
+
+
+@seeded_bug("B17-gpu-shape", "bytes counted as elements")
+class ShortShape(ReferenceBlob):
+    """As many bytes of the extents are shown as there are axes."""
+
+    def gpu_shape(self) -> Any:
+        return super().gpu_shape()[: self.num_axes]
+
+
+@seeded_bug("B18-element", "pycaffe: data is float, whatever the type")
+class ElementAsFloat(ReferenceBlob):
+    """An element that is a double is rounded to a float."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        found = super().element(memory, position)
+        return decoded(encoded((found,), "float32"), "float32")[0] if self.dtype == "float64" else found
+
+
+@seeded_bug("B18-element", "blob.hpp 166: four axes were enough once")
+class ManyAxesAtZero(ReferenceBlob):
+    """A sequence of more than four indices is the first element."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        return super().element(memory, 0 if self.num_axes > 4 else position)
+
+
+@seeded_bug("B18-element", "blob.hpp 183: cpu_data()[offset]")
+class ElementOnTheDevice(ReferenceBlob):
+    """Reading an element makes the host side the only fresh one."""
+
+    def element(self, memory: Any, position: int) -> Any:
+        found = super().element(memory, position)
+        memory.mutable_cpu_data()
+        return found
+
+
+@seeded_bug("B19-max-axes", "blob.cpp 24")
+class OneAxisTooMany(ReferenceBlob):
+    """33 axes are taken."""
+
+    def check_axes(self, extents: list[Any]) -> None:
+        super().check_axes(extents[1:])
+
+
+@seeded_bug("B20-negative-extent", "blob.cpp 33")
+class NegativeExtent(ReferenceBlob):
+    """The check of the count hides a negative extent."""
+
+    def check_extents(self, extents: list[Any]) -> None:
+        if prod(extents) < 0:
+            super().check_extents(extents)
+
+
+@seeded_bug("B44-int-count", "blob.cpp 34: only INT_MAX / count_ may follow", shows_on="caffe profile")
+class CountOverflows(ReferenceBlob):
+    """A count may exceed what an int holds."""
+
+
+@seeded_bug("B47-wide-count", "H15; blob.cpp 51: int64 to int")
+class ExtentsCut(ReferenceBlob):
+    """Extents are cut to 32 bits."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        return [
+            extent & 0x7FFF_FFFF if type(extent) is int and extent > 0 else extent for extent in super().given(shape)
+        ]
+
+
+@seeded_bug("B65-too-large", "H15; #2474: the size wraps")
+class SizeWraps(ReferenceBlob):
+    """A size that the address space cannot hold is taken modulo it."""
+
+    def check_size(self, extents: list[Any]) -> None:
+        pass
+
+    def memory(self, size: int) -> Any:
+        return super().memory(size % (1 << 63))
+
+
+@seeded_bug("B65-too-large", "a set of integers is iterable too")
+class TakesSets(ReferenceBlob):
+    """Extents are taken in any order."""
+
+    def given(self, shape: tuple[Any, ...]) -> list[Any]:
+        return super().given(tuple(map(list, shape)) if {type(it) for it in shape} == {set} else shape)
+
+
+@seeded_bug("B45-shrink", "H16: std::vector::shrink_to_fit may do nothing")
+class NeverShrinks(ReferenceBlob):
+    """shrink_to_fit does nothing."""
+
+    def fitting(self, memory: Any, other: Any) -> Any:
+        return memory
+
+
+@seeded_bug("B45-shrink", "#4102: give back what is not used")
+class ShrinkForgets(ReferenceBlob):
+    """shrink_to_fit loses the elements."""
+
+    def bring(self, memory: Any, fitting: Any) -> None:
+        getattr(fitting, f"mutable_{self.where(memory)}_data")()
+
+
+@seeded_bug("B46-capacity", "H1; #5439: ShareData leaves capacity_ as it was")
+class CapacityRemembered(ReferenceBlob):
+    """The capacity is that of the last growth, whatever memory came since."""
+
+    remembered = 0
+
+    def grow(self, count: int) -> None:
+        super().grow(count)
+        self.remembered = count
+
+    @property
+    def capacity(self) -> int:
+        return self.remembered

@@ -1,0 +1,265 @@
+"""Wrong adoptions: buffers that should be refused, and buffers that are not taken as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
+
+
+@seeded_bug("R35-own-buffer-refused", "H5: use after free in Caffe")
+class AdoptsOwnHostBuffer(ReferenceMemory):
+    """set_cpu_data takes the memory's own host buffer."""
+
+    def adopt_host(self, data: Any) -> Any:
+        return self.host.adopt(data, self.size)
+
+
+@seeded_bug("R35-own-buffer-refused", "H5, on the device")
+class AdoptsOwnDeviceBuffer(ReferenceMemory):
+    """set_gpu_data takes the memory's own device buffer."""
+
+    def adopt_device(self, data: Any) -> Any:
+        return self.device.adopt(data, self.size)
+
+
+@seeded_bug("R36-too-small-refused", "H6: Caffe knows no sizes of external buffers")
+class AdoptsTooSmall(ReferenceMemory):
+    """set_cpu_data takes a buffer that is too small."""
+
+    def adopt_host(self, data: Any) -> Any:
+        if isinstance(data, bytearray) and len(data) < self.size:
+            return self.host.empty(self.size)
+        return super().adopt_host(data)
+
+
+@seeded_bug("R37-read-only-refused", "H6: const is cast away")
+class AdoptsReadOnly(ReferenceMemory):
+    """set_cpu_data takes a read-only buffer."""
+
+    def adopt_host(self, data: Any) -> Any:
+        return super().adopt_host(bytearray(data) if isinstance(data, bytes) else data)
+
+
+@seeded_bug("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
+class AdoptsStrided(ReferenceMemory):
+    """set_cpu_data takes a copy of a buffer that is not contiguous."""
+
+    def adopt_host(self, data: Any) -> Any:
+        return super().adopt_host(data if getattr(data, "contiguous", True) else bytearray(data))
+
+
+@seeded_bug("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")
+class AdoptsHostAsDevice(ReferenceMemory):
+    """set_gpu_data takes host memory, and copies it."""
+
+    def adopt_device(self, data: Any) -> Any:
+        if isinstance(data, bytearray):
+            return self.device.empty(self.size)
+        return super().adopt_device(data)
+
+
+@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head")
+class AdoptsOwnStaleHostBuffer(ReferenceMemory):
+    """set_cpu_data takes the memory's own host buffer when that is stale."""
+
+    def adopt_host(self, data: Any) -> Any:
+        stale = self.head is SyncedHead.HEAD_AT_GPU
+        return self.host.adopt(data, self.size) if stale else super().adopt_host(data)
+
+
+@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head, on the device")
+class AdoptsOwnStaleDeviceBuffer(ReferenceMemory):
+    """set_gpu_data takes the memory's own device buffer when that is stale."""
+
+    def adopt_device(self, data: Any) -> Any:
+        stale = self.head is SyncedHead.HEAD_AT_CPU
+        return self.device.adopt(data, self.size) if stale else super().adopt_device(data)
+
+
+@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses")
+class KnowsItsHostViewsOnly(ReferenceMemory):
+    """set_cpu_data recognises the memory's own buffer only by the object that its views are of."""
+
+    def adopt_host(self, data: Any) -> Any:
+        own = isinstance(data, memoryview) and data.obj is self.cpu_ptr
+        return super().adopt_host(data) if own else self.host.adopt(data, self.size)
+
+
+@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses; on the device")
+class KnowsItsDeviceViewsOnly(ReferenceMemory):
+    """set_gpu_data recognises the memory's own buffer only by the last view that was handed out."""
+
+    seen: Any = None
+
+    def mutable_gpu_data(self) -> Any:
+        self.seen = super().mutable_gpu_data()
+        return self.seen
+
+    def adopt_device(self, data: Any) -> Any:
+        return super().adopt_device(data) if data is self.seen else self.device.adopt(data, self.size)
+
+
+@seeded_bug("R36-too-small-refused", "#5822: measured is what is replaced, so only memory of our own")
+class AdoptsTooSmallAgain(ReferenceMemory):
+    """set_cpu_data takes a buffer that is too small once another one was adopted."""
+
+    def adopt_host(self, data: Any) -> Any:
+        adopted = self.cpu_ptr is not None and not self.own_cpu_data
+        if adopted and isinstance(data, bytearray) and len(data) < self.size:
+            return self.host.empty(self.size)
+        return super().adopt_host(data)
+
+
+@seeded_bug("R36-too-small-refused", "#5822, on the device")
+class AdoptsTooSmallDeviceFirst(ReferenceMemory):
+    """set_gpu_data takes a buffer that is too small while there is no device memory."""
+
+    def adopt_device(self, data: Any) -> Any:
+        if self.gpu_ptr is None and isinstance(getattr(data, "size", None), int) and data.size == self.size - 1:
+            return self.device.empty(self.size)
+        return super().adopt_device(data)
+
+
+@seeded_bug("R37-read-only-refused", "H6: whatever lies behind a const view")
+class AdoptsBehindReadOnlyView(ReferenceMemory):
+    """set_cpu_data takes the writeable buffer behind a read-only view."""
+
+    def adopt_host(self, data: Any) -> Any:
+        hidden = isinstance(data, memoryview) and data.readonly and isinstance(data.obj, bytearray)
+        return super().adopt_host(data.obj if hidden else data)
+
+
+@seeded_bug("R38-not-contiguous-refused", "np.frombuffer is content with either order, PyBUF_ANY_CONTIGUOUS")
+class AdoptsColumns(ReferenceMemory):
+    """set_cpu_data takes a copy of a buffer that is contiguous by columns."""
+
+    def adopt_host(self, data: Any) -> Any:
+        by_columns = getattr(data, "ndim", 1) > 1 and not memoryview(data).c_contiguous
+        return super().adopt_host(bytearray(memoryview(data).tobytes()) if by_columns else data)
+
+
+@seeded_bug("R38-not-contiguous-refused", "a check on the way that allocates")
+class AdoptsStridedWhenFresh(ReferenceMemory):
+    """set_cpu_data takes a copy of a buffer that is not contiguous while there is no host memory."""
+
+    def adopt_host(self, data: Any) -> Any:
+        strided = self.cpu_ptr is None and not getattr(data, "contiguous", True)
+        return super().adopt_host(bytearray(data) if strided else data)
+
+
+@seeded_bug("R39-wrong-kind-refused", "unified memory: a pointer is a pointer")
+class AdoptsDeviceAsHost(ReferenceMemory):
+    """set_cpu_data takes device memory, and copies it, while the host side is stale."""
+
+    def adopt_host(self, data: Any) -> Any:
+        if self.head is SyncedHead.HEAD_AT_GPU and type(data) is type(self.gpu_ptr):
+            return self.host.empty(self.size)
+        return super().adopt_host(data)
+
+
+@seeded_bug("R39-wrong-kind-refused", "pyamrex#454, at the second adoption")
+class AdoptsHostAsDeviceAgain(ReferenceMemory):
+    """set_gpu_data takes host memory, and copies it, once a device buffer was adopted."""
+
+    def adopt_device(self, data: Any) -> Any:
+        if self.gpu_ptr is not None and not self.own_gpu_data and isinstance(data, bytearray):
+            return self.device.empty(self.size)
+        return super().adopt_device(data)
+
+
+@seeded_bug("R14-adopt-host", "a setter that compares first: if (cpu_ptr_ == data) return")
+class HostReadoptionIgnored(ReferenceMemory):
+    """set_cpu_data does nothing when it gets the buffer that it has."""
+
+    last: Any = None
+
+    def set_cpu_data(self, data: Any) -> None:
+        if data is None or self.closed or data is not self.last:
+            super().set_cpu_data(data)
+            self.last = data
+
+
+@seeded_bug("R15-adopt-device", "H5 overdone: whatever overlaps is refused")
+class DeviceReadoptionRefused(ReferenceMemory):
+    """set_gpu_data refuses the buffer that it has, although that is not the memory's own."""
+
+    def adopt_device(self, data: Any) -> Any:
+        pointer = super().adopt_device(data)
+        if self.gpu_ptr is not None and self.size and self.device.overlaps(pointer, self.gpu_ptr):
+            self.refuse("the same buffer")
+        return pointer
+
+
+@seeded_bug("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is where the memory begins")
+class HostAdoptionIgnoresOffset(ReferenceMemory):
+    """set_cpu_data takes a part of a buffer from the buffer's beginning."""
+
+    def adopt_host(self, data: Any) -> Any:
+        inside = isinstance(data, memoryview) and isinstance(data.obj, bytearray) and data.contiguous
+        inside = inside and not data.readonly and data.nbytes >= self.size
+        return super().adopt_host(data.obj if inside else data)
+
+
+@seeded_bug("R14-adopt-host", "len() counts items and rows; #5822 counts elements")
+class CountsItems(ReferenceMemory):
+    """set_cpu_data refuses a buffer with fewer items, or rows, than the memory has bytes."""
+
+    def adopt_host(self, data: Any) -> Any:
+        if hasattr(data, "__len__") and len(data) < self.size:
+            self.refuse("too small")
+        return super().adopt_host(data)
+
+
+@seeded_bug("R14-adopt-host", "np.asarray(data, 'uint8'): values are converted, and a copy is taken")
+class HostAdoptionConverts(ReferenceMemory):
+    """set_cpu_data takes a copy of what does not consist of bytes."""
+
+    def adopt_host(self, data: Any) -> Any:
+        pointer = super().adopt_host(data)
+        doubles = getattr(data, "typecode", "B") == "d"
+        return self.host.adopt(bytearray(pointer), self.size) if doubles else pointer
+
+
+@seeded_bug("R14-adopt-host", "ravel(), which copies when it likes to")
+class HostAdoptionFlattens(ReferenceMemory):
+    """set_cpu_data takes a copy of what has several dimensions."""
+
+    def adopt_host(self, data: Any) -> Any:
+        pointer = super().adopt_host(data)
+        return self.host.adopt(bytearray(pointer), self.size) if getattr(data, "ndim", 1) > 1 else pointer
+
+
+@seeded_bug("R04-exact-size", "H6: the rest of a longer buffer is not ours")
+class ClearsHostTail(ReferenceMemory):
+    """Copies down clear what a longer adopted buffer has behind the memory's bytes."""
+
+    tail: Any = None
+
+    def set_cpu_data(self, data: Any) -> None:
+        super().set_cpu_data(data)
+        self.tail = memoryview(data).cast("B")[self.size :]
+
+    def copy_down(self, pointer: Any) -> None:
+        super().copy_down(pointer)
+        if self.tail is not None and not self.own_cpu_data:
+            self.tail[:] = bytes(len(self.tail))
+
+
+@seeded_bug("R04-exact-size", "H6, on the device")
+class ClearsDeviceTail(ReferenceMemory):
+    """Copies up clear what a longer adopted buffer has behind the memory's bytes."""
+
+    tail: Any = None
+
+    def set_gpu_data(self, data: Any) -> None:
+        super().set_gpu_data(data)
+        self.tail = data[self.size :]
+
+    def copy_up(self, pointer: Any) -> None:
+        super().copy_up(pointer)
+        if self.tail is not None and not self.own_gpu_data:
+            self.device.inner.memset_zero(self.tail, len(self.tail))

@@ -1,0 +1,210 @@
+"""Wrong edges: failures, sizes and views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
+
+
+@seeded_bug("R30-no-gpu", "PyOP2: the device is an alias of the host", shows_on="no device")
+class DeviceFallsBackToHost(ReferenceMemory):
+    """Without a device, gpu_data returns the host side."""
+
+    def gpu_data(self) -> Any:
+        return self.cpu_data()
+
+
+@seeded_bug("R30-no-gpu", "Caffe 3ba20549b: NO_GPU comes after the buffers were replaced", shows_on="no device")
+class NoGpuTooLate(ReferenceMemory):
+    """Without a device, gpu_data is refused after the host side was touched."""
+
+    def need_device(self) -> None:
+        self.to_cpu()
+        super().need_device()
+
+
+@seeded_bug("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag before the copy")
+class HeadBeforeCopy(ReferenceMemory):
+    """The head moves before the copy down can fail."""
+
+    def copy_down(self, pointer: Any) -> None:
+        self.head = SyncedHead.SYNCED
+        super().copy_down(pointer)
+
+
+@seeded_bug("R32-strong-guarantee", "000:36: the result of cudaFreeHost is dropped")
+class HostFreeUnchecked(ReferenceMemory):
+    """A failing free of host memory goes unnoticed."""
+
+    def free_cpu(self) -> None:
+        try:
+            super().free_cpu()
+        except MemoryError:
+            self.cpu_ptr = None
+
+
+@seeded_bug("R32-strong-guarantee", "000:127: the result of cudaFree is dropped")
+class DeviceFreeUnchecked(ReferenceMemory):
+    """A failing free of device memory goes unnoticed."""
+
+    def free_gpu(self) -> None:
+        try:
+            super().free_gpu()
+        except MemoryError:
+            self.gpu_ptr = None
+
+
+@seeded_bug("R32-strong-guarantee", "KuiperLLama: CUDA errors are dropped")
+class CopyUnchecked(ReferenceMemory):
+    """A failing copy up goes unnoticed."""
+
+    def copy_up(self, pointer: Any) -> None:
+        try:
+            super().copy_up(pointer)
+        except MemoryError:
+            self.failed = True
+
+    failed = False
+
+
+@seeded_bug("R33-failure-leaks-nothing", "cpp 43-47: a failing memset after a successful malloc")
+class FailureLeaks(ReferenceMemory):
+    """What a call allocated before it failed is not given back."""
+
+    def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
+        pass
+
+
+@seeded_bug("R32-strong-guarantee", "cpp 51-54: the new pointer is kept when the copy fails")
+class FailureKeepsPointer(ReferenceMemory):
+    """A failing copy down leaves the new host memory in place, and the flag with it."""
+
+    def copy_down(self, pointer: Any) -> None:
+        if self.cpu_ptr is None:
+            self.got_cpu(pointer, self.pinned_now())
+        super().copy_down(pointer)
+
+
+@seeded_bug("R34-works-after-failure", "HOOMD: a lock that stays taken")
+class StuckAfterFailure(ReferenceMemory):
+    """After a failed call every call is refused."""
+
+    stuck = False
+
+    def enter(self) -> None:
+        super().enter()
+        if self.stuck:
+            self.refuse("busy")
+
+    def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
+        super().undo(allocator, pointer, fresh)
+        self.stuck = True
+
+
+@seeded_bug("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed, and then comes the CHECK")
+class RefusalMovesHead(ReferenceMemory):
+    """set_cpu_data moves the head before it looks at the buffer."""
+
+    def adopt_host(self, data: Any) -> Any:
+        try:
+            return super().adopt_host(data)
+        except ValueError:
+            self.head = SyncedHead.HEAD_AT_CPU
+            raise
+
+
+@seeded_bug("R32-strong-guarantee", "the old pointer is let go before the new one is looked at")
+class RefusalLosesStaleSide(ReferenceMemory):
+    """A refused set_cpu_data forgets the memory's own stale host side."""
+
+    def adopt_host(self, data: Any) -> Any:
+        try:
+            return super().adopt_host(data)
+        except ValueError:
+            if self.head is SyncedHead.HEAD_AT_GPU:
+                self.cpu_ptr = None
+            raise
+
+
+@seeded_bug("R44-size-zero", "cudaMalloc(0), cpp 71")
+class AllocatesNothing(ReferenceMemory):
+    """A memory of zero bytes asks its allocators for zero bytes."""
+
+    def malloc_gpu(self) -> Any:
+        return self.device.allocate(self.size) if self.size else self.device.allocate(0) or self.device.empty(0)
+
+
+@seeded_bug("R44-size-zero", "OpenCL Caffe: 'Trying to access memory of size 0.'")
+class RefusesSizeZero(ReferenceMemory):
+    """A memory of zero bytes refuses to be read."""
+
+    def host_view(self) -> Any:
+        if not self.size:
+            self.refuse("Trying to access memory of size 0.")
+        return super().host_view()
+
+
+@seeded_bug("R45-bad-size-refused", "#2474: host allocation of size -1655996416 failed")
+class AnySize(ReferenceMemory):
+    """A negative size is found out at the first allocation only."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(abs(size) if isinstance(size, int) else size)
+
+
+@seeded_bug("R45-bad-size-refused", "int(size) for whatever counts bytes")
+class SizeFromFloat(ReferenceMemory):
+    """A size that is a whole number is taken also as a float."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(int(size) if isinstance(size, float) and size.is_integer() else size)
+
+
+@seeded_bug("R45-bad-size-refused", "bool is an int")
+class SizeOfTrue(ReferenceMemory):
+    """True is taken for one byte."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(int(size) if isinstance(size, bool) else size)
+
+
+@seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; 000:66")
+class UnsignedSize(ReferenceMemory):
+    """A size that no address space has room for is taken because it is less than two to the 64th."""
+
+    def check_size(self, size: Any) -> None:
+        super().check_size(size % (1 << 63) if isinstance(size, int) and 0 < size < 1 << 64 else size)
+
+
+@seeded_bug("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
+class CachedView(ReferenceMemory):
+    """cpu_data returns one view object again and again."""
+
+    cached: Any = None
+
+    def host_view(self) -> Any:
+        if self.cached is None or self.cached[0] is not self.cpu_ptr:
+            self.cached = (self.cpu_ptr, super().host_view())
+        return self.cached[1]
+
+
+@seeded_bug("R47-read-only-view", "H10: pycaffe's .data is mutable_cpu_data")
+class WriteableReadView(ReferenceMemory):
+    """The view of cpu_data can be written through."""
+
+    def host_view(self) -> Any:
+        return memoryview(self.cpu_ptr)
+
+
+@seeded_bug("R47-read-only-view", "a flag that anybody may set again")
+class UnfreezableView(ReferenceMemory):
+    """The view of cpu_data is read-only until somebody says otherwise."""
+
+    def host_view(self) -> Any:
+        view = self.host.adopt(self.cpu_ptr, self.size).view()
+        view.setflags(write=False)
+        return view

@@ -1,0 +1,182 @@
+"""Wrong pushes: synchronous ones, forbidden ones, and copies in flight that nobody waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
+
+
+@seeded_bug("R21-push", "000:249: 'stream synchronisation'")
+class SynchronousPush(ReferenceMemory):
+    """async_gpu_push copies at once and queues nothing."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        del stream
+        self.copy_up(pointer)
+
+
+@seeded_bug("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize right behind it")
+class WaitsForItsPush(ReferenceMemory):
+    """async_gpu_push queues its copy and waits for it."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        super().push(pointer, stream)
+        self.land()
+
+
+@seeded_bug("R21-push", "003:25 leaves the head out")
+class PushKeepsHead(ReferenceMemory):
+    """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
+
+    def pushed(self) -> None:
+        pass
+
+
+@seeded_bug("R21-push", "a hidden counter")
+class FourthPushSkipped(ReferenceMemory):
+    """The fourth push queues nothing."""
+
+    pushes = 0
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        self.pushes += 1
+        if self.pushes != 4:
+            super().push(pointer, stream)
+
+
+@seeded_bug("R29-allocated-once", "a missing test for NULL, 000:253")
+class PushAllocatesAgain(ReferenceMemory):
+    """async_gpu_push allocates although there is device memory."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        if self.own_gpu_data and self.size:
+            self.device.release(self.device.allocate(self.size))
+        super().push(pointer, stream)
+
+
+@seeded_bug("R22-push-refused", "CHECK compiled out; 000:252")
+class PushAlwaysAllowed(ReferenceMemory):
+    """async_gpu_push does nothing where it should refuse."""
+
+    def async_gpu_push(self, *, stream: Any) -> None:
+        if self.closed or self.device is None or self.head is SyncedHead.HEAD_AT_CPU:
+            super().async_gpu_push(stream=stream)
+
+
+@seeded_bug("R22-push-refused", "a push that brings the host side up to date first")
+class PushFromAnywhere(ReferenceMemory):
+    """async_gpu_push makes HEAD_AT_CPU of any head before it starts."""
+
+    def check_pushable(self) -> None:
+        if self.head is SyncedHead.UNINITIALIZED:
+            self.to_cpu()
+        self.head = SyncedHead.HEAD_AT_CPU if self.cpu_ptr is not None else self.head
+        super().check_pushable()
+
+
+@seeded_bug("R41-in-flight-not-written", "H3: mutable_cpu_data overtakes the copy")
+class WritesInFlight(ReferenceMemory):
+    """mutable_cpu_data does not wait for a push."""
+
+    def mutable_cpu_data(self) -> Any:
+        flight, self.flight = self.flight, None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@seeded_bug("R41-in-flight-not-written", "H3: only its own memory is waited for")
+class WritesExternalInFlight(ReferenceMemory):
+    """mutable_cpu_data does not wait for a push that reads a buffer of the caller's."""
+
+    def mutable_cpu_data(self) -> Any:
+        flight = self.flight
+        if not self.own_cpu_data:
+            self.flight = None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@seeded_bug("R41-in-flight-not-written", "H3: the same bytes under another name")
+class WritesSliceInFlight(ReferenceMemory):
+    """A push reads through a slice, and mutable_cpu_data waits for no push."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        whole = self.cpu_ptr
+        self.cpu_ptr = whole[:] if self.size else whole
+        super().push(pointer, stream)
+        self.cpu_ptr = whole
+
+    def mutable_cpu_data(self) -> Any:
+        flight, self.flight = self.flight, None
+        view = super().mutable_cpu_data()
+        self.flight = flight
+        return view
+
+
+@seeded_bug("R42-in-flight-not-freed", "H3: a caller who gets his buffer back writes into it")
+class LetsGoInFlight(ReferenceMemory):
+    """set_cpu_data lets go of a caller's buffer that a push still reads."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        flight = self.flight
+        if not self.own_cpu_data:
+            self.flight = None
+        super().set_cpu_data(data)
+        self.flight = flight
+
+
+@seeded_bug("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
+class FreesSliceInFlight(ReferenceMemory):
+    """A push reads through a slice, and release waits for no push."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        whole = self.cpu_ptr
+        self.cpu_ptr = whole[:] if self.size else whole
+        super().push(pointer, stream)
+        self.cpu_ptr = whole
+
+    def close(self) -> None:
+        self.flight = None
+        super().close()
+
+
+@seeded_bug("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")
+class FreesInFlight(ReferenceMemory):
+    """Release does not wait for a push."""
+
+    def close(self) -> None:
+        self.flight = None
+        super().close()
+
+
+@seeded_bug("R42-in-flight-not-freed", "H3: set_cpu_data frees memory in flight")
+class AdoptsInFlight(ReferenceMemory):
+    """set_cpu_data does not wait for a push."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        flight, self.flight = self.flight, None
+        super().set_cpu_data(data)
+        self.flight = flight
+
+
+@seeded_bug("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
+class ReadsInFlight(ReferenceMemory):
+    """gpu_data does not order itself after a push."""
+
+    def follow(self) -> None:
+        pass
+
+
+@seeded_bug("R52-bad-stream-refused", "NULL as the default stream")
+class AnyStream(ReferenceMemory):
+    """async_gpu_push copies at once when it gets no stream."""
+
+    def check_stream(self, stream: Any) -> None:
+        if stream is not None:
+            super().check_stream(stream)

@@ -1,0 +1,303 @@
+"""Wrong ownership: adoption, flags, kinds of host memory, and the order and number of frees."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from syncedmem.model import SyncedHead
+
+from ...memory.reference import ReferenceMemory
+from ..registry import seeded_bug
+
+
+@seeded_bug("R14-adopt-host", "a port that takes a const buffer")
+class HostAdoptionCopies(ReferenceMemory):
+    """set_cpu_data takes the bytes instead of the buffer."""
+
+    def adopt_host(self, data: Any) -> Any:
+        pointer = super().adopt_host(data)
+        return self.host.adopt(bytearray(memoryview(pointer)), self.size)
+
+
+@seeded_bug("R14-adopt-host", "a forgotten assignment")
+class HostAdoptionKeepsHead(ReferenceMemory):
+    """set_cpu_data does not make the host side the fresh one."""
+
+    def take_cpu(self, pointer: Any) -> None:
+        head = self.head
+        super().take_cpu(pointer)
+        self.head = head if head is SyncedHead.SYNCED else self.head
+
+
+@seeded_bug("R15-adopt-device", "Caffe before e5575cf17 had to copy")
+class DeviceAdoptionCopies(ReferenceMemory):
+    """set_gpu_data takes the bytes instead of the buffer."""
+
+    def adopt_device(self, data: Any) -> Any:
+        pointer = super().adopt_device(data)
+        copy = self.device.empty(self.size)
+        if self.size:
+            self.device.inner.memcpy(pointer, copy, self.size, 3)
+        return copy
+
+
+@seeded_bug("R15-adopt-device", "a forgotten assignment")
+class DeviceAdoptionKeepsHead(ReferenceMemory):
+    """set_gpu_data leaves SYNCED."""
+
+    def take_gpu(self, pointer: Any) -> None:
+        head = self.head
+        super().take_gpu(pointer)
+        self.head = head if head is SyncedHead.SYNCED else self.head
+
+
+@seeded_bug("R16-adopt-keeps-other", "#5822: fear of a leak at SYNCED")
+class HostAdoptionFreesDevice(ReferenceMemory):
+    """set_cpu_data frees the device side too."""
+
+    def free_before_adopting_cpu(self) -> None:
+        super().free_before_adopting_cpu()
+        if self.own_gpu_data:
+            self.free_gpu()
+            self.gpu_ptr, self.own_gpu_data = None, False
+
+
+@seeded_bug("R16-adopt-keeps-other", "H8, mended by copying back")
+class HostAdoptionSavesDevice(ReferenceMemory):
+    """set_cpu_data copies the device side down before it lets its own host side go."""
+
+    def free_before_adopting_cpu(self) -> None:
+        if self.head is SyncedHead.HEAD_AT_GPU and self.cpu_ptr is not None:
+            self.copy_down(self.cpu_ptr)
+        super().free_before_adopting_cpu()
+
+
+@seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate overwrites its pointer")
+class HostAdoptionLeaks(ReferenceMemory):
+    """set_cpu_data forgets its own host memory."""
+
+    def free_before_adopting_cpu(self) -> None:
+        pass
+
+
+@seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate, on the device")
+class DeviceAdoptionLeaks(ReferenceMemory):
+    """set_gpu_data forgets its own device memory."""
+
+    def free_before_adopting_gpu(self) -> None:
+        pass
+
+
+@seeded_bug("R18-external-not-freed", "000:57: 'frees the memory originally allocated', owned or not")
+class FreesExternalHost(ReferenceMemory):
+    """set_cpu_data frees whatever host memory there was."""
+
+    def free_before_adopting_cpu(self) -> None:
+        if self.cpu_ptr is not None:
+            self.free_cpu()
+
+
+@seeded_bug("R18-external-not-freed", "000:59: the same on the device")
+class FreesExternalDevice(ReferenceMemory):
+    """set_gpu_data frees whatever device memory there was."""
+
+    def free_before_adopting_gpu(self) -> None:
+        if self.gpu_ptr is not None:
+            self.free_gpu()
+
+
+@seeded_bug("R23-own-flags", "001:63: 'whether there is CPU data'")
+class OwnershipAsExistence(ReferenceMemory):
+    """own_cpu_data is true whenever there is host memory."""
+
+    def take_cpu(self, pointer: Any) -> None:
+        super().take_cpu(pointer)
+        self.own_cpu_data = True
+
+
+@seeded_bug("R23-own-flags", "001:97: copying down 'sets own_cpu_data to true'")
+class CopyDownTakesOwnership(ReferenceMemory):
+    """Copying down claims the host buffer, also an adopted one."""
+
+    def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
+        super().copied_down(pointer, pinned, fresh)
+        self.own_cpu_data = True
+
+
+@seeded_bug("R23-own-flags", "Caffe ddcdc9d71..e5575cf17: no flag for the device yet")
+class PushTakesOwnership(ReferenceMemory):
+    """async_gpu_push claims the device buffer, also an adopted one."""
+
+    def pushed(self) -> None:
+        super().pushed()
+        self.own_gpu_data = True
+
+
+@seeded_bug("R18-external-not-freed", "the same as seen by the destructor")
+class ReleasesExternal(ReferenceMemory):
+    """Release frees every pointer there is."""
+
+    def release(self) -> None:
+        self.own_cpu_data = self.cpu_ptr is not None
+        self.own_gpu_data = self.gpu_ptr is not None
+        super().release()
+
+
+@seeded_bug("R19-external-is-target", "gt4py: a second buffer behind the exported one")
+class ShadowBuffer(ReferenceMemory):
+    """Copies down go to a private buffer once external memory was adopted."""
+
+    def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
+        super().copied_down(pointer, pinned, fresh)
+
+    def copy_down(self, pointer: Any) -> None:
+        if self.cpu_ptr is not None and not self.own_cpu_data and self.size:
+            self.shadow = self.host.empty(self.size)
+            super().copy_down(self.shadow)
+            return
+        super().copy_down(pointer)
+
+    shadow: Any = None
+
+    def host_view(self) -> Any:
+        shown = self.cpu_ptr if self.shadow is None else self.shadow
+        return memoryview(shown).toreadonly()
+
+
+@seeded_bug("R20-null-refused", "CHECK(data) moved below the free")
+class ChecksNullTooLate(ReferenceMemory):
+    """set_cpu_data(NULL) frees before it refuses."""
+
+    def check_data(self, data: Any) -> None:
+        if data is None and self.own_cpu_data:
+            self.free_cpu()
+            self.own_cpu_data = False
+        super().check_data(data)
+
+
+@seeded_bug("R20-null-refused", "CHECK compiled out")
+class AcceptsNull(ReferenceMemory):
+    """set_cpu_data(NULL) is ignored."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        if data is not None or self.closed:
+            super().set_cpu_data(data)
+
+
+@seeded_bug("R24-pinned-by-mode", "Caffe b81583493: plain malloc only")
+class NeverPinned(ReferenceMemory):
+    """Host memory is always pageable."""
+
+    def pinned_now(self) -> bool:
+        return False
+
+
+@seeded_bug("R24-pinned-by-mode", "Caffe 7149de51c: cudaMallocHost only")
+class AlwaysPinned(ReferenceMemory):
+    """Host memory is always page-locked."""
+
+    def pinned_now(self) -> bool:
+        return self.device is not None
+
+
+@seeded_bug("R03-allocate-when-needed", "003:29: 'if GPU is used, allocates on the GPU'")
+class HostMemoryOnDevice(ReferenceMemory):
+    """In GPU mode the host side is reserved on the device as well."""
+
+    def malloc_cpu(self) -> tuple[Any, bool]:
+        if self.pinned_now() and self.size and self.gpu_ptr is None:
+            self.gpu_ptr, self.own_gpu_data = self.malloc_gpu(), True
+        return super().malloc_cpu()
+
+
+@seeded_bug("R25-pinned-frozen", "#3053: the free looks at the mode of the moment")
+class FreesByMode(ReferenceMemory):
+    """Host memory is freed as the mode says now."""
+
+    def free_cpu(self) -> None:
+        if self.size:
+            self.allocator(self.pinned_now()).release(self.cpu_ptr)
+
+
+@seeded_bug("R25-pinned-frozen", "000:35: if(use_cuda) tests the pointer, which is never null")
+class FlagTestedAsPointer(ReferenceMemory):
+    """Host memory is always freed as page-locked."""
+
+    def free_cpu(self) -> None:
+        if self.size:
+            self.allocator(self.device is not None).release(self.cpu_ptr)
+
+
+@seeded_bug("R26-release-order", "a port with the members the other way round")
+class DeviceFreedFirst(ReferenceMemory):
+    """Release frees the device side first."""
+
+    def release(self) -> None:
+        if self.own_gpu_data:
+            self.free_gpu()
+            self.own_gpu_data, self.closed = False, True
+        super().release()
+
+
+@seeded_bug("R27-release-frees-owned", "KuiperLLama: big buffers are never freed")
+class DeviceNeverFreed(ReferenceMemory):
+    """Release forgets the device side."""
+
+    def release(self) -> None:
+        self.own_gpu_data = False
+        super().release()
+
+
+@seeded_bug("R27-release-frees-owned", "a destructor that was not written")
+class HostNeverFreed(ReferenceMemory):
+    """Release forgets the host side."""
+
+    def release(self) -> None:
+        self.own_cpu_data = False
+        super().release()
+
+
+@seeded_bug(
+    "R27-release-frees-owned", "000:125, #ifndef CPU_ONLTY: cudaFree in a build without CUDA", shows_on="no device"
+)
+class CudaFreeWithoutDevice(ReferenceMemory):
+    """Release of a memory without a device reaches for the device."""
+
+    def release(self) -> None:
+        super().release()
+        self.device.release(self.gpu_ptr)
+
+
+@seeded_bug("R28-freed-once", "KuiperLLama: a double release is counted twice")
+class FreedTwice(ReferenceMemory):
+    """Release frees the host side twice."""
+
+    def release(self) -> None:
+        if self.own_cpu_data:
+            self.free_cpu()
+        with contextlib.suppress(ValueError):
+            super().release()
+
+
+@seeded_bug("R29-allocated-once", "dlib before 19: a new block for every transfer")
+class ReallocatesOnCopyDown(ReferenceMemory):
+    """Every copy down goes to a newly allocated host block."""
+
+    def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
+        super().copied_down(pointer, pinned, fresh)
+        if not fresh and self.own_cpu_data and self.size:
+            new = self.allocator(pinned).allocate(self.size)
+            memoryview(new)[:] = memoryview(self.cpu_ptr)
+            self.free_cpu()
+            self.cpu_ptr = new
+
+
+@seeded_bug("R31-size-constant", "PR #355: size follows the buffer")
+class SizeFollowsBuffer(ReferenceMemory):
+    """Adopting a longer buffer makes the memory longer."""
+
+    def adopt_host(self, data: Any) -> Any:
+        pointer = super().adopt_host(data)
+        self.size = memoryview(data).nbytes
+        return pointer

@@ -1,0 +1,79 @@
+"""The one list of seeded bugs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
+
+ShowsOn = Literal["device", "no device", "caffe profile"]
+Made = TypeVar("Made", bound=type)
+
+
+@dataclass(frozen=True)
+class SeededBug:
+    """A wrong memory, blob or allocator.
+
+    Attributes
+    ----------
+    name : str
+    requirement : str
+        What it breaks: a requirement of memories (R) or of blobs (B), or a property of allocators (A).
+    source : str
+        Where such a bug was seen.
+    make : type
+        The wrong memory, blob or allocator.
+    shows_on : {"device", "no device", "caffe profile"}
+        The kind of subject that a wrong memory or blob shows on.
+    threads : int
+        From how many threads a wrong allocator shows.
+    promises : dict
+        What a wrong allocator promises and does not keep, or what is needed to see that.
+    """
+
+    name: str
+    requirement: str
+    source: str
+    make: Any
+    shows_on: ShowsOn = "device"
+    threads: int = 1
+    promises: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def target(self) -> str:
+        """A wrong allocator as a command line names it."""
+        return f"{self.make.__module__}:{self.name}"
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in a sentence."""
+        return (self.make.__doc__ or "").strip()
+
+
+MEMORY_BUGS: dict[str, SeededBug] = {}
+"""Every wrong memory by name, once `syncedmem.spec.mutants.memory` is imported."""
+
+BLOB_BUGS: dict[str, SeededBug] = {}
+"""Every wrong blob by name, once `syncedmem.spec.mutants.blob` is imported."""
+
+ALLOCATOR_BUGS: dict[str, SeededBug] = {}
+"""Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
+
+_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS}
+
+
+def seeded_bug(
+    requirement: str, source: str, *, shows_on: ShowsOn = "device", threads: int = 1, **promises: str
+) -> Callable[[Made], Made]:
+    """Register a wrong memory, blob or allocator under the name of its class; see `SeededBug`."""
+
+    def register(make: Made) -> Made:
+        bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises)
+        _BY_LETTER[requirement[0]][bug.name] = bug
+        return make
+
+    return register

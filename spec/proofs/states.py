@@ -1,0 +1,203 @@
+"""What a row of the table does, over plain values or over symbols.
+
+A row has a fixed head to start from, fixed actions and a fixed head to lead to, so it is carried out the same way
+whether a flag is ``True`` or a symbol for either value, and whether contents are numbers or symbols for any bytes.
+Nothing here asks what a value is.
+
+Besides what the table knows there is what is allocated, written by the actions alone and not by the flags, and the
+content that was written last, which follows from the calls alone and not from the actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from syncedmem.model import EDITIONS, EFFECTS, Action, Declaration, Fact, SyncedHead
+
+from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from syncedmem.model import Edition, Transition
+    from syncedmem.model.head import Effect
+
+    from ..engine.calls import Side
+
+__all__ = ["FRESH", "Allocated", "Contents", "State", "StateChange", "System", "side_of", "start", "take"]
+
+
+@dataclass(frozen=True)
+class System:
+    """A table and what its actions do to the facts: the model itself, or a mutant of it.
+
+    Attributes
+    ----------
+    edition : Edition
+    rows : tuple of Transition
+    effects : mapping of Action to Effect
+    """
+
+    edition: Edition
+    rows: tuple[Transition, ...]
+    effects: Mapping[Action, Effect]
+
+    @classmethod
+    def of(cls, edition: str) -> System:
+        """The model as it is declared.
+
+        Raises
+        ------
+        DeclarationError
+            If there is no such edition.
+        """
+        return cls(EDITIONS[edition], Declaration.of(edition).rows, EFFECTS)
+
+
+class Contents(Protocol):
+    """What memory can hold: zeros, anything at all, and what a caller writes after the newest content."""
+
+    def zero(self) -> Any: ...
+    def garbage(self) -> Any: ...
+    def written(self, newest: Any) -> Any: ...
+
+
+class Allocated(NamedTuple):
+    """What the actions of one memory have allocated and not freed; `locked` says of the host side of what kind."""
+
+    cpu: Any = False
+    gpu: Any = False
+    locked: Any = False
+
+
+class State(NamedTuple):
+    """Everything about a memory between two calls.
+
+    Attributes
+    ----------
+    head : SyncedHead
+    facts : tuple
+        A truth value for each `Fact`, in their order.
+    mode : truth value
+        Whether the mode is GPU.
+    allocated : Allocated
+    cpu, gpu : content
+        What the sides hold.
+    newest : content
+        What was written last, through whichever side.
+    zeros : content
+        What newest is while nothing was written.
+    """
+
+    head: SyncedHead
+    facts: tuple[Any, ...]
+    mode: Any
+    allocated: Allocated
+    cpu: Any
+    gpu: Any
+    newest: Any
+    zeros: Any
+
+    def fact(self, fact: Fact) -> Any:
+        """Whether a fact holds."""
+        return self.facts[_NUMBERS[fact]]
+
+    def content(self, side: Side) -> Any:
+        """What a side holds."""
+        return self.cpu if side == "cpu" else self.gpu
+
+    def fresh(self) -> tuple[Side, ...]:
+        """The sides that the head calls fresh."""
+        return FRESH[self.head]
+
+
+_NUMBERS = {fact: number for number, fact in enumerate(Fact)}
+FRESH: Mapping[SyncedHead, tuple[Side, ...]] = {
+    SyncedHead.UNINITIALIZED: (),
+    SyncedHead.HEAD_AT_CPU: ("cpu",),
+    SyncedHead.HEAD_AT_GPU: ("gpu",),
+    SyncedHead.SYNCED: ("cpu", "gpu"),
+}
+"""The sides that each head calls fresh."""
+
+
+class StateChange(NamedTuple):
+    """A row carried out.
+
+    Attributes
+    ----------
+    row : Transition
+    before, after : State
+    freed : tuple
+        For each free, whether there was something to free.
+    lost : tuple
+        For each pointer that was set, whether the memory that it replaced was still ours to free.
+    shown : content or None
+        What the call hands out, before the caller writes there; None where it hands out nothing.
+    """
+
+    row: Transition
+    before: State
+    after: State
+    freed: tuple[Any, ...]
+    lost: tuple[Any, ...]
+    shown: Any
+
+
+def side_of(action: Action) -> Side:
+    """Where an action allocates, fills, adopts or frees, or where it copies to."""
+    return "cpu" if "cpu" in action.value else "gpu"
+
+
+def start(contents: Contents, mode: Any) -> State:
+    """A memory that was just made: it counts as zero, although no side holds anything."""
+    facts = (False,) * len(Fact)
+    nothing, zeros = contents.garbage(), contents.zero()
+    return State(SyncedHead.UNINITIALIZED, facts, mode, Allocated(), nothing, nothing, zeros, zeros)
+
+
+def take(system: System, row: Transition, before: State, contents: Contents) -> StateChange:
+    """Carry out a row that is no refusal and whose guards hold; who asked for a side to write it then writes it."""
+    allocated, sides = before.allocated, {"cpu": before.cpu, "gpu": before.gpu}
+    data = contents.written(before.newest)
+    freed: list[Any] = []
+    lost: list[Any] = []
+    for action in row.actions:
+        side, kind = side_of(action), action.value.split("_")[0]
+        held = getattr(allocated, side)
+        if kind == "free":
+            freed.append(held)
+            allocated = _noted(allocated, side, False, False)
+        elif kind in ("allocate", "adopt"):
+            lost.append(held)
+            if kind == "allocate":
+                locks = before.mode if Fact.CPU_MALLOC_USE_CUDA in system.edition.flags else False
+                allocated = _noted(allocated, side, True, locks)
+        copied = sides["gpu" if side == "cpu" else "cpu"]
+        results = {"adopt": data, "zero": before.zeros, "copy": copied}
+        sides[side] = results.get(kind, contents.garbage())
+    shown = sides[SIDES[row.call]] if row.call in READS + WRITES else None
+    if row.call in WRITES:
+        sides[SIDES[row.call]] = data
+    newest = data if row.call in WRITES + ADOPTIONS else before.newest
+    facts = _facts(system, row, before)
+    after = State(
+        row.dest or before.head, facts, before.mode, allocated, sides["cpu"], sides["gpu"], newest, before.zeros
+    )
+    return StateChange(row, before, after, tuple(freed), tuple(lost), shown)
+
+
+def _noted(allocated: Allocated, side: Side, held: Any, locked: Any) -> Allocated:
+    return allocated._replace(cpu=held, locked=locked) if side == "cpu" else allocated._replace(gpu=held)
+
+
+def _facts(system: System, row: Transition, before: State) -> tuple[Any, ...]:
+    """The facts afterwards, as the effects say it."""
+    facts = dict(zip(Fact, before.facts, strict=True))
+    for action in row.actions:
+        effect = system.effects[action]
+        facts.update(dict.fromkeys(effect.sets, True))
+        facts.update(dict.fromkeys(effect.clears, False))
+        facts.update(dict.fromkeys(effect.by_mode, before.mode))
+    return tuple(value if fact in system.edition.facts else False for fact, value in facts.items())

@@ -1,0 +1,130 @@
+"""The conformance kit on subjects of every kind: what passes, what each is asked for, and what is no subject."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from subjects import device_subject, devices, host_subject, reference_subject
+
+from syncedmem.model import InvalidArgumentError
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_the_runtime_meets_every_requirement_on_every_device(allocator: Any) -> None:
+    """All suites pass, and every state, cell and transition was taken."""
+    subject = replace(device_subject(), device=allocator, elsewhere=None)
+    verdict = check_conformance(subject, steps=1500, seed=3)
+    verdict.require()
+    covered = verdict.coverage
+
+    assert (17 * 9, 62, 558, 0) == (covered.cells, covered.states, covered.transitions, covered.missing)
+    assert verdict.passed
+
+
+def test_the_runtime_without_a_device_meets_every_requirement() -> None:
+    verdict = check_conformance(host_subject(), steps=600)
+    verdict.require()
+
+    assert (24, 6, 48) == (verdict.coverage.cells, verdict.coverage.states, verdict.coverage.transitions)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_seeded_scheduler_does_not_shake_the_runtime(seed: int) -> None:
+    """Queued copies that happen at arbitrary moments change nothing that is seen."""
+    subject = replace(device_subject(), device=SimulatedDeviceAllocator(seed=seed))
+
+    check_conformance(subject, steps=400, seed=seed).require()
+
+
+def test_the_port_without_a_bug_passes() -> None:
+    """So what a bug is caught for is the bug."""
+    check_conformance(reference_subject(), steps=300).require()
+    check_conformance(host_subject(ReferenceMemory), steps=100).require()
+
+
+def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
+    """A memory that keeps Caffe's rules and no others passes there, and not in the safe profile."""
+    unsafe = MEMORY_BUGS["WriteableReadView"].make
+    verdict = check_conformance(replace(device_subject(unsafe), profile="caffe"), steps=300)
+
+    assert verdict.passed
+    assert "not applicable" == verdict.verdict("R47-read-only-view").status
+    assert not check_conformance(device_subject(unsafe), suites=["cells"]).passed
+
+
+@pytest.mark.parametrize("bug", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
+def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -> None:
+    """As it is in Caffe, whose only caller waits; so a memory that does not is as good there."""
+    careless = MEMORY_BUGS[bug].make
+
+    check_conformance(replace(device_subject(careless), profile="caffe"), steps=300).require()
+
+
+def test_every_requirement_can_be_checked_on_some_subject() -> None:
+    """And each subject leaves out exactly what it has no use for."""
+    device, host = set(requirements_for(device_subject())), set(requirements_for(host_subject()))
+
+    memories = {name for name, it in REQUIREMENTS.items() if it.kind == "memory"}
+
+    assert memories == device | host
+    assert {"R30-no-gpu"} == memories - device
+    assert {"R51-device-check"} == set(requirements_for(device_subject())) - set(
+        requirements_for(replace(device_subject(), check_device=False))
+    )
+
+
+def test_requirements_are_numbered_once_and_have_a_source() -> None:
+    numbers = [name.partition("-")[0] for name in REQUIREMENTS]
+    memories, blobs = (sorted(number for number in numbers if number.startswith(kind)) for kind in "RB")
+
+    assert [f"R{k:02}" for k in range(1, len(memories) + 1)] == memories
+    assert [f"B{k:02}" for k in range(1, len(blobs) + 1)] == blobs
+    assert len(numbers) == len(memories) + len(blobs)
+    assert all(it.text.endswith(".") and it.source for it in REQUIREMENTS.values())
+
+
+def test_the_suites_fit_the_subject() -> None:
+    assert "flights" in suite_names(device_subject())
+    assert "flights" not in suite_names(host_subject())
+    assert not {"failures", "contracts", "flights"} & set(suite_names(replace(device_subject(), profile="caffe")))
+
+
+def test_there_are_no_flights_without_a_device() -> None:
+    """Asked for by name, the suite is empty."""
+    assert 0 == check_conformance(host_subject(), suites=["flights"]).suites[0].cases
+
+
+def test_no_steps_means_no_walks() -> None:
+    verdict = check_conformance(host_subject(), steps=0)
+
+    assert (0, True) == (verdict.walks, verdict.passed)
+    assert verdict.steps > 0
+
+
+@pytest.mark.parametrize("profile", ["Safe", "", None, 1])
+def test_an_unknown_profile_is_refused(profile: Any) -> None:
+    """It would be a weaker test that passes."""
+    with pytest.raises(InvalidArgumentError, match="profile must be one of caffe, safe, got"):
+        replace(device_subject(), profile=profile)
+
+
+@pytest.mark.parametrize("steps", [-1, "a", 1.5, None, True])
+def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="steps must be an integer, 0 or more, got"):
+        check_conformance(device_subject(), steps=steps)
+
+
+def test_the_kit_is_pointed_at_any_maker() -> None:
+    """A function will do."""
+
+    def make(size: int, *, host: Any, device: Any) -> SyncedMemory:
+        return SyncedMemory(size, host=host, device=device)
+
+    subject = Subject("a function", make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
+
+    assert check_conformance(subject, steps=0).passed

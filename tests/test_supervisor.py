@@ -1,0 +1,234 @@
+"""Processes of their own: what they answer, how they die, and that none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from multiprocessing import active_children
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from jobs import counted, various
+
+from syncedmem.spec.engine.supervisor import (
+    Child,
+    Command,
+    Death,
+    Limits,
+    limit_memory,
+    processors,
+    serve,
+    side_by_side,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from contextlib import AbstractContextManager
+
+    from syncedmem.spec.engine.supervisor import Progress
+
+
+class Watcher:
+    """Notes what it is told, and how many run."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, list[tuple[str, int]]] = {}
+        self.running = self.most = 0
+
+    @contextmanager
+    def __call__(self, name: str) -> Generator[Progress]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        told = self.told[name] = list[tuple[str, int]]()
+
+        def tell(stage: str, cases: int) -> None:
+            told.append((stage, cases))
+
+        try:
+            yield tell
+        finally:
+            self.running -= 1
+
+
+def unwatched(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
+    """No more run at a time than were asked for."""
+    watcher = Watcher()
+    answers = dict(side_by_side(counted, ("a", "b", "c"), processes=processes, watch=watcher))
+    pairs = [cast("tuple[str, int]", answers[name]) for name in ("a", "b", "c")]
+
+    assert ["a", "b", "c"] == [name for name, _ in pairs]
+    assert 3 == len({process for _, process in pairs} - {os.getpid()})
+    assert (processes, 0) == (watcher.most, watcher.running)
+
+
+def test_progress_is_told_now_and_then() -> None:
+    """Every stage, and not every case: who watches has other things to do."""
+    watcher = Watcher()
+    dict(side_by_side(counted, ("a",), processes=1, watch=watcher))
+
+    assert {("first", 0), ("second", 0)} <= set(watcher.told["a"])
+    assert len(watcher.told["a"]) < 500
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no signals elsewhere")
+def test_a_process_that_dies_ends_only_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither a crash, nor a leave, nor an exception of its own."""
+    answers = dict(side_by_side(various, ("crash", "leave", "fine"), processes=2, watch=unwatched))
+    wrong = dict(side_by_side(cast("Any", str), ("a",), processes=1, watch=unwatched))
+
+    assert Death("crash", "SIGSEGV", "begun", 7) == answers["crash"]
+    assert Death("exit", "3", "begun", 7) == answers["leave"]
+    assert "fine" == answers["fine"]
+    assert Death("exit", "1", "its start", 0) == wrong["a"]
+    assert "TypeError" in capfd.readouterr().err
+
+
+def test_none_is_left_when_nobody_listens_any_more() -> None:
+    """As after an interrupt."""
+    watcher = Watcher()
+    answers = side_by_side(various, ("fine", "sleep", "sleep again"), processes=2, watch=watcher)
+    assert ("fine", "fine") == next(answers)
+    assert active_children()
+    cast("Generator[object]", answers).close()
+
+    assert not active_children()
+    assert 0 == watcher.running
+
+
+def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
+    watcher = Watcher()
+
+    def nowhere(name: str, *, progress: Progress) -> None:
+        """It has no name that another process could look up."""
+        del name, progress
+
+    with pytest.raises(Exception, match="pickle"):
+        list(side_by_side(nowhere, ("a",), processes=1, watch=watcher))
+
+    assert not active_children()
+    assert (1, 0) == (watcher.most, watcher.running)
+
+
+class Sent(list[object]):
+    """What would be sent."""
+
+    def send(self, message: object) -> None:
+        self.append(message)
+
+
+def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process leaves interrupts to the one that started it."""
+    handlers: dict[int, object] = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    sent = Sent()
+    serve(cast("Any", sent), counted, "a", None)
+
+    assert {signal.SIGINT: signal.SIG_IGN} == handlers
+    assert ("progress", ("first", 0)) == sent[0]
+    assert ("answer", ("a", os.getpid())) == sent[-1]
+
+
+def test_what_a_copy_of_this_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is interrupted like others, keeps what it prints, and is over after its answer."""
+    done: list[object] = []
+
+    def note(*values: object) -> None:
+        done.append(values)
+
+    monkeypatch.setattr("signal.signal", note)
+    monkeypatch.setattr("os.dup2", note)
+    monkeypatch.setattr("os._exit", note)
+    sent = Sent()
+    serve(cast("Any", sent), various, "fine", 5)
+
+    assert [(signal.SIGINT, signal.SIG_DFL), (5, 1), (5, 2), (0,)] == done
+    assert [("progress", ("begun", 7)), ("answer", "fine")] == sent
+
+
+def test_who_stands_still_is_ended() -> None:
+    """Before it has moved there is more time; how it was ended is known."""
+    slow = Child(various, "sleep", limits=Limits(seconds=0.2, first=60)).wait()
+    late = Child(various, "sleep before", limits=Limits(seconds=60, first=0.2)).wait()
+
+    assert Death("hang", "0.2", "begun", 7) == slow
+    assert Death("hang", "0.2", "its start", 0) == late
+    assert "was ended after 0.2 seconds without a sign of life" == late.how
+    assert not active_children()
+
+
+def test_what_moves_is_not_ended() -> None:
+    """Whoever watches may know of other signs of life than what is told."""
+    marks = iter(range(1 << 30))
+    answer = Child(various, "nap", limits=Limits(seconds=0.5, first=60), moved=lambda: next(marks)).wait()
+
+    assert "nap" == answer
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_last_line_of_a_copy_is_kept() -> None:
+    death = Child(various, "talk", forks=True).wait()
+    fine = Child(various, "fine", forks=True).wait()
+    silent = Child(various, "leave", forks=True).wait()
+
+    assert (Death("crash", "SIGABRT", "begun", 7, "last words"), "fine") == (death, fine)
+    assert Death("exit", "3", "begun", 7, "") == silent
+
+
+def test_memory_can_be_limited() -> None:
+    assert Death("exit", "1", "begun", 7) == Child(various, "grow", limits=Limits(memory=8 << 30)).wait()
+
+
+ECHO = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
+
+
+def test_a_program_answers_lines() -> None:
+    with Command([sys.executable, "-c", ECHO], limits=Limits(seconds=60, memory=8 << 30)) as command:
+        assert ["abab", "cc"] == [command.ask("ab"), command.ask("c")]
+        command.process.kill()
+        command.process.wait()
+        assert Death("crash", "SIGKILL") == command.ask("again")
+
+
+@pytest.mark.parametrize(
+    ("program", "death"),
+    [
+        ("import sys; sys.stdin.readline(); sys.exit(3)", Death("exit", "3")),
+        ("import os, sys; sys.stdin.readline(); os.abort()", Death("crash", "SIGABRT")),
+        ("import time; time.sleep(600)", Death("hang", "1")),
+    ],
+)
+def test_how_a_program_ends_is_told(program: str, death: Death) -> None:
+    with Command(
+        [sys.executable, "-c", program], limits=Limits(seconds=0.1, first=60 if death.kind != "hang" else 1)
+    ) as it:
+        assert death == it.ask("x")
+
+
+def test_a_program_that_does_not_end_is_ended() -> None:
+    program = "import sys, time; print(sys.stdin.readline().strip(), flush=True); time.sleep(600)"
+    with Command([sys.executable, "-c", program], limits=Limits(seconds=0.2, first=60)) as command:
+        assert "x" == command.ask("x")
+
+    assert command.process.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_is_gone_needs_no_limit() -> None:
+    with Command([sys.executable, "-c", ""]) as command:
+        command.process.wait()
+        limit_memory(command.process.pid, 1 << 30)
+
+        assert Death("exit", "0") == command.ask("x")
+
+
+def test_there_is_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody says which may be used, all of them may."""
+    assert 1 <= processors()
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert os.cpu_count() == processors()
