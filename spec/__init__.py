@@ -5,8 +5,8 @@ the shrinker, findings and reports.  On it are the kits of ``memory``, of ``blob
 each kit an ``oracle`` predicts what must happen, and never reads the transition table; a ``driver`` makes one call
 after the other and compares everything with the oracle; ``suites`` are enumerated, ``walks`` generated.
 ``vectors`` are the same for ports that Python cannot call, written down with what must be seen.  ``proofs`` are about
-the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; only ``vectors`` load
-them.  ``evidence`` compares the model with what was observed of Caffe, and ``errata`` say what is wrong
+the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; nothing else
+here loads them.  ``evidence`` compares the model with what was observed of Caffe, and ``errata`` say what is wrong
 in texts about it.  Nothing here imports the runtime.
 """
 

@@ -1,4 +1,4 @@
-"""The shape of a `Blob`: questions about its axes, reshaping, and what kernels see of it."""
+"""The shape of a `Blob`: positions, reshaping, and what kernels see of it; the kit asks about axes (B09 to B14)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,7 @@ place = each_place
 blob = untouched
 
 
-# --- axes
-
-
-def test_the_questions_about_axes() -> None:
-    blob = Blob(2, 3, 4, 5, device=None)
-
-    assert (2, 3, 4, 5) == (blob.num, blob.channels, blob.height, blob.width)
-    assert (3, 1) == (blob.canonical_axis_index(-1), blob.canonical_axis_index(1))
-    assert (120, 60, 12, 1) == (blob.count_axes(), blob.count_axes(1), blob.count_axes(1, 3), blob.count_axes(2, 2))
-    assert ("2 3 4 5 (120)", 5) == (blob.shape_string, blob.legacy_shape(-1))
-    assert (3, 2, 1, 1) == tuple(Blob((3, 2), device=None).legacy_shape(axis) for axis in range(4))
+# --- positions
 
 
 def test_an_offset_is_given_by_numbers_or_by_a_sequence() -> None:
@@ -74,21 +64,6 @@ def test_elements_are_read_strictly_inside(place: Any) -> None:
         for nothing in (0, list[int]()):
             with pytest.raises(InvalidIndexError):
                 empty.data_at(nothing)
-
-
-def test_four_numbers_are_for_four_axes() -> None:
-    blob = Blob((1, 2, 1, 2, 1), device=None)
-    asks: list[Callable[[], object]] = [
-        lambda: blob.num,
-        lambda: blob.offset(0),
-        lambda: blob.data_at(0),
-        lambda: blob.legacy_shape(0),
-    ]
-    for ask in asks:
-        with pytest.raises(InvalidShapeError, match="legacy accessors are for at most 4 axes"):
-            ask()
-
-    assert 3 == blob.offset([0, 1, 0, 1, 0])
 
 
 # --- reshaping

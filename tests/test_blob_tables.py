@@ -1,7 +1,7 @@
 """Where a blob computes and copies, on every device, and what is refused.
 
-What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blobs/tables.py``): the kit
-takes each of their cells.  It does not see who computes, which is seen here.
+What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blob/tables.py``): the kit
+takes each of their cells.  It does not see who computes, nor in what order a copy asks for both; that is seen here.
 """
 
 from __future__ import annotations
@@ -327,6 +327,18 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
 # --- copy_from: by the mode
 
 
+def copied(mode: Mode, source: SyncedHead, target: SyncedHead) -> list[str]:
+    """What copying does: the target is brought to the mode's side, then the source, in this order, then copied."""
+    log: list[str] = []
+    side, there = ("device", CPU) if mode is Mode.GPU else ("host", GPU)
+    for head in (target, source):
+        if head is UNINITIALIZED:
+            log += [f"{side} allocate", f"{side} zero"]
+        elif head is there:
+            log += [f"{side} allocate", "up" if side == "device" else "down"]
+    return [*log, "across" if side == "device" else "host copy"]
+
+
 @pytest.mark.parametrize("side", ["data", "diff"])
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(HEADS, HEADS)))
 def test_copies_are_made_where_the_mode_says(
@@ -340,7 +352,7 @@ def test_copies_are_made_where_the_mode_says(
     with using_mode(mode):
         two.copy_from(one, copy_diff=side == "diff")
 
-    assert ("across" if mode is Mode.GPU else "host copy") == log[-1]
+    assert copied(mode, source, target) == log
     for it in (one, two):
         expected = X * 0 if source is UNINITIALIZED else X
         assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()

@@ -727,6 +727,7 @@ def test_version_and_help() -> None:
         (["diagram", "--trace", "cpu_data", "--size", "-4"], "a memory has at least 0 bytes, got -4"),
         (["vectors", "--out", ""], "--out must be the path of a folder, got ''"),
         (["vectors", "--out", "x", "--measure", "--check"], "--measure compares nothing"),
+        (["vectors", "--out", "x", "--kept", "y"], "--kept is for --measure"),
         (["vectors", "--out", "/proc/nowhere"], "syncedmem: /proc/nowhere: No such file or directory"),
     ],
 )

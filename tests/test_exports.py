@@ -47,7 +47,8 @@ from syncedmem.model.vocabulary import Host
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]
-GUIDE = (Path(__file__).parent.parent / "docs" / "document-it.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+GUIDE = (ROOT / "docs" / "document-it.md").read_text(encoding="utf-8")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -106,6 +107,11 @@ def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object],
 
 
 # --- templates
+
+
+def test_the_page_has_every_format() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "exports.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(FORMATS) == sorted(name for row in rows[1:] for name in re.findall(r"`([\w-]+)`", row))
 
 
 def test_a_format_has_a_writer_or_a_template() -> None:

@@ -15,7 +15,7 @@ from programs import program, run_node
 from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead
 from syncedmem.model.dispatch import state_of
 from syncedmem.model.editions import dispatch
-from syncedmem.model.exports import contents
+from syncedmem.model.exports import formal
 from syncedmem.model.head import Effect
 from syncedmem.model.machine import Declaration, HeadMachine
 
@@ -134,10 +134,10 @@ def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monk
     def wrong(_edition: str) -> HeadMachine:
         return machine
 
-    monkeypatch.setattr(contents, "head_machine", wrong)
+    monkeypatch.setattr(formal, "head_machine", wrong)
     if invariant == "OwnedExists":
         forgetful = {**EFFECTS, Action.FREE_CPU: Effect(clears=Fact.CPU_POINTER)}
-        monkeypatch.setattr(contents, "EFFECTS", forgetful)
+        monkeypatch.setattr(formal, "EFFECTS", forgetful)
     module, config = exported("tla"), config_of()
     alone = "\n".join(line for line in config.splitlines() if not line.startswith("INV") or line.endswith(invariant))
     fine, _, message = by_tla(module, alone + "\n")

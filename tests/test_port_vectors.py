@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import random
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -21,10 +24,13 @@ from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import Oracle, ReferenceMemory, Subject
 from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.mutants import measurement
+from syncedmem.spec.mutants.measurement import measure, refused
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.mutants.registry import SeededBug
-from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, measure, model_digest, programs, replay, vectors
-from syncedmem.spec.vectors.kills import StaleKillsError, refused
+from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, model_digest, programs, replay, vectors
+from syncedmem.spec.vectors.kills import StaleKillsError
 from syncedmem.spec.vectors.replay import Difference
 
 if TYPE_CHECKING:
@@ -372,6 +378,58 @@ def test_a_memory_that_cannot_be_made_is_refused() -> None:
     assert refused(broken, device_subject(), written("caffe", "modes")[0])
 
 
+def few_bugs(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """As if there were no others."""
+    monkeypatch.setattr(measurement, "MEMORY_BUGS", {name: MEMORY_BUGS[name] for name in names})
+
+
+def measured(kept: Path, processes: int = 1) -> tuple[list[str], Kills]:
+    """Which bugs are measured, given what is kept; and what is known then."""
+    told: list[str] = []
+    kills = measure(device_subject, host_subject, only=["modes"], kept=kept, processes=processes, progress=told.append)
+    return told, kills
+
+
+def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug's own source counts, and that of other bugs in its module does not."""
+    few_bugs(monkeypatch, "FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice")
+    first, kills = measured(tmp_path)
+    assert ["FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice"] == first
+    assert ([], kills) == measured(tmp_path)
+
+    flights = MEMORY_BUGS["FourthPushSkipped"].make.__module__
+    assert flights == MEMORY_BUGS["WritesInFlight"].make.__module__
+    source = inspect.getsource(sys.modules[flights])
+    changed = ast.parse(source.replace("pushes = 0", "pushes = 1"))
+    assert source != ast.unparse(changed)
+
+    def parsed(module: str) -> ast.Module:
+        return changed if module == flights else ast.parse(inspect.getsource(sys.modules[module]))
+
+    monkeypatch.setattr(measurement, "_parsed", parsed)
+    assert (["FourthPushSkipped"], kills) == measured(tmp_path)
+
+
+def test_several_processes_measure_the_same(tmp_path: Path) -> None:
+    every, kills = measured(tmp_path)
+    shutil.rmtree(tmp_path)
+
+    assert [*MEMORY_BUGS] == every
+    found, same = measured(tmp_path, processes=2)
+    assert (set(every), kills) == (set(found), same)
+
+
+def test_a_process_that_dies_while_it_measures_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_bugs(monkeypatch, "FourthPushSkipped")
+
+    def dead(*_: object, **__: object) -> Any:
+        yield "FourthPushSkipped", Death("crash", "SIGSEGV", "FourthPushSkipped")
+
+    monkeypatch.setattr(measurement, "side_by_side", dead)
+    with pytest.raises(ChildProcessError, match="measured FourthPushSkipped was ended by SIGSEGV"):
+        measured(tmp_path, processes=2)
+
+
 def test_kills_of_other_vectors_are_not_used() -> None:
     stale = Kills(("A",), (0,), {"caffe/tour": ("0" * 16, (0,))})
     with pytest.raises(StaleKillsError, match="caffe/tour were measured for other vectors"):
@@ -424,12 +482,15 @@ def test_the_manifest_tells_of_every_file() -> None:
     assert (61, 790) == (tour["vectors"], tour["steps"])
 
 
-def test_kills_are_measured_by_the_command(tmp_path: Path) -> None:
-    result = run("--out", str(tmp_path), "--suite", "modes", "--measure")
+def test_kills_are_measured_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_bugs(monkeypatch, "FourthPushSkipped", "CudaFreeWithoutDevice")
+    monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)
+    result = run("--out", str(tmp_path), "--suite", "modes", "--measure", "--kept", str(tmp_path / "kept"))
     found = json.loads((tmp_path / "kills.json").read_text(encoding="utf-8"))
 
     assert 0 == result.exit_code
     assert [f"{edition}/modes" for edition in EDITIONS] == [*found["suites"]]
+    assert {"FourthPushSkipped.json", "CudaFreeWithoutDevice.json"} == {it.name for it in (tmp_path / "kept").iterdir()}
 
 
 def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What the site needs beyond Sphinx: pictures by the model, the explorer, help of commands, and lists of names."""
+"""What the site needs beyond Sphinx: pictures, the explorer, help of commands, lists of names, names of docstrings."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from ..diagrams.drawing import drawing
 from ..editions import head_machine
 from ..machine import DATA
-from .contents import formal_model
 from .document import machine_document
+from .formal import formal_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

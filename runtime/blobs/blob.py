@@ -784,7 +784,7 @@ class Blob(Generic[ScalarT]):
         """Multiply the diff, where it is."""
         arithmetic.scale("scale_diff", factor, self._diff)
 
-    # --- messages and files (blob.cpp 410-555): all is read and checked, and all memory allocated, before it is written
+    # --- messages and files (blob.cpp 410-555): everything is checked and allocated before an element is overwritten
 
     def to_proto(self, write_diff: bool = False, proto: Any = None) -> Any:
         """The blob as a ``BlobProto``; brings the host side up to date (blob.cpp 519).

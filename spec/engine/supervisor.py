@@ -146,7 +146,7 @@ class Child(Generic[AnswerT]):
         self._limits = limits
         self._moved = moved
         self._progress = progress
-        self._stage = ("its start", 0)
+        self._stage: tuple[str, int] = ("its start", 0)
         self._stack = ExitStack()
         context: Any = get_context("fork" if forks else "spawn")
         self._output: IO[bytes] | None = None

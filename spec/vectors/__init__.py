@@ -8,7 +8,7 @@ The format is defined in docs/vectors.md.
 
 from .expected import REFUSALS
 from .files import compare, suite_files, write
-from .kills import Kills, measure
+from .kills import Kills
 from .programs import SUITES, programs
 from .replay import Difference, Replay, replay
 from .vector import FORMAT, Vector, model_digest, vectors
@@ -22,7 +22,6 @@ __all__ = [
     "Replay",
     "Vector",
     "compare",
-    "measure",
     "model_digest",
     "programs",
     "replay",

@@ -1,32 +1,25 @@
-"""Which seeded bugs each vector refuses: measured, kept, and looked up.
+"""Which seeded bugs each vector refuses, as it was measured by `syncedmem.spec.mutants.measurement`.
 
-Measuring puts every bug to every vector and takes minutes, so the result is kept in ``kills.json``: the names of the
-bugs, every set of them that some vector refuses as a number in base 16 (a bit for each bug), and for each suite
-the set of each vector in turn.  A suite's digest is kept with it, so that a changed suite is not mistaken for this one.
+Measuring takes minutes, so the result is kept in ``kills.json``: the names of the bugs, every set of them that some
+vector refuses as a number in base 16 (a bit for each bug), and for each suite the set of each vector in turn.  A
+suite's digest is kept with it, so that a changed suite is not mistaken for this one.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS
-
-from ..mutants.memory import MEMORY_BUGS
-from .programs import SUITES
-from .replay import replay
 from .vector import digest, vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
-    from ..engine.subject import Subject
-    from ..mutants.registry import SeededBug
     from .vector import Vector
 
-__all__ = ["Kills", "StaleKillsError", "measure", "refused"]
+__all__ = ["Kills", "StaleKillsError"]
 
 
 class StaleKillsError(ValueError):
@@ -76,7 +69,7 @@ class Kills:
         """
         found = [*vectors(suite, edition)]
         known, numbers = self.suites.get(f"{edition}/{suite}", ("", ()))
-        if known != _names_of(found):
+        if known != names_of(found):
             raise StaleKillsError(f"the kills of {edition}/{suite} were measured for other vectors: measure them again")
         return tuple(self._names(self.sets[number]) for number in numbers)
 
@@ -84,52 +77,6 @@ class Kills:
         return tuple(name for k, name in enumerate(self.bugs) if bits >> k & 1)
 
 
-def _names_of(found: Iterable[Vector]) -> str:
+def names_of(found: Iterable[Vector]) -> str:
+    """A digest of the names of vectors, in their order."""
     return digest(" ".join(vector.id for vector in found))
-
-
-def refused(bug: SeededBug, subject: Subject, vector: dict[str, Any]) -> bool:
-    """Whether a vector refuses a seeded bug, or finds it wasteful."""
-    wrong = replace(subject, name=bug.name, make=bug.make)
-    try:
-        return replay(wrong, vector).result != "passed"
-    except Exception:  # noqa: BLE001 -- a bug may keep a memory from being made
-        return True
-
-
-def measure(
-    device: Callable[[], Subject],
-    no_device: Callable[[], Subject],
-    *,
-    only: Iterable[str] = SUITES,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Kills:
-    """Put every seeded bug to every vector.
-
-    Parameters
-    ----------
-    device, no_device : callable
-        Make subjects; their makers are replaced by the bugs'.
-    only : iterable of str
-        Names of suites.
-    progress : callable
-        Told of each suite as it starts.
-    """
-    subjects = {"device": device(), "no device": no_device()}
-    sets: dict[int, int] = {}
-    suites: dict[str, tuple[str, tuple[int, ...]]] = {}
-    for edition in EDITIONS:
-        kind = "no device" if edition == "cpu_only" else "device"
-        for suite in only:
-            progress(f"{edition}/{suite}")
-            found = [*vectors(suite, edition)]
-            numbers = tuple(sets.setdefault(bits, len(sets)) for bits in _bits(found, subjects[kind], kind))
-            suites[f"{edition}/{suite}"] = (_names_of(found), numbers)
-    return Kills(tuple(MEMORY_BUGS), tuple(sets), suites)
-
-
-def _bits(found: Iterable[Vector], subject: Subject, kind: str) -> Iterator[int]:
-    for vector in found:
-        data = vector.as_json()
-        bugs = ((k, bug) for k, bug in enumerate(MEMORY_BUGS.values()) if bug.shows_on == kind)
-        yield sum(1 << k for k, bug in bugs if refused(bug, subject, data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,9 +47,16 @@ def vectors(
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: put every seeded bug to every vector, which takes half an hour.",
+            help="Write only kills.json: replay every vector on every seeded bug of memories, which takes minutes.",
         ),
     ] = False,
+    kept: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --measure: where measurements are kept, so that only what has changed is measured again.",
+        ),
+    ] = None,
 ) -> None:
     """Write test vectors for ports: programs of calls, and what must be seen of each (docs/vectors.md).
 
@@ -63,10 +71,12 @@ def vectors(
     folder = place("--out", out, "folder")
     if measure and check:
         raise InvalidExportError("--measure compares nothing: leave --check out, or --measure")
+    if kept is not None and not measure:
+        raise InvalidExportError("--kept is for --measure: leave it out, or add --measure")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
     if measure:
-        _measure(folder, wanted)
+        _measure(folder, wanted, None if kept is None else place("--kept", kept, "folder"))
     elif check:
         _compare(folder, wanted)
     else:
@@ -95,15 +105,18 @@ def _check_names(wanted: Sequence[str]) -> None:
             raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")
 
 
-def _measure(out: Path, wanted: Sequence[str]) -> None:
-    from .spec.vectors import SUITES, Kills  # noqa: PLC0415 -- as above
-    from .spec.vectors import measure as measure_kills  # noqa: PLC0415 -- as above
+def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:
+    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as above
+    from .spec.mutants.measurement import measure as measure_kills  # noqa: PLC0415 -- as above
+    from .spec.vectors import SUITES  # noqa: PLC0415 -- as above
     from .verification import make_subject  # noqa: PLC0415 -- as above
 
-    found: Kills = measure_kills(
-        lambda: make_subject("simulated", 0),
-        lambda: make_subject("cpu", 0),
+    found = measure_kills(
+        partial(make_subject, "simulated", 0),
+        partial(make_subject, "cpu", 0),
         only=wanted or SUITES,
+        kept=kept,
+        processes=processors(),
         progress=lambda name: typer.echo(name, err=True),
     )
     write_file(out / "kills.json", found.as_text())

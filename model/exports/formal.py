@@ -1,4 +1,4 @@
-"""What a row does to flags and contents, in the abstract: what the formal models are written from.
+"""The machine of an edition over variables, with flags and contents in the abstract: what the formal models say.
 
 Contents are *versions*, small numbers that count modulo K.  A fresh memory has version 0, writing makes the next one,
 and so does what somebody hands in.  A side without a pointer has version 0.  What must not happen while the actions

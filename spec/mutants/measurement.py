@@ -1,0 +1,194 @@
+"""Which seeded bugs each test vector refuses: measured, and what did not change is not measured again.
+
+What was measured of a bug is kept in a folder, in a file under its name, with a digest of all that it depends on: the
+bug's own source, the kit that replays, the device that it is replayed on, and the vectors.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import sys
+import tempfile
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import EDITIONS
+
+from ..engine.call_log import CallLog
+from ..engine.contents import fetch
+from ..engine.subject import Subject
+from ..engine.supervisor import Death, side_by_side
+from ..memory.reference import ReferenceMemory
+from ..vectors import SUITES, Kills, replay, vectors
+from ..vectors.kills import names_of
+from .memory import MEMORY_BUGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from ..engine.supervisor import Progress
+    from .registry import SeededBug
+
+__all__ = ["measure", "refused"]
+
+Makers = tuple["Callable[[], Subject]", "Callable[[], Subject]"]
+
+
+def refused(bug: SeededBug, subject: Subject, vector: dict[str, Any]) -> bool:
+    """Whether a vector refuses a seeded bug, or finds it wasteful."""
+    wrong = replace(subject, name=bug.name, make=bug.make)
+    try:
+        return replay(wrong, vector).result != "passed"
+    except Exception:  # noqa: BLE001 -- a bug may keep a memory from being made
+        return True
+
+
+def measure(  # noqa: PLR0913 -- all but the subjects by keyword
+    device: Callable[[], Subject],
+    no_device: Callable[[], Subject],
+    *,
+    only: Iterable[str] = SUITES,
+    kept: Path | None = None,
+    processes: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Kills:
+    """Replay every vector on every seeded bug of memories.
+
+    Parameters
+    ----------
+    device, no_device : callable
+        Make subjects; their makers are replaced by the bugs'.  With several processes they have to be picklable.
+    only : iterable of str
+        Names of suites.
+    kept : Path or None
+        The folder of earlier measurements, which gets the new ones too.
+    processes : int
+        How many run at a time; 1 is this one.
+    progress : callable
+        Told the name of each bug that is measured, as it starts.
+
+    Raises
+    ------
+    ChildProcessError
+        If one of several processes ends without having measured all that it should.
+    """
+    suites, makers = tuple(only), (device, no_device)
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        keys = {name: _key(bug, makers, suites) for name, bug in MEMORY_BUGS.items()}
+        changed = [name for name, key in keys.items() if _found(place, name).get("key") != key]
+        job = partial(_measure, makers=makers, suites=suites, folder=place)
+        if processes == 1:
+            job(" ".join(changed), progress=lambda name, _: progress(name))
+        else:
+            _together(job, changed, processes, progress)
+        return _joined({name: _found(place, name)["refused"] for name in MEMORY_BUGS}, suites)
+
+
+def _together(job: Callable[..., None], names: Sequence[str], processes: int, progress: Callable[[str], None]) -> None:
+    def watch(_: str) -> AbstractContextManager[Progress]:
+        return nullcontext(lambda name, _: progress(name))
+
+    shares = [" ".join(names[start::processes]) for start in range(min(processes, len(names)))]
+    for share, answer in side_by_side(job, shares, processes=processes, watch=watch):
+        if isinstance(answer, Death):
+            raise ChildProcessError(f"the process that measured {share} {answer.how}, at {answer.stage}")
+
+
+def _measure(names: str, /, *, progress: Progress, makers: Makers, suites: Sequence[str], folder: Path) -> None:
+    """Measure some bugs, each on a subject of its own, and keep the results."""
+    for bug in map(MEMORY_BUGS.__getitem__, names.split()):
+        progress(bug.name, 0)
+        subject = makers[_DEVICES.index(bug.shows_on)]() if bug.shows_on in _DEVICES else None
+        found = {
+            f"{edition}/{suite}": "".join(str(int(refused(bug, subject, it))) for it in _replayed(edition, suite))
+            for edition, suite in _groups(suites)
+            if subject is not None and _shown_by(edition) == bug.shows_on
+        }
+        data = {"key": _key(bug, makers, suites), "refused": found}
+        (folder / f"{bug.name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+_DEVICES = ("device", "no device")
+
+
+def _shown_by(edition: str) -> str:
+    """The kind of subject that vectors of an edition are for."""
+    return "no device" if edition == "cpu_only" else "device"
+
+
+def _groups(suites: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((edition, suite) for edition in EDITIONS for suite in suites)
+
+
+@cache
+def _replayed(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
+    return tuple(vector.as_json() for vector in vectors(suite, edition))
+
+
+def _found(folder: Path, name: str) -> dict[str, Any]:
+    """What is kept of a bug."""
+    path = folder / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
+def _joined(refused_by: dict[str, dict[str, str]], suites: Sequence[str]) -> Kills:
+    """What was measured of each bug, by vector."""
+    sets: dict[int, int] = {}
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for edition, suite in _groups(suites):
+        group, names = f"{edition}/{suite}", names_of(vectors(suite, edition))
+        rows = [(1 << k, marks[group]) for k, marks in enumerate(refused_by.values()) if group in marks]
+        each = (sum(bit for bit, row in rows if row[at] == "1") for at in range(len(_replayed(edition, suite))))
+        found[group] = names, tuple(sets.setdefault(bits, len(sets)) for bits in each)
+    return Kills(tuple(MEMORY_BUGS), tuple(sets), found)
+
+
+# --- what a measurement depends on
+
+
+def _key(bug: SeededBug, makers: Makers, suites: Sequence[str]) -> str:
+    """A digest of everything that what becomes of a bug depends on."""
+    told = (bug.shows_on, _own_source(bug.make), _sources_of(makers), *(_digest_of(*it) for it in _groups(suites)))
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
+@cache
+def _sources_of(makers: Makers) -> str:
+    """The kit that replays, and the allocators that it replays on."""
+    homes = dict.fromkeys(it.__module__ for it in (replay, CallLog, fetch, Subject, ReferenceMemory))
+    made = [maker() for maker in makers]
+    allocators = {type(it): None for subject in made for it in (subject.host, subject.device) if it is not None}
+    homes |= {base.__module__: None for kind in allocators for base in kind.__mro__ if base.__module__ != "builtins"}
+    return "\n".join(inspect.getsource(sys.modules[home]) for home in homes)
+
+
+@cache
+def _digest_of(edition: str, suite: str) -> str:
+    return hashlib.sha256(json.dumps(_replayed(edition, suite)).encode()).hexdigest()
+
+
+def _own_source(make: type) -> str:
+    """The source of a bug's class and of the classes below it, with its modules' own, but for their other bugs."""
+    classes = {base.__name__ for base in make.__mro__}
+    homes = {base.__module__: None for base in make.__mro__ if base.__module__.startswith(f"{__package__}.")}
+    return "\n".join(
+        ast.unparse(node)
+        for home in homes
+        for node in _parsed(home).body
+        if not isinstance(node, ast.ClassDef) or node.name in classes or not node.decorator_list
+    )
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(sys.modules[module]))
