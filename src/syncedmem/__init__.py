@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Subject": "spec",
     "Blob": "runtime",
     "Buffer": "runtime",
     "CPUDeviceAllocator": "runtime",
@@ -72,6 +71,7 @@ _ROOMS = {
     "SimulatedDeviceAllocator": "runtime",
     "SimulatedDeviceAllocatorFactory": "runtime",
     "SimulatedDeviceError": "runtime",
+    "Subject": "spec",
     "SyncedHead": "model",
     "SyncedMemory": "runtime",
     "check_blobs": "spec",
