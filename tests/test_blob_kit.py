@@ -22,9 +22,10 @@ from syncedmem.spec import (
 from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
 from syncedmem.spec.blob.messages import offers_messages
+from syncedmem.spec.blob.moves import Fail, Lend
 from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Fail, Lend, Other, failing_calls, foresee
+from syncedmem.spec.blob.steps import BlobCall, Other, failing_calls, foresee
 from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 

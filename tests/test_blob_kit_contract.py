@@ -15,9 +15,10 @@ from subjects import device_subject, host_subject
 from syncedmem.runtime import Blob
 from syncedmem.spec import ReferenceBlob, check_blobs
 from syncedmem.spec.blob.calls import CALLS
+from syncedmem.spec.blob.moves import Shows
 from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Shows
+from syncedmem.spec.blob.steps import BlobCall
 from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
 from syncedmem.spec.mutants.blob import BLOB_BUGS

@@ -83,7 +83,7 @@ def test_the_invariants_are_inductive(edition: str) -> None:
 def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
     """It breaks the invariant that it was made for, after a word that is short."""
     breaches = [*explore_contents(mutant.system, 3).breaches, *filter(None, [explore_schedules(mutant.system)])]
-    words = {it.invariant: it.word for it in breaches}
+    words = {it.invariant: it.sequence for it in breaches}
 
     assert mutant.breaks in words
     assert 1 <= len(words[mutant.breaks]) <= 4

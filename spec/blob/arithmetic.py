@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .steps import Step
+    from .moves import Move
 
 __all__ = ["ARITHMETIC_RULES", "many"]
 
@@ -36,7 +36,7 @@ _REAL = tuple(dtype for dtype in TYPES if dtype not in INTEGERS)
 def factors(subject: Subject) -> Iterator[Scenario]:
     """A factor is taken as it is, and one changes the head as any other does (B35, B36)."""
     for dtype, side in product(_REAL, subject.sides):
-        steps: list[Step] = []
+        steps: list[Move] = []
         # In fewer bits than a factor has, powers of two alone make it all the same whether it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
         for (call, part), factor in product(SCALES.items(), _FACTORS):
@@ -50,7 +50,7 @@ def factors(subject: Subject) -> Iterator[Scenario]:
 def sums(subject: Subject) -> Iterator[Scenario]:
     """Norms and elements are as exact as their type, whatever the numbers are (B18, B31, B32)."""
     for dtype, side in product(_REAL, subject.sides):
-        steps: list[Step] = []
+        steps: list[Move] = []
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
             for call, (part, _) in NORMS.items():
                 steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call))
@@ -63,7 +63,7 @@ def sums(subject: Subject) -> Iterator[Scenario]:
 def differences(subject: Subject) -> Iterator[Scenario]:
     """An update rounds once, whatever the numbers are (B28)."""
     for dtype, side in product(_REAL, subject.sides):
-        steps: list[Step] = []
+        steps: list[Move] = []
         for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
             steps += (
                 BlobCall(0, f"mutable_{side}_data", values=values),

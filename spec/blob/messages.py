@@ -10,15 +10,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .elements import USUAL
+from .moves import Fail, Prepare, Shows, refused
 from .scenarios import Scenario
-from .steps import BlobCall, Fail, Other, Prepare, Shows, refused
+from .steps import BlobCall, Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
+    from .moves import Move
     from .oracle import Part, Shape
-    from .steps import Step
 
 __all__ = ["MESSAGES", "offers_messages"]
 
@@ -38,7 +39,7 @@ def offers_messages(subject: Subject) -> bool:
     return True
 
 
-def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
+def _shapes(_: Subject, dtype: str) -> Iterator[Move]:
     """Old fields are the shape where there are any, missing ones zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
@@ -55,7 +56,7 @@ def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
         yield _load(known, shape, {"data": values})
 
 
-def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
+def _numbers(_: Subject, dtype: str) -> Iterator[Move]:
     """Doubles before floats; a diff only where there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
@@ -71,7 +72,7 @@ def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
         yield _load(known, (3,), numbers)
 
 
-def _counts(_: Subject, dtype: str) -> Iterator[Step]:
+def _counts(_: Subject, dtype: str) -> Iterator[Move]:
     """As many numbers as the shape has, or nothing is taken (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
@@ -88,7 +89,7 @@ def _counts(_: Subject, dtype: str) -> Iterator[Step]:
     yield from refused("B52-message-count", "blob.from_proto(message)")
 
 
-def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
+def _same_shape(_: Subject, dtype: str) -> Iterator[Move]:
     """Without reshaping only the blob's own shape is taken (B53), and what that is (B55)."""
     known, options = "B53-message-same-shape", ", reshape=False"
     yield BlobCall(0, "reshape", ((3, 2),))
@@ -111,7 +112,7 @@ def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
             yield from refused(known, f"blob.from_proto(message{options})")
 
 
-def _written(_: Subject, dtype: str) -> Iterator[Step]:
+def _written(_: Subject, dtype: str) -> Iterator[Move]:
     """What is written is read back (B54)."""
     known, values = "B54-message-written", tuple(map(float, range(1, prod(_SHAPE) + 1)))
     held = {"data": values, "diff": values[::-1]}
@@ -125,7 +126,7 @@ def _written(_: Subject, dtype: str) -> Iterator[Step]:
             yield Shows(known, f"tuple(message.{double}{part})", numbers if part in parts else ())
 
 
-def _failures(subject: Subject, dtype: str) -> Iterator[Step]:
+def _failures(subject: Subject, dtype: str) -> Iterator[Move]:
     """What fails takes neither shape nor numbers, whether there is memory for them or not (B57)."""
     for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)) if subject.profile == "safe" else ():
         for part in ("data", "diff"):
@@ -158,7 +159,7 @@ def _rule(subject: Subject) -> Iterator[Scenario]:
         yield Scenario((_SHAPE, (4, 2)), (*before, *check(subject, dtype)), dtype)
 
 
-def _message(dtype: str, *fields: str) -> Iterator[Step]:
+def _message(dtype: str, *fields: str) -> Iterator[Move]:
     """A message with these fields, which later steps call ``message``."""
     made = f"subject.make((1,), dtype={dtype!r}, host=subject.host, device=subject.device)"
     yield Prepare(f"message = type({made}.to_proto())()")

@@ -6,15 +6,16 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .elements import USUAL, itemsize
+from .moves import Extents, Lend, Unchanged, refused
 from .scenarios import Scenario
-from .steps import BlobCall, Extents, Lend, Other, Unchanged, refused
+from .steps import BlobCall, Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
+    from .moves import Move
     from .oracle import Part
-    from .steps import Step
 
 __all__ = ["ADOPTION_RULES"]
 
@@ -25,7 +26,7 @@ def buffers(subject: Subject) -> Iterator[Scenario]:
     """What cannot be adopted changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
     size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
     for shape in ((2, 3), (3, 4)):
-        steps: list[Step] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
+        steps: list[Move] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
         for part in _PARTS if safe else ("data",):
             steps += refused(known, f"blob.set_cpu_{part}(None)")
             if safe:
@@ -43,7 +44,7 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
     """Nothing that a blob goes on using is freed, whether its memory fits or is larger (B66)."""
     sides, known = subject.sides if subject.profile == "safe" else (), "B66-own-memory"
     for side, larger in product(sides, (False, True)):
-        steps: list[Step] = [*_written(side)]
+        steps: list[Move] = [*_written(side)]
         if larger:
             steps.append(BlobCall(0, "reshape", ((2, 3),)))
             steps += refused(known, f"blob.set_{side}_data(blob.mutable_{side}_diff())")

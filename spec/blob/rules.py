@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 from .arithmetic import ARITHMETIC_RULES, many
 from .elements import TYPES, USUAL
 from .messages import MESSAGES, offers_messages
+from .moves import AskedNothing, Extents, Prepare, Shows, refused
 from .ownership import ADOPTION_RULES
 from .scenarios import Scenario
-from .steps import ACCESSORS, NORMS, SCALES, AskedNothing, BlobCall, Extents, Other, Prepare, Shows, refused
+from .steps import ACCESSORS, NORMS, SCALES, BlobCall, Other
 from .tables import WAYS, way
 
 if TYPE_CHECKING:
     from ..engine.subject import Subject
+    from .moves import Move
     from .oracle import Part, Shape
-    from .steps import Step
 
 __all__ = ["RULES", "Rule", "rules"]
 
@@ -42,7 +43,7 @@ def forms(subject: Subject) -> Iterator[Scenario]:
     """Every way to say a shape says the same (B01, B03, B04, B08)."""
     known, four = "B04-reshape-forms", (2, 3, 4, 5)
     shape_and_count = "(tuple(blob.shape), blob.num_axes, blob.count)"
-    steps: list[Step] = [Shows("B01-empty", "(blob.count, blob.num_axes, tuple(blob.shape))", (0, 0, ()))]
+    steps: list[Move] = [Shows("B01-empty", "(blob.count, blob.num_axes, tuple(blob.shape))", (0, 0, ()))]
     if subject.profile == "safe":
         for shape in ((6,), (2, 3), (1, 2, 1, 3, 1)):
             numbers = ", ".join(map(str, shape))
@@ -68,7 +69,7 @@ def axes(subject: Subject) -> Iterator[Scenario]:
     for shape in _SHAPES:
         count = len(shape)
         text = "".join(f"{extent} " for extent in shape) + f"({prod(shape)})"
-        steps: list[Step] = [Shows("B09-shape-string", f"blob.shape_string{'()' if called else ''}", text)]
+        steps: list[Move] = [Shows("B09-shape-string", f"blob.shape_string{'()' if called else ''}", text)]
         steps += (
             Shows("B10-canonical-axis", f"blob.canonical_axis_index({axis})", axis % count)
             for axis in range(-count, count)
@@ -92,7 +93,7 @@ def _shape_string_is_called(subject: Subject) -> bool:
     return callable(getattr(blob, "shape_string", None))
 
 
-def _legacy(shape: Shape) -> Iterator[Step]:
+def _legacy(shape: Shape) -> Iterator[Move]:
     if len(shape) > _LEGACY:
         calls = [f"blob.{name}" for name in _NAMES] + [f"blob.legacy_shape({axis})" for axis in (-4, 0, 3)]
         yield from refused("B14-legacy-limit", *calls, "blob.offset(0)", "blob.data_at(0)")
@@ -116,7 +117,7 @@ def positions(subject: Subject) -> Iterator[Scenario]:
         yield Scenario((many_axes,), (offset, *_elements(subject, many_axes)))
 
 
-def _offsets(subject: Subject, shape: Shape) -> Iterator[Step]:
+def _offsets(subject: Subject, shape: Shape) -> Iterator[Move]:
     four = (*shape, *(1,) * (_LEGACY - len(shape)))
     # One past the end is taken on every axis that the numbers reach.
     for n, c, h, w in product(*({0, extent // 2, extent} for extent in four)):
@@ -137,7 +138,7 @@ def _offsets(subject: Subject, shape: Shape) -> Iterator[Step]:
     yield from refused("B16-offset-sequence", *(f"blob.offset({indices})" for indices in outside))
 
 
-def _elements(subject: Subject, shape: Shape) -> Iterator[Step]:
+def _elements(subject: Subject, shape: Shape) -> Iterator[Move]:
     last = tuple(extent - 1 for extent in shape)
     for part, side in product(_PARTS, ("cpu", "gpu")):
         if side in subject.sides:
@@ -152,7 +153,7 @@ def _elements(subject: Subject, shape: Shape) -> Iterator[Step]:
 def limits(subject: Subject) -> Iterator[Scenario]:
     """Shapes that no blob can have change nothing, whatever the blob holds (B19, B20, B44, B47, B56, B65)."""
     for accessors in _ways(subject):
-        steps: list[Step] = [
+        steps: list[Move] = [
             *way(0, "data", accessors),
             *way(0, "diff", accessors),
             BlobCall(1, "share_data", (Other(0),)),
@@ -180,7 +181,7 @@ def _ways(subject: Subject) -> Iterator[tuple[str, ...]]:
 
 def strangers(subject: Subject) -> Iterator[Scenario]:
     """What does not go with a blob is neither shared nor copied (B27, B42, B58)."""
-    steps: list[Step] = [
+    steps: list[Move] = [
         BlobCall(0, "mutable_cpu_data"),
         BlobCall(1, "mutable_cpu_diff"),
         BlobCall(2, "mutable_cpu_data"),
@@ -201,7 +202,7 @@ def copies(subject: Subject) -> Iterator[Scenario]:
     """Copying onto oneself, and with a new shape, within the capacity and beyond (B41, B43)."""
     for part, accessors in product(_PARTS, _ways(subject)):
         options = (("copy_diff", True),) if part == "diff" else ()
-        steps: list[Step] = [step for n in range(3) for step in way(n, part, accessors)]
+        steps: list[Move] = [step for n in range(3) for step in way(n, part, accessors)]
         steps.append(BlobCall(0, "copy_from", (Other(0),), options, about="B43-copy-self"))
         for target, source in ((0, 1), (1, 2), (2, 1), (1, 0)):
             flags = (*options, ("reshape", True))
@@ -231,7 +232,7 @@ def shape_on_the_device(subject: Subject) -> Iterator[Scenario]:
     if subject.device is None:
         return
     yield Scenario((None,), refused("B17-gpu-shape", "blob.gpu_shape()"))
-    steps: list[Step] = []
+    steps: list[Move] = []
     for shape in ((2, 3), (6, 1, 1), (1, 6), (6, 1), (1, 2, 1, 3), (1, 1, 3, 1, 2), (*(1,) * (_AXES - 2), 3, 2)):
         reshape = BlobCall(0, "reshape", (shape,))
         steps += (reshape, Extents())

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..engine.shrinking import shortest
 from .driver import BlobDriver
 from .elements import USUAL
+from .moves import Extents, Fail, Prepare, Refusal, Shows, Unchanged
 from .reference import IntReferenceBlob, ReferenceBlob
-from .steps import SCALES, BlobCall, Extents, Fail, Prepare, Refusal, Shows, Unchanged, unmoved
+from .steps import SCALES, BlobCall, unmoved
 from .tables import cell_of
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from .moves import Move
     from .oracle import Shape
-    from .steps import Numbers, Step
+    from .steps import Numbers
     from .tables import Row
 
 __all__ = ["Scenario", "TableRow", "in_mode", "run_scenario", "shortened"]
@@ -44,12 +46,12 @@ class Scenario:
     ----------
     shapes : tuple
         Of each blob that is made; None for one that is given no shape.
-    steps : tuple of Step
+    steps : tuple of Move
     dtype : str
     """
 
     shapes: tuple[Shape | None, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Move, ...]
     dtype: str = USUAL
 
 
@@ -118,7 +120,7 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
     """
     reference = replace(subject, make=ReferenceBlob if subject.profile == "safe" else IntReferenceBlob)
 
-    def run(steps: tuple[Step | _Made, ...]) -> None:
+    def run(steps: tuple[Move | _Made, ...]) -> None:
         shorter = _scenario_of(steps, scenario.dtype)
         if shorter is None:
             return
@@ -129,11 +131,11 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
                 return
         run_scenario(subject, shorter)
 
-    def simpler(step: Step | _Made) -> tuple[Step, ...]:
+    def simpler(step: Move | _Made) -> tuple[Move, ...]:
         return (step.step,) if isinstance(step, Fail) else ()
 
     made = tuple(_Made(n, shape) for n, shape in enumerate(scenario.shapes))
-    whole: tuple[Step | _Made, ...] = (*made, *scenario.steps)
+    whole: tuple[Move | _Made, ...] = (*made, *scenario.steps)
     return shortest(whole, violation, run, simpler=simpler)
 
 
@@ -148,7 +150,7 @@ _EXPECTING = (Refusal, Unchanged, Shows, Prepare, Extents)
 """Steps that say themselves what must be seen, where others leave that to the oracle."""
 
 
-def _scenario_of(steps: tuple[Step | _Made, ...], dtype: str) -> Scenario | None:
+def _scenario_of(steps: tuple[Move | _Made, ...], dtype: str) -> Scenario | None:
     """The scenario of some steps, its blobs counted from 0; None if a step names a blob that is not made."""
     made = [step for step in steps if isinstance(step, _Made)]
     numbers = {it.number: n for n, it in enumerate(made)}

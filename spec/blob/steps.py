@@ -1,4 +1,4 @@
-"""What can be done to blobs under test: steps, and what the oracle foresees of each call."""
+"""The calls that can be made of blobs under test, and what the oracle foresees of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..engine.calls import Side
-    from .driver import BlobDriver
     from .oracle import Part, Shape, World
 
 __all__ = [
@@ -24,23 +23,14 @@ __all__ = [
     "ADOPTIONS",
     "NORMS",
     "SCALES",
-    "AskedNothing",
     "BlobCall",
-    "Extents",
-    "Fail",
-    "Lend",
     "Numbers",
     "Other",
-    "Prepare",
-    "Refusal",
-    "Shows",
-    "Step",
-    "Unchanged",
     "failing_calls",
     "foresee",
     "name_of",
     "number_of",
-    "refused",
+    "renumbered_text",
     "unmoved",
     "write_of",
 ]
@@ -66,6 +56,14 @@ Numbers = Mapping[int, int]
 """The numbers that blobs had, and those that they have now."""
 
 _NAME = re.compile(r"\bblob(\d*)\b")
+
+
+class Performs(Protocol):
+    """What makes calls: a driver."""
+
+    def perform(self, step: BlobCall, /) -> None:
+        """Make one call, and compare everything."""
+        ...
 
 
 class Other(NamedTuple):
@@ -114,7 +112,7 @@ class BlobCall(NamedTuple):
         """The blobs that it may change: a copy brings its source up to date too."""
         return self.blobs if self.call == "copy_from" else {self.blob}
 
-    def take(self, driver: BlobDriver) -> None:
+    def take(self, driver: Performs) -> None:
         """Make the call, and compare everything."""
         driver.perform(self)
 
@@ -123,152 +121,7 @@ class BlobCall(NamedTuple):
         if self.call == "mode":
             return self
         arguments = tuple(Other(numbers[it.blob]) if isinstance(it, Other) else it for it in self.arguments)
-        return self._replace(blob=numbers[self.blob], arguments=arguments, text=_renumbered(self.text, numbers))
-
-
-class Fail(NamedTuple):
-    """A call whose k-th allocator call fails, from 1."""
-
-    step: BlobCall
-    k: int
-
-    def take(self, driver: BlobDriver) -> None:
-        """Make the call, which fails, and make it again."""
-        driver.perform_failing(self.step, self.k)
-
-    def renumbered(self, numbers: Numbers) -> Fail:
-        """The call with other numbers of blobs."""
-        return Fail(self.step.renumbered(numbers), self.k)
-
-
-class Refusal(NamedTuple):
-    """A call, as the reproducer has it, that must be refused; what it breaks if it is not."""
-
-    requirement: str
-    call: str
-
-    def take(self, driver: BlobDriver) -> None:
-        """See that it raises and changes nothing."""
-        driver.refused(self.requirement, self.call)
-
-    def renumbered(self, numbers: Numbers) -> Refusal:
-        """The call with other numbers of blobs."""
-        return Refusal(self.requirement, _renumbered(self.call, numbers))
-
-
-class Unchanged(NamedTuple):
-    """A call that is taken and changes nothing; what it breaks if it does."""
-
-    requirement: str
-    call: str
-
-    def take(self, driver: BlobDriver) -> None:
-        """See that it changes nothing."""
-        driver.unchanged(self.requirement, self.call)
-
-    def renumbered(self, numbers: Numbers) -> Unchanged:
-        """The call with other numbers of blobs."""
-        return Unchanged(self.requirement, _renumbered(self.call, numbers))
-
-
-class Shows(NamedTuple):
-    """An expression, and what it must be; what it breaks if it is not."""
-
-    requirement: str
-    expression: str
-    expected: object
-
-    def take(self, driver: BlobDriver) -> None:
-        """See what it is, and that looking changes nothing."""
-        driver.shows(self.requirement, self.expression, self.expected)
-
-    def renumbered(self, numbers: Numbers) -> Shows:
-        """The expression with other numbers of blobs."""
-        return self._replace(expression=_renumbered(self.expression, numbers))
-
-
-class Prepare(NamedTuple):
-    """A statement: something that later steps name."""
-
-    statement: str
-
-    def take(self, driver: BlobDriver) -> None:
-        """Run it."""
-        driver.prepare(self.statement)
-
-    def renumbered(self, numbers: Numbers) -> Prepare:
-        """The statement with other numbers of blobs."""
-        return Prepare(_renumbered(self.statement, numbers))
-
-
-class Lend(NamedTuple):
-    """A part of a blob adopts a part of the first, which stays where it is."""
-
-    blob: int
-    side: Side
-    part: Part = "data"
-    lender: Part = "data"
-
-    def take(self, driver: BlobDriver) -> None:
-        """See that this is no offence."""
-        driver.lend(*self)
-
-    def renumbered(self, numbers: Numbers) -> Lend:
-        """The step with another number of the blob; the first stays the first."""
-        unmoved(0, numbers)
-        return self._replace(blob=numbers[self.blob])
-
-
-class Extents(NamedTuple):
-    """The first blob's extents on the device; whether they are those that were seen last."""
-
-    again: bool = False
-
-    def take(self, driver: BlobDriver) -> None:
-        """See that they are right, and were not sent again."""
-        driver.compare_extents(again=self.again)
-
-    def renumbered(self, numbers: Numbers) -> Extents:
-        """The step itself, if the first blob is still the first."""
-        unmoved(0, numbers)
-        return self
-
-
-class AskedNothing(NamedTuple):
-    """The allocators were not asked for a byte so far; what is broken if they were."""
-
-    requirement: str
-
-    def take(self, driver: BlobDriver) -> None:
-        """See that they were not."""
-        driver.asked_nothing(self.requirement)
-
-    def renumbered(self, _: Numbers) -> AskedNothing:
-        """The step itself: it is about all blobs."""
-        return self
-
-
-class Step(Protocol):
-    """Something to do to the blobs of a driver, and what to see of it."""
-
-    def take(self, driver: BlobDriver, /) -> None:
-        """Do it.
-
-        Raises
-        ------
-        Violation
-        """
-        ...
-
-    def renumbered(self, numbers: Numbers, /) -> Step:
-        """The step where blobs have other numbers.
-
-        Raises
-        ------
-        KeyError
-            If it names a blob that has none, or one that has to keep its own.
-        """
-        ...
+        return self._replace(blob=numbers[self.blob], arguments=arguments, text=renumbered_text(self.text, numbers))
 
 
 def unmoved(n: int, numbers: Numbers) -> None:
@@ -287,13 +140,9 @@ def name_of(n: int) -> str:
     return "blob" if n == 0 else f"blob{n + 1}"
 
 
-def _renumbered(text: str, numbers: Numbers) -> str:
+def renumbered_text(text: str, numbers: Numbers) -> str:
+    """A text of a reproducer with other numbers of blobs."""
     return _NAME.sub(lambda found: name_of(numbers[int(found[1] or 1) - 1]), text)
-
-
-def refused(requirement: str, *calls: str) -> tuple[Refusal, ...]:
-    """Several calls that must be refused for one reason."""
-    return tuple(Refusal(requirement, call) for call in calls)
 
 
 def number_of(world: World, n: int, number: int) -> bytes:

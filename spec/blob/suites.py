@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Mode
 
 from .elements import TYPES, USUAL
+from .moves import Fail
 from .oracle import World
 from .rules import rules
 from .scenarios import Scenario, TableRow, in_mode
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Fail, Other, failing_calls, foresee
+from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, failing_calls, foresee
 from .tables import WAYS, rows, way
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ class RecordingAllocator:
         del self._log.live[id(ptr)]
         self._log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
 
-    def memcpy(  # noqa: PLR0913 -- the seed's signature, 004:25-27
+    def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
     ) -> None:
         """Copy, and note it."""

@@ -40,7 +40,7 @@ class ReferenceMemory:
         self.closed = False
         self.set_up()
 
-    # --- the public calls, 000:186-262
+    # --- the public calls, syncedmem.cpp 95-167
 
     def cpu_data(self) -> Any:
         self.enter()
@@ -116,7 +116,7 @@ class ReferenceMemory:
             self.land()
             self.release()
 
-    # --- copying where needed, 000:132-184
+    # --- copying where needed, syncedmem.cpp 39-93
 
     def to_cpu(self) -> None:
         if self.head is _U:
@@ -185,7 +185,7 @@ class ReferenceMemory:
             self.refuse("NO_GPU")
 
     def need_cpu(self) -> None:
-        """What 000:142 gets wrong: copying down needs a GPU build, and this is one."""
+        """Copying down needs a GPU build, and this is one."""
 
     def check_data(self, data: Any) -> None:
         if data is None:

@@ -29,7 +29,7 @@ class Breach(NamedTuple):
     """An invariant that does not hold, and a shortest way to see it."""
 
     invariant: str
-    word: tuple[str, ...]
+    sequence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Explored:
     transitions : int
         Calls that are not refused, and changes of mode, from all of these.
     breaches : tuple of Breach
-        For each invariant that is broken the shortest word.
+        For each invariant that is broken the shortest sequence.
     """
 
     states: frozenset[State]
@@ -85,21 +85,21 @@ def explore_contents(system: System, modulus: int) -> Explored:
     """
     contents, logic = Versions(modulus), Plain()
     found = start(contents, mode=True)
-    words: dict[State, tuple[str, ...]] = {found: ()}
+    sequences: dict[State, tuple[str, ...]] = {found: ()}
     waiting, transitions, breaches = deque([found]), 0, dict[str, Breach]()
     while waiting:
         found = waiting.popleft()
         for name, holds in ON_STATES.items():
             if not holds(logic, found):
-                breaches.setdefault(name, Breach(name, words[found]))
+                breaches.setdefault(name, Breach(name, sequences[found]))
         for label, after, broken in _successors(system, found, contents, logic):
             transitions += 1
             for name in broken:
-                breaches.setdefault(name, Breach(name, (*words[found], label)))
-            if after is not None and after not in words:
-                words[after] = (*words[found], label)
+                breaches.setdefault(name, Breach(name, (*sequences[found], label)))
+            if after is not None and after not in sequences:
+                sequences[after] = (*sequences[found], label)
                 waiting.append(after)
-    return Explored(frozenset(words), transitions, tuple(breaches.values()))
+    return Explored(frozenset(sequences), transitions, tuple(breaches.values()))
 
 
 def _successors(

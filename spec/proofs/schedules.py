@@ -6,7 +6,7 @@ must be fresh then; written or adopted, it alone is fresh afterwards.
 
 The machine is followed together with all rivals at once: for each set of sides that a rival can have fresh, how many
 copies the cheapest such rival has made more than the machine, counted up to a bound, which only helps the rivals.
-There are finitely many such states, so words of every length are covered.  All copies are of the whole size, so
+There are finitely many such states, so sequences of every length are covered.  All copies are of the whole size, so
 the fewest copies move the fewest bytes.
 """
 
@@ -59,29 +59,29 @@ def demand(call: Call) -> Demand:
 
 
 def explore_schedules(system: System) -> Breach | None:
-    """Follow every word together with all rivals.
+    """Follow every sequence together with all rivals.
 
     Returns
     -------
     Breach or None
-        The shortest word for which a rival needs fewer copies; None if there is none.
+        The shortest sequence for which a rival needs fewer copies; None if there is none.
     """
     contents, logic = Versions(1), Plain()
     first = (start(contents, mode=True), ((Sides(), 0),))
-    words: dict[tuple[State, Rivals], tuple[str, ...]] = {first: ()}
+    sequences: dict[tuple[State, Rivals], tuple[str, ...]] = {first: ()}
     waiting: deque[tuple[State, Rivals]] = deque([first])
     while waiting:
         found, rivals = here = waiting.popleft()
         for step in steps_from(system, found, contents, logic):
             if step.row.call is Call.RELEASE:
                 continue
-            word = (*words[here], step.row.call.value)
+            sequence = (*sequences[here], step.row.call.value)
             copies = sum(action in COPYING for action in step.row.actions)
             after = _served(rivals, demand(step.row.call), copies)
             if any(ahead < 0 for _, ahead in after):
-                return Breach(COPIES, word)
-            if (step.after, after) not in words:
-                words[step.after, after] = word
+                return Breach(COPIES, sequence)
+            if (step.after, after) not in sequences:
+                sequences[step.after, after] = sequence
                 waiting.append((step.after, after))
     return None
 

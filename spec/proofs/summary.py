@@ -58,7 +58,7 @@ def summarise() -> Summary:
         explored = explore_contents(system, CONTENTS)
         states[edition] = len(explored.states)
         breaches = (*explored.breaches, *filter(None, (explore_schedules(system),)))
-        problems += [f"{edition}: {it.invariant} is broken by {' '.join(it.word)}" for it in breaches]
+        problems += [f"{edition}: {it.invariant} is broken by {' '.join(it.sequence)}" for it in breaches]
         if questions is not None:
             proof = prove(system)
             questions += proof.questions
