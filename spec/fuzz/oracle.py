@@ -107,7 +107,7 @@ class Oracle:
 
     # --- requests that are met
 
-    def admit(self, block: Block, alignment: int = 0, *, zeroed: bool = False) -> None:
+    def admit(self, block: Block, alignment: int = 0) -> None:
         """Take a new block in: it has to be where it may be, and be writeable.
 
         Parameters
@@ -115,8 +115,6 @@ class Oracle:
         block : Block
         alignment : int
             What was asked for besides; 0 for nothing.
-        zeroed : bool
-            Whether zeros were asked for, or promised of fresh memory.
         """
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
@@ -125,8 +123,6 @@ class Oracle:
             self._admit_nothing(block)
             return
         access = self._access or self._reach(block)
-        if zeroed:
-            self._check_zero(block, access)
         if address & self._mask or (alignment and address):
             self._check_alignment(block, alignment)
         if not plain:
@@ -179,9 +175,12 @@ class Oracle:
         if found < block.size:
             raise Wrong("A08-size-known", f"{block} says that it has {found} bytes")
 
-    def _check_zero(self, block: Block, access: Access) -> None:
+    def judge_zeros(self, block: Block) -> None:
+        """A new block has to be zero: that was asked for, or is promised of fresh memory."""
+        if not block.size:
+            return
         self.checked["A13-zeroed"] += 1
-        content = access.read(block, block.size)
+        content = self._reach(block).read(block, block.size)
         if content.count(0) != len(content):
             at = len(content) - len(content.lstrip(b"\0"))
             raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
