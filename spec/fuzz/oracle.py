@@ -69,6 +69,7 @@ class Oracle:
         access: HostAccess | None = None,
     ) -> None:
         self.heap = ShadowHeap(intervals)
+        self._add = self.heap.add
         self.checked: Counter[str] = Counter()
         self.limit = capabilities.limit or limit_of(target.subject)
         self.baseline = gauges(target.subject)
@@ -127,7 +128,7 @@ class Oracle:
             self._check_alignment(block, alignment)
         if not plain:
             self._check_size(block)
-        self.heap.add(block)
+        self._add(block)
         if self._pending:
             self._check_streams(block)
         if self.limit:
