@@ -329,11 +329,10 @@ class Driver:
             self._try_again(size)
             return False
         address = handle if plain else address_of(handle)
-        self._admit(
-            Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream),
-            alignment,
-            zeroed=zeroed or self._zeroed,
-        )
+        block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
+        if zeroed or self._zeroed:
+            self.oracle.judge_zeros(block)
+        self._admit(block, alignment)
         return True
 
     def _try_again(self, size: int) -> None:

@@ -69,6 +69,7 @@ class Oracle:
         access: HostAccess | None = None,
     ) -> None:
         self.heap = ShadowHeap(intervals)
+        self._add = self.heap.add
         self.checked: Counter[str] = Counter()
         self.limit = capabilities.limit or limit_of(target.subject)
         self.baseline = gauges(target.subject)
@@ -107,7 +108,7 @@ class Oracle:
 
     # --- requests that are met
 
-    def admit(self, block: Block, alignment: int = 0, *, zeroed: bool = False) -> None:
+    def admit(self, block: Block, alignment: int = 0) -> None:
         """Take a new block in: it has to be where it may be, and be writeable.
 
         Parameters
@@ -115,8 +116,6 @@ class Oracle:
         block : Block
         alignment : int
             What was asked for besides; 0 for nothing.
-        zeroed : bool
-            Whether zeros were asked for, or promised of fresh memory.
         """
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
@@ -125,13 +124,11 @@ class Oracle:
             self._admit_nothing(block)
             return
         access = self._access or self._reach(block)
-        if zeroed:
-            self._check_zero(block, access)
-        if address & self._mask or alignment:
+        if address & self._mask or (alignment and address):
             self._check_alignment(block, alignment)
         if not plain:
             self._check_size(block)
-        self.heap.add(block)
+        self._add(block)
         if self._pending:
             self._check_streams(block)
         if self.limit:
@@ -169,8 +166,7 @@ class Oracle:
         if block.address & self._mask or (alignment and block.address % alignment):
             wanted = max(alignment, self._mask + 1)
             raise Wrong("A03-aligned", f"{block} is not at a multiple of {wanted}")
-        if alignment and block.address:
-            self.checked["A03-aligned"] += 1
+        self.checked["A03-aligned"] += 1
 
     def _check_size(self, block: Block) -> None:
         found = size_of(block.handle)
@@ -180,9 +176,12 @@ class Oracle:
         if found < block.size:
             raise Wrong("A08-size-known", f"{block} says that it has {found} bytes")
 
-    def _check_zero(self, block: Block, access: Access) -> None:
+    def judge_zeros(self, block: Block) -> None:
+        """A new block has to be zero: that was asked for, or is promised of fresh memory."""
+        if not block.size:
+            return
         self.checked["A13-zeroed"] += 1
-        content = access.read(block, block.size)
+        content = self._reach(block).read(block, block.size)
         if content.count(0) != len(content):
             at = len(content) - len(content.lstrip(b"\0"))
             raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
