@@ -697,7 +697,7 @@ def test_version_and_help() -> None:
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
-        (["diagram", "-o", "x.tex"], "unknown ending '.tex'; there are .mmd, .mermaid, .dot,"),
+        (["diagram", "-o", "x.tex"], "unknown ending '.tex'; there are .mmd, .dot, .svg,"),
         (["diagram", "-o", "x.tex"], "; or name the format: --format, one of mermaid, dot,"),
         (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),
         (["diagram", "-o", "x.png", "--format", "svg"], "--format is svg, and x.png is for png: name one of them only"),
