@@ -94,7 +94,7 @@ def run_here(command: Sequence[str]) -> int:
 
 def main(arguments: Sequence[str] | None = None, run: Callable[[Sequence[str]], int] = run_here) -> int:
     """Run all jobs; the exit status."""
-    parser = argparse.ArgumentParser(prog="new_seeds.py", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="new_seeds.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("tests", nargs="*", default=["tests"], help="where the tests are (default: tests)")
     parser.add_argument("--seconds", type=float, default=60, help="for generated tests (default: 60)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32), help="(default: a new one)")

@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_fails_is_run_again_from_its_seed(
     statuses: list[int], expected: int, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left, commands = list(statuses), []
+    left, commands = list(statuses), list[object]()
 
     def run(command: object) -> int:
         commands.append(command)
@@ -80,7 +80,7 @@ def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
     (folder / "test_planted.py").write_text(TWENTY.replace("0.2", "0"), encoding="utf-8")
-    orders = []
+    orders: list[list[str]] = []
     for seed in (1, 1, 2):
         (folder / "order").unlink(missing_ok=True)
         command = [*PYTEST, "-n", str(workers), f"--order={seed}"]

@@ -455,7 +455,7 @@ def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pyt
     with SyncedMemory(8, device=device) as memory:
         memory.gpu_data()
         with monkeypatch.context() as child:
-            child.setattr(device._home, "lost", True)
+            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child has it so
             with pytest.raises(NoDeviceError, match="does not survive a fork"):
                 memory.gpu_data()
         assert memory.gpu_data().get().tolist() == [0] * 8

@@ -240,7 +240,7 @@ def test_a_device_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch)
     home = Home("cuda:7")
     home.check()
     monkeypatch.setattr(forking, "_homes", [home])
-    forking._lose()
+    forking._lose()  # pyright: ignore[reportPrivateUsage] -- only the hook of a fork calls it
 
     with pytest.raises(
         NoDeviceError, match=r"^cuda:7 was opened in process \d+, and its driver does not survive a fork"

@@ -35,6 +35,8 @@ __all__ = [
 Status = Literal["failed", "passed", "not checked", "not applicable"]
 """What is known of a requirement; where several say something of one, the first of these counts."""
 
+_STATUSES: tuple[Status, ...] = get_args(Status)
+
 
 class Verdict(NamedTuple):
     """What is known of one requirement.
@@ -57,7 +59,11 @@ class Verdict(NamedTuple):
 
 def overall(statuses: Iterable[Status]) -> Status:
     """The status of a requirement over several reports; not checked if there is none."""
-    return min(statuses, key=get_args(Status).index, default="not checked")
+    found = set(statuses)
+    for status in _STATUSES:
+        if status in found:
+            return status
+    return "not checked"
 
 
 class Covering(Protocol):

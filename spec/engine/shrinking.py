@@ -20,11 +20,16 @@ __all__ = ["shortest", "shrink"]
 Step = TypeVar("Step")
 
 
+def _no_simpler(_: object) -> tuple[()]:
+    """For steps that are as simple as they get."""
+    return ()
+
+
 def shrink(
     steps: tuple[Step, ...],
     fails: Callable[[tuple[Step, ...]], bool],
     *,
-    simpler: Callable[[Step], Iterable[Step]] = lambda _: (),
+    simpler: Callable[[Step], Iterable[Step]] = _no_simpler,
     seconds: float = float("inf"),
 ) -> tuple[Step, ...]:
     """The shortest steps found that still fail.
@@ -48,7 +53,7 @@ def shortest(
     violation: Violation,
     run: Callable[[tuple[Step, ...]], object],
     *,
-    simpler: Callable[[Step], Iterable[Step]] = lambda _: (),
+    simpler: Callable[[Step], Iterable[Step]] = _no_simpler,
 ) -> Violation:
     """The violation of the shortest steps that break the same requirement.
 
