@@ -27,7 +27,7 @@ def texts() -> dict[str, str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("this is no checkout")
-    found = {}
+    found: dict[str, str] = {}
     for name in filter(None, listed.stdout.split("\0")):
         path = ROOT / name
         if path.is_file() and not path.is_symlink():
@@ -37,7 +37,7 @@ def texts() -> dict[str, str]:
 
 def beyond(text: str) -> list[str]:
     """The citations of a text that are of no lines of their file; files that are not listed are not looked at."""
-    wrong = []
+    wrong: list[str] = []
     for file, places in CITATION.findall(text):
         for place in places.split(", ") if file in LENGTHS else ():
             first, _, last = place.partition("-")
