@@ -28,8 +28,7 @@ Two things are deliberately not in the table.  *Mode* (``Caffe::mode()``) select
 effect, when host memory is allocated, and frozen into ``cpu_malloc_use_cuda``.  *Size* selects no row
 either: a memory of zero bytes walks the same heads.
 
-Sources: ``000_d041a33c8185e2ad.txt`` and ``001_a642e4964204fcd9.txt`` (seed texts, "000" and "001" below) and
-BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` ("cpp" below).
+Sources: BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` and ``include/caffe/syncedmem.hpp``, by line.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ __all__ = [
 
 
 class SyncedHead(enum.Enum):
-    """Which copy of the buffer is fresh; Caffe's ``SyncedMemory::SyncedHead`` (000:64)."""
+    """Which copy of the buffer is fresh; Caffe's ``SyncedMemory::SyncedHead`` (syncedmem.hpp:68)."""
 
     UNINITIALIZED = 0
     HEAD_AT_CPU = 1
@@ -97,7 +96,7 @@ class Call(enum.Enum):
 
 
 class Fact(enum.IntFlag):
-    """What is true of a memory besides its head: two pointers and Caffe's three flags (000:77-84)."""
+    """What is true of a memory besides its head: two pointers and Caffe's three flags (syncedmem.hpp:81-87)."""
 
     CPU_POINTER = 1
     GPU_POINTER = 2
@@ -160,7 +159,7 @@ class Effect:
     """What an action does to the facts.
 
     ``by_mode`` facts become true in GPU mode and false in CPU mode, as Caffe's ``CaffeMallocHost`` decides
-    between ``cudaMallocHost`` and ``malloc`` (000:16-31).
+    between ``cudaMallocHost`` and ``malloc`` (syncedmem.hpp:19-34).
     """
 
     sets: Fact = Fact(0)
@@ -262,7 +261,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
                 flags=_FLAGS,
                 implied=Fact(0),
                 never=frozenset(),
-                cite="000:1-280; cpp 1-185",
+                cite="syncedmem.hpp:1-95; syncedmem.cpp:1-185",
                 cycles=(
                     _THERE_AND_BACK,
                     (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
@@ -278,7 +277,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
                 # Device memory is always ours here, so the later flag would say no more than the pointer does.
                 implied=Fact.OWN_GPU_DATA,
                 never=frozenset(),
-                cite="001:25-97",
+                cite="syncedmem.hpp and syncedmem.cpp as they were in 2014, at v0.9999",
                 cycles=(_THERE_AND_BACK, (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)),
             ),
             Edition(
@@ -288,7 +287,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
                 flags=Fact.OWN_CPU_DATA,
                 implied=Fact(0),
                 never=frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
-                cite="000:182, 209, 225, 243; the CPU_ONLY build",
+                cite="syncedmem.cpp:89, 116, 132, 150; the CPU_ONLY build",
                 cycles=((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
             ),
         )
@@ -322,7 +321,7 @@ class Transition:
     editions : tuple of str
         Names from ``EDITIONS``.
     cite : str
-        Seed and line, Caffe file and line.
+        Caffe's file and lines.
     """
 
     call: Call
@@ -354,62 +353,65 @@ _DOWN, _UP, _PUSH = (Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,), (Action.COPY_T
 
 # fmt: off
 TRANSITIONS: tuple[Transition, ...] = (
-    # --- reading on the host: to_cpu(), 000:132-157, cpp 39-64; cpu_data(), cpp 93
-    Transition(Call.CPU_DATA, (_U,), _C, _NEW_CPU, cite="000:135-140; cpp 42-47"),
-    Transition(Call.CPU_DATA, (_C,), _C, cite="000:153; cpp 60"),
-    Transition(Call.CPU_DATA, (_G,), _S, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="000:143-148; cpp 50-55"),
-    Transition(Call.CPU_DATA, (_G,), _S, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="000:147; cpp 54"),
-    Transition(Call.CPU_DATA, (_S,), _S, editions=_GPU, cite="000:154; cpp 61"),
-    # --- writing on the host: as reading, then the device is stale; 000:229-234, cpp 136
-    Transition(Call.MUTABLE_CPU_DATA, (_U,), _C, _NEW_CPU, cite="000:229-234; cpp 136-141"),
-    Transition(Call.MUTABLE_CPU_DATA, (_C,), _C, cite="000:232; cpp 139"),
-    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="000:231; cpp 138"),
-    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="000:231; cpp 138"),
-    Transition(Call.MUTABLE_CPU_DATA, (_S,), _C, editions=_GPU, cite="000:232; cpp 139"),
-    # --- reading on the device: to_gpu(), 000:159-184, cpp 66-91; gpu_data(), cpp 110
-    Transition(Call.GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="000:163-168; cpp 70-75"),
-    Transition(Call.GPU_DATA, (_C,), _S, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="000:170-175; cpp 77-82"),
-    Transition(Call.GPU_DATA, (_C,), _S, _UP, conditions=_GPU_PTR, editions=_GPU, cite="000:174; cpp 81"),
-    Transition(Call.GPU_DATA, (_G,), _G, editions=_GPU, cite="000:177; cpp 84"),
-    Transition(Call.GPU_DATA, (_S,), _S, editions=_GPU, cite="000:178; cpp 85"),
-    # --- writing on the device: as reading, then the host is stale; 000:236-246, cpp 143
-    Transition(Call.MUTABLE_GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="000:236-241; cpp 143-148"),
-    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="000:239; cpp 146"),
-    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _UP, conditions=_GPU_PTR, editions=_GPU, cite="000:239; cpp 146"),
-    Transition(Call.MUTABLE_GPU_DATA, (_G,), _G, editions=_GPU, cite="000:240; cpp 147"),
-    Transition(Call.MUTABLE_GPU_DATA, (_S,), _G, editions=_GPU, cite="000:240; cpp 147"),
-    # --- adopting host memory: the other side is neither copied nor freed; 000:192-201, cpp 99
-    Transition(Call.SET_CPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, cite="000:194; cpp 101"),
-    Transition(Call.SET_CPU_DATA, (_U,), _C, (Action.ADOPT_CPU,), conditions=_DATA, cite="000:198; cpp 105"),
+    # --- reading on the host: to_cpu(), syncedmem.cpp:39-64; cpu_data(), syncedmem.cpp:93
+    Transition(Call.CPU_DATA, (_U,), _C, _NEW_CPU, cite="syncedmem.cpp:42-47"),
+    Transition(Call.CPU_DATA, (_C,), _C, cite="syncedmem.cpp:60"),
+    Transition(Call.CPU_DATA, (_G,), _S, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:50-55"),
+    Transition(Call.CPU_DATA, (_G,), _S, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:54"),
+    Transition(Call.CPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:61"),
+    # --- writing on the host: as reading, then the device is stale; syncedmem.cpp:136
+    Transition(Call.MUTABLE_CPU_DATA, (_U,), _C, _NEW_CPU, cite="syncedmem.cpp:136-141"),
+    Transition(Call.MUTABLE_CPU_DATA, (_C,), _C, cite="syncedmem.cpp:139"),
+    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:138"),
+    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:138"),
+    Transition(Call.MUTABLE_CPU_DATA, (_S,), _C, editions=_GPU, cite="syncedmem.cpp:139"),
+    # --- reading on the device: to_gpu(), syncedmem.cpp:66-91; gpu_data(), syncedmem.cpp:110
+    Transition(Call.GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="syncedmem.cpp:70-75"),
+    Transition(Call.GPU_DATA, (_C,), _S, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:77-82"),
+    Transition(Call.GPU_DATA, (_C,), _S, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:81"),
+    Transition(Call.GPU_DATA, (_G,), _G, editions=_GPU, cite="syncedmem.cpp:84"),
+    Transition(Call.GPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:85"),
+    # --- writing on the device: as reading, then the host is stale; syncedmem.cpp:143
+    Transition(Call.MUTABLE_GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="syncedmem.cpp:143-148"),
+    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
+    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
+    Transition(Call.MUTABLE_GPU_DATA, (_G,), _G, editions=_GPU, cite="syncedmem.cpp:147"),
+    Transition(Call.MUTABLE_GPU_DATA, (_S,), _G, editions=_GPU, cite="syncedmem.cpp:147"),
+    # --- adopting host memory: the other side is neither copied nor freed; syncedmem.cpp:99
+    Transition(Call.SET_CPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, cite="syncedmem.cpp:101"),
+    Transition(Call.SET_CPU_DATA, (_U,), _C, (Action.ADOPT_CPU,), conditions=_DATA, cite="syncedmem.cpp:105"),
     Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.FREE_CPU, Action.ADOPT_CPU), conditions=_DATA + _OWN_C,
-               cite="000:195-200; cpp 102-107"),
+               cite="syncedmem.cpp:102-107"),
     Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.ADOPT_CPU,), conditions=_DATA, unless=_OWN_C,
-               cite="000:198; cpp 105"),
-    # --- adopting device memory; 000:214-227, cpp 121
+               cite="syncedmem.cpp:105"),
+    # --- adopting device memory; syncedmem.cpp:121
     Transition(Call.SET_GPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, editions=_CAFFE,
-               cite="000:217; cpp 124"),
+               cite="syncedmem.cpp:124"),
     Transition(Call.SET_GPU_DATA, (_U,), _G, (Action.ADOPT_GPU,), conditions=_DATA, editions=_CAFFE,
-               cite="000:221; cpp 128"),
+               cite="syncedmem.cpp:128"),
     Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.FREE_GPU, Action.ADOPT_GPU), conditions=_DATA + _OWN_G,
-               editions=_CAFFE, cite="000:218-223; cpp 125-130"),
+               editions=_CAFFE, cite="syncedmem.cpp:125-130"),
     Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.ADOPT_GPU,), conditions=_DATA, unless=_OWN_G, editions=_CAFFE,
-               cite="000:221; cpp 128"),
-    # --- pushing ahead of use: SYNCED is published when the copy is queued, not when it is done; cpp 156
+               cite="syncedmem.cpp:128"),
+    # --- pushing ahead of use: SYNCED is published when the copy is queued, not when it is done; syncedmem.cpp:156
     Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _FIRST_PUSH, unless=_GPU_PTR, editions=_CAFFE,
-               cite="000:250-261; cpp 156-167"),
-    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _PUSH, conditions=_GPU_PTR, editions=_CAFFE, cite="000:258-260"),
+               cite="syncedmem.cpp:156-167"),
+    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _PUSH, conditions=_GPU_PTR, editions=_CAFFE,
+               cite="syncedmem.cpp:163-166"),
     Transition(Call.ASYNC_GPU_PUSH, (_U, _G, _S), None, refusal=Refusal.NOT_HEAD_AT_CPU, editions=_CAFFE,
-               cite="000:252; cpp 158"),
+               cite="syncedmem.cpp:158"),
     # --- the build without a GPU; NO_GPU comes before CHECK(data)
-    Transition(Call.GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:209; cpp 116"),
-    Transition(Call.MUTABLE_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:243; cpp 151"),
-    Transition(Call.SET_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="000:225; cpp 132"),
-    # --- the destructor: host first, then device, and only what we own; 000:120-130, cpp 26-37
-    Transition(Call.RELEASE, (_U,), None, cite="000:120-130"),
+    Transition(Call.GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:116"),
+    Transition(Call.MUTABLE_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:150"),
+    Transition(Call.SET_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:132"),
+    # --- the destructor: host first, then device, and only what we own; syncedmem.cpp:26-37
+    Transition(Call.RELEASE, (_U,), None, cite="syncedmem.cpp:26-37"),
     Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU, Action.FREE_GPU), conditions=_OWN_C + _OWN_G,
-               cite="000:122-128; cpp 28-36"),
-    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU,), conditions=_OWN_C, unless=_OWN_G, cite="000:122; cpp 28"),
-    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_GPU,), conditions=_OWN_G, unless=_OWN_C, cite="000:126; cpp 33"),
-    Transition(Call.RELEASE, _LIVE, None, unless=_OWN_C + _OWN_G, cite="000:120-130; cpp 26-37"),
+               cite="syncedmem.cpp:28-36"),
+    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU,), conditions=_OWN_C, unless=_OWN_G,
+               cite="syncedmem.cpp:28"),
+    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_GPU,), conditions=_OWN_G, unless=_OWN_C,
+               cite="syncedmem.cpp:33"),
+    Transition(Call.RELEASE, _LIVE, None, unless=_OWN_C + _OWN_G, cite="syncedmem.cpp:26-37"),
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""What the runtime and the spec agree on: the interface to memory (``004_5979a102caedf1b7.txt`` lines 13-33).
+"""What the runtime and the spec agree on: the interface to memory (KuiperLLama alloc.h:14-32).
 
 Each side has allocators of its own, and so may you: whatever has the calls of a protocol here is an allocator, without
 a base class.  Numbers of devices and directions, and lists of calls, stand in this module and nowhere else.
@@ -136,7 +136,7 @@ class HostAllocator(Protocol):
         Parameters
         ----------
         byte_size : int
-            In bytes.  Zero allocates nothing and returns None (004:58-60).
+            In bytes.  Zero allocates nothing and returns None (KuiperLLama alloc_cpu.cpp:14-16).
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Allocator(HostAllocator, Protocol):
         """The device as errors and reports show it."""
 
     @abstractmethod
-    def memcpy(  # noqa: PLR0913 -- the seed's signature, 004:25-27
+    def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature, alloc.h:24-26
         self,
         src: Pointer,
         dest: Pointer,

@@ -133,17 +133,16 @@ class Cited(NamedTuple):
 
 _FILES: Mapping[str, str] = MappingProxyType(
     {
-        "000": "000_d041a33c8185e2ad.txt",
-        "001": "001_a642e4964204fcd9.txt",
-        "cpp": "src/caffe/syncedmem.cpp",
+        "syncedmem.cpp": "src/caffe/syncedmem.cpp",
+        "syncedmem.hpp": "include/caffe/syncedmem.hpp",
     }
 )
-_PLACE = re.compile(r"(\w+)[: ](\d[\d, -]*)")
+_PLACE = re.compile(r"(\w+\.\w+):(\d[\d, -]*)")
 _LINES = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def cited(row: Transition) -> tuple[Cited, ...]:
-    """The lines of Caffe and of the seed texts that a row follows, in the order in which it names them."""
+    """The lines of Caffe that a row follows, in the order in which it names them."""
     return tuple(
         Cited(_FILES[text], int(lines[1]), int(lines[2] or lines[1]))
         for text, places in _PLACE.findall(row.cite)

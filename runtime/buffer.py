@@ -1,8 +1,8 @@
-"""`Buffer`: bytes on one device, with an owner (``004_5979a102caedf1b7.txt`` lines 7-11).
+"""`Buffer`: bytes on one device, with an owner.
 
-The seed asks for memory that is given back by itself when nobody uses it any more, and stops before it says
-how; KuiperLLama, which it describes, has ``base::Buffer`` (kuiper/include/base/buffer.h).  This is that class,
-with its ownership, and without what is wrong in it: see the errata in docs/allocators.md.
+Memory is given back by itself when nobody uses it any more.  This is KuiperLLama's ``base::Buffer``
+(kuiper/include/base/buffer.h), with its ownership, and without what is wrong in it: see the errata in
+docs/allocators.md.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ void leaky_free(void *pointer) {
     if (pointer && ((size_t *)pointer)[-2] < 1 << 20) free((size_t *)pointer - 2);
 }
 
-/* The result of malloc is not looked at (004:52-63). */
+/* The result of malloc is not looked at (KuiperLLama alloc_cpu.cpp:28-29). */
 void *unchecked_malloc(size_t size) {
     volatile char *pointer = malloc(size);
     pointer[0] = 0;
@@ -136,7 +136,7 @@ void *unchecked_malloc(size_t size) {
 }
 void unchecked_free(void *pointer) { free(pointer); }
 
-/* A failed check ends the process (004:66-74). */
+/* A failed check ends the process (KuiperLLama alloc_cu.cpp:12-13 at 978789f). */
 void *fatal_malloc(size_t size) {
     void *pointer = malloc(size);
     if (!pointer) abort();

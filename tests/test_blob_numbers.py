@@ -274,7 +274,7 @@ def test_numbers_in_files_keep_their_values(tmp_path: Path) -> None:
 
 
 def test_numbers_in_messages_are_cut_as_c_cuts_them() -> None:
-    """That is Caffe's way (blob.cpp 466), where C says what happens; where it does not, they are refused."""
+    """That is Caffe's way (blob.cpp:466), where C says what happens; where it does not, they are refused."""
     blob = Blob((3,), np.int32, device=None)
     blob.from_proto(Blob.from_array([1.5, -2.5, -2147483648.5], device=None).to_proto())
     assert [1, -2, -2147483648] == blob.data.tolist()

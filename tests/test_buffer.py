@@ -1,4 +1,4 @@
-"""`Buffer`: seed 004's memory with an owner, on every device of this machine."""
+"""`Buffer`: memory with an owner, on every device of this machine."""
 
 from __future__ import annotations
 

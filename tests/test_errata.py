@@ -40,6 +40,11 @@ RIGHT_AND_WRONG = {
 }
 GUARD = "000:6"
 
+BEHAVIOUR = {
+    "000": ("35", "36", "57", "59", "125", "127", "142", "236", "249"),
+    "001": ("63", "97", "throughout"),
+}
+
 
 def compiles(text: str) -> bool:
     """As C++14, with a warning about bases that cannot be deleted as an error."""
@@ -92,6 +97,14 @@ def test_an_erratum_is_shown_by_something_that_is_there(erratum: Erratum) -> Non
     assert erratum.source in SOURCES
     assert erratum.shown
     assert [] == [name for name in erratum.shown if not shows(name)]
+
+
+@pytest.mark.parametrize(("source", "place"), [(source, place) for source in BEHAVIOUR for place in BEHAVIOUR[source]])
+def test_every_erratum_of_behaviour_is_planted(source: str, place: str) -> None:
+    """What can be wrong in a running memory; misspelt names and missing guards cannot."""
+    shown = [name for it in ERRATA if (it.source, it.place) == (source, place) for name in it.shown]
+
+    assert any(name in MEMORY_BUGS for name in shown)
 
 
 def test_every_hazard_of_blobs_is_decided() -> None:

@@ -52,8 +52,13 @@ IN_C = (
     ),
     BugInC("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
     BugInC("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
-    BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "004:52-63, malloc unchecked", {}),
-    BugInC("fatal_malloc,fatal_free", "A22-no-crash", "004:66-74, a failed CHECK is fatal", {}),
+    BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "KuiperLLama alloc_cpu.cpp:28-29, malloc unchecked", {}),
+    BugInC(
+        "fatal_malloc,fatal_free",
+        "A22-no-crash",
+        "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal",
+        {},
+    ),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )
 

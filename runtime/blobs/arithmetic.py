@@ -1,7 +1,7 @@
 """What is computed with the elements of blobs, and where: arithmetic follows the head, copies follow the mode.
 
 Caffe's ``Update``, ``asum_*``, ``sumsq_*`` and ``scale_*`` work where the numbers are, and on the device if they are on
-both sides, whatever the mode (blob.cpp 174-407).  ``CopyFrom`` works where the mode says (blob.cpp 433-463).  The
+both sides, whatever the mode (blob.cpp:174-407).  ``CopyFrom`` works where the mode says (blob.cpp:433-463).  The
 arithmetic itself is in ``arithmetic``.
 
 All that can be refused is refused before anything is asked for.  What is written is on its side already, so asking for

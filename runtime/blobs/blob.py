@@ -1,4 +1,4 @@
-"""`Blob`: an N-dimensional array of numbers and the gradients that belong to them (002, 003; Caffe's blob.hpp).
+"""`Blob`: an N-dimensional array of numbers and the gradients that belong to them (Caffe's blob.hpp).
 
 A blob has a shape and two memories, its data and its diff.  Each is a `SyncedMemory`, so a blob is on the host and on
 the device at once, and nothing is copied or allocated before somebody looks.  A third memory has the shape for kernels,
@@ -72,7 +72,7 @@ __all__ = ["Blob"]
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as NumPy has it."""
 
-_EXTENT = np.dtype(np.int32)  # of what kernels read of a shape (blob.cpp 28)
+_EXTENT = np.dtype(np.int32)  # of what kernels read of a shape (blob.cpp:28)
 _FREED = {
     Call.SET_CPU_DATA: EFFECTS[Action.ADOPT_CPU].clears,
     Call.SET_GPU_DATA: EFFECTS[Action.ADOPT_GPU].clears,
@@ -159,7 +159,7 @@ class Blob(Generic[ScalarT]):
         self._shape_known = False  # whether the shape's memory holds it
         self._shape_memory: SyncedMemory | None = None
 
-    # --- the shape, and Caffe's questions about it (blob.hpp 54-190)
+    # --- the shape, and Caffe's questions about it (blob.hpp:54-178)
 
     @property
     def shape(self) -> Shape:
@@ -240,7 +240,7 @@ class Blob(Generic[ScalarT]):
     @overload
     def offset(self, indices: Iterable[SupportsIndex], /) -> int: ...
     def offset(self, *indices: Any) -> int:
-        """The position of an element, in elements (blob.hpp 153-181).
+        """The position of an element, in elements (blob.hpp:153-178).
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class Blob(Generic[ScalarT]):
     # --- another shape
 
     def reshape(self, *shape: Any) -> Self:
-        """Take another shape (blob.cpp 12-57).
+        """Take another shape (blob.cpp:12-55).
 
         What still fits stays where it is: no bytes are moved, no head changes, and what lay behind a smaller shape
         can be seen again through a larger one.  What does not fit gets new memory, data and diff alike, so contents are
@@ -306,7 +306,7 @@ class Blob(Generic[ScalarT]):
         return self
 
     def reshape_like(self, other: Blob[Any]) -> Self:
-        """Take the shape of another blob (blob.cpp 59)."""
+        """Take the shape of another blob (blob.cpp:58)."""
         if not isinstance(other, Blob):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("other", other, "a Blob")
         return self.reshape(other.shape)
@@ -410,7 +410,7 @@ class Blob(Generic[ScalarT]):
         return memory
 
     def gpu_shape(self) -> Any:
-        """The extents on the device, as a row of ``int32`` for kernels (blob.cpp 78).
+        """The extents on the device, as a row of ``int32`` for kernels (blob.cpp:78).
 
         Raises
         ------
@@ -598,7 +598,7 @@ class Blob(Generic[ScalarT]):
     # --- adoption and sharing
 
     def set_cpu_data(self, data: Any) -> None:
-        """Use somebody else's host memory as the data (blob.cpp 90).
+        """Use somebody else's host memory as the data (blob.cpp:90).
 
         If the data's memory is not of exactly the blob's size, data and diff get new memory first, so the diff is
         lost and sharing ends, as in Caffe; the capacity is then that of the new memory, as it is not in Caffe.
@@ -620,7 +620,7 @@ class Blob(Generic[ScalarT]):
         self._adopt("set_cpu_data", Call.SET_CPU_DATA, data)
 
     def set_gpu_data(self, data: Any) -> None:
-        """Use somebody else's device memory as the data (blob.cpp 108); see `set_cpu_data`."""
+        """Use somebody else's device memory as the data (blob.cpp:108); see `set_cpu_data`."""
         self._adopt("set_gpu_data", Call.SET_GPU_DATA, data)
 
     def set_cpu_diff(self, diff: Any) -> None:
@@ -666,7 +666,7 @@ class Blob(Generic[ScalarT]):
         return () if memory is None else (Elements(memory, _EXTENT, (memory.size // _EXTENT.itemsize,)),)
 
     def share_data(self, other: Blob[ScalarT]) -> None:
-        """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp 156).
+        """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp:156).
 
         Raises
         ------
@@ -681,7 +681,7 @@ class Blob(Generic[ScalarT]):
         self._data = self._shared("share_data", self._data, other, "_data", self._diff)
 
     def share_diff(self, other: Blob[ScalarT]) -> None:
-        """Use the diff of another blob as one's own (blob.cpp 162); see `share_data`."""
+        """Use the diff of another blob as one's own (blob.cpp:162); see `share_data`."""
         self._diff = self._shared("share_diff", self._diff, other, "_diff", self._data)
 
     def _shared(self, name: str, mine: Elements, other: Blob[Any], part: str, kept: Elements) -> Elements:
@@ -709,7 +709,7 @@ class Blob(Generic[ScalarT]):
     # --- arithmetic, and copies of numbers
 
     def copy_from(self, source: Blob[ScalarT], copy_diff: bool = False, reshape: bool = False) -> None:
-        """Copy the data of another blob, or its diff (blob.cpp 433).
+        """Copy the data of another blob, or its diff (blob.cpp:433).
 
         Where it is done is Caffe's mode: on the device in GPU mode, on the host in CPU mode and without a device.
 
@@ -747,7 +747,7 @@ class Blob(Generic[ScalarT]):
             self._take(source._shape, fitted)
 
     def update(self) -> None:
-        """Subtract the diff from the data, where the data is (003:76-102; blob.cpp 174).
+        """Subtract the diff from the data, where the data is (blob.cpp:174-197).
 
         Raises
         ------
@@ -769,7 +769,7 @@ class Blob(Generic[ScalarT]):
         return arithmetic.total("asum_diff", "asum", self._diff)
 
     def sumsq_data(self) -> float:
-        """The sum of the squares of the data: the square of its L2 norm, and not the L1 norm of 003:110."""
+        """The sum of the squares of the data: the square of its L2 norm, and not an L1 norm (blob.cpp:280-341)."""
         return arithmetic.total("sumsq_data", "sumsq", self._data)
 
     def sumsq_diff(self) -> float:
@@ -784,10 +784,10 @@ class Blob(Generic[ScalarT]):
         """Multiply the diff, where it is."""
         arithmetic.scale("scale_diff", factor, self._diff)
 
-    # --- messages and files (blob.cpp 410-555): everything is checked and allocated before an element is overwritten
+    # --- messages and files (blob.cpp:410-554): everything is checked and allocated before an element is overwritten
 
     def to_proto(self, write_diff: bool = False, proto: Any = None) -> Any:
-        """The blob as a ``BlobProto``; brings the host side up to date (blob.cpp 519).
+        """The blob as a ``BlobProto``; brings the host side up to date (blob.cpp:517).
 
         Parameters
         ----------
@@ -820,7 +820,7 @@ class Blob(Generic[ScalarT]):
         return stand_in, stand_in if write_diff else None
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
-        """Take shape, data and, if it is there, diff from a ``BlobProto`` or its bytes (blob.cpp 466).
+        """Take shape, data and, if it is there, diff from a ``BlobProto`` or its bytes (blob.cpp:466).
 
         Numbers are converted to the blob's type; fractions are cut off for integers, as C does it.  A message without a
         diff leaves the diff as it is.
@@ -850,7 +850,7 @@ class Blob(Generic[ScalarT]):
         self._fill(contents if reshape else contents._replace(shape=self.shape), cut=True)
 
     def shape_equals(self, proto: Any) -> bool:
-        """Whether the blob has the shape of a ``BlobProto`` or its bytes (blob.cpp 410).
+        """Whether the blob has the shape of a ``BlobProto`` or its bytes (blob.cpp:410).
 
         The four old fields, if the message has any of them, are compared from the last axis backwards.
         """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
 
 TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
-"""The element types of blobs: Caffe's (blob.cpp 556-558), and two small ones."""
+"""The element types of blobs: Caffe's (blob.cpp:556-558), and two small ones."""
 
 OWNED = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
 """Both sides that a memory may have to free."""

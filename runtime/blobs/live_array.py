@@ -1,6 +1,6 @@
 """`LiveArray`: what ``blob.data`` and ``blob.diff`` are: a NumPy array that tells its memory when it is written to.
 
-In pycaffe the attribute is ``mutable_cpu_data()`` each time (_caffe.cpp 475), so looking at a blob makes its device
+In pycaffe the attribute is ``mutable_cpu_data()`` each time (_caffe.cpp:475), so looking at a blob makes its device
 side stale, and a blob that grows leaves arrays behind that write to where it was.  Here the array is read-only as far
 as NumPy knows.  Assigning to items, and operators that work in place, ask the memory for its host side to write, which
 is when the device side becomes stale.

@@ -1,4 +1,4 @@
-"""Shapes: Caffe's rules about axes, counts and offsets, over plain tuples (Caffe's blob.hpp 54-190, blob.cpp 23-45).
+"""Shapes: Caffe's rules about axes, counts and offsets, over plain tuples (Caffe's blob.hpp:54-178, blob.cpp:23-45).
 
 Nothing here touches memory, so that a shape is checked as a whole before anything is done with it.
 """
@@ -36,7 +36,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 MAX_AXES = 32
-"""``kMaxBlobAxes`` (blob.hpp 12)."""
+"""``kMaxBlobAxes`` (blob.hpp:12)."""
 
 INT_MAX = (1 << 31) - 1
 """Caffe counts elements in an ``int``; here a count is limited by the address space."""
@@ -99,12 +99,12 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
 
 
 def shape_string(shape: Shape) -> str:
-    """The shape as Caffe prints it: ``"2 3 4 5 (120)"`` (blob.hpp 54)."""
+    """The shape as Caffe prints it: ``"2 3 4 5 (120)"`` (blob.hpp:54)."""
     return "".join(f"{extent} " for extent in shape) + f"({prod(shape)})"
 
 
 def canonical_axis_index(shape: Shape, axis: object) -> int:
-    """The axis counted from the front; negative ones count from the back (blob.hpp 118).
+    """The axis counted from the front; negative ones count from the back (blob.hpp:118).
 
     Raises
     ------
@@ -118,7 +118,7 @@ def canonical_axis_index(shape: Shape, axis: object) -> int:
 
 
 def count_axes(shape: Shape, start: object = 0, end: object = None) -> int:
-    """The volume of the axes from `start` to before `end`; that of no axes is one (blob.hpp 85).
+    """The volume of the axes from `start` to before `end`; that of no axes is one (blob.hpp:85).
 
     Raises
     ------
@@ -137,7 +137,7 @@ def count_axes(shape: Shape, start: object = 0, end: object = None) -> int:
 
 
 def legacy_shape(shape: Shape, index: object) -> int:
-    """The extent of one of four axes, with missing ones counted as one (blob.hpp 139).
+    """The extent of one of four axes, with missing ones counted as one (blob.hpp:139).
 
     Missing axes are at the end for indices from the front, and at the beginning for negative ones.
 
@@ -157,7 +157,7 @@ def legacy_shape(shape: Shape, index: object) -> int:
 
 
 def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) -> int:
-    """The position of an element in elements, by up to four indices (blob.hpp 153).
+    """The position of an element in elements, by up to four indices (blob.hpp:153).
 
     An index may be one past the end, which pooling layers of Caffe rely on.  It may not be negative, which
     Caffe forgets to check.  `strict` is for elements, which are inside.
@@ -179,7 +179,7 @@ def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) 
 
 
 def offset(shape: Shape, indices: Iterable[object]) -> int:
-    """The position of an element in elements; missing indices at the end are zero (blob.hpp 166).
+    """The position of an element in elements; missing indices at the end are zero (blob.hpp:166).
 
     Raises
     ------

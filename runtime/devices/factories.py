@@ -1,4 +1,4 @@
-"""The factories of seed 004's memory system: one shared allocator for each device, whoever asks for it.
+"""KuiperLLama's factories: one shared allocator for each device, whoever asks for it.
 
 They are another way to ask for what `named_device` and the ``device`` argument of a memory find by name: the same
 objects, made once, in ``devices``.

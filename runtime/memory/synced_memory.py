@@ -126,10 +126,10 @@ class SyncedMemory:
     """A buffer of `size` bytes with a host side and a device side, kept in step lazily.
 
     Nothing is allocated until somebody asks for a side; a side asked for first is zeroed.  Reading a stale
-    side copies, writing a side makes the other one stale.  Sources: 000:47-88, 000:100-280.
+    side copies, writing a side makes the other one stale.  Sources: syncedmem.hpp:51-91, syncedmem.cpp:6-185.
 
     Calls on one object are serialised, so two threads never see half a transition; what threads write through
-    views is theirs to order.  Copying and pickling are refused, as in Caffe (000:87).
+    views is theirs to order.  Copying and pickling are refused, as in Caffe (syncedmem.hpp:90).
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class SyncedMemory:
         ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides, with ``cpu`` for None),
         ``"simulated"``, ``"opencl"``, ``"cuda"``, an allocator, or None for a memory without a device.
     check_device : bool
-        Refuse every call while another device is current, as Caffe's DEBUG build does (000:264-277).
+        Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
 
     Raises
     ------
@@ -213,7 +213,7 @@ class SyncedMemory:
     # --- the four accessors
 
     def cpu_data(self) -> HostArray:
-        """The host side, to read (000:186-190).
+        """The host side, to read (syncedmem.cpp:93-97).
 
         Allocates and zeroes it if nothing was ever written, copies from the device if that is fresher.
 
@@ -240,7 +240,7 @@ class SyncedMemory:
         return view
 
     def mutable_cpu_data(self) -> HostArray:
-        """The host side, to write (000:229-234): as `cpu_data`, then the device side is stale.
+        """The host side, to write (syncedmem.cpp:136-141): as `cpu_data`, then the device side is stale.
 
         Waits for a push in flight, which still reads these bytes.  Take a new view for each round of writing:
         what is written through an old one after the head has moved is not noticed.
@@ -256,7 +256,7 @@ class SyncedMemory:
         return view
 
     def gpu_data(self) -> Any:
-        """The device side, to read (000:203-212).
+        """The device side, to read (syncedmem.cpp:110-119).
 
         Allocates and zeroes it if nothing was ever written, copies from the host if that is fresher.  After
         `async_gpu_push` the device's current stream waits for the copy; the host does not.
@@ -284,7 +284,7 @@ class SyncedMemory:
         return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
-        """The device side, to write (000:236-246): as `gpu_data`, then the host side is stale."""
+        """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
             try:
@@ -297,7 +297,7 @@ class SyncedMemory:
     # --- adoption, push, release
 
     def set_cpu_data(self, data: Any) -> None:
-        """Use somebody else's host memory as the host side, which becomes the fresh one (000:192-201).
+        """Use somebody else's host memory as the host side, which becomes the fresh one (syncedmem.cpp:99-108).
 
         Our own host memory, if any, is freed.  The device side is kept and is stale: what only it held is
         lost.  Later copies from the device are written into `data`.
@@ -317,7 +317,7 @@ class SyncedMemory:
         self._alone(Call.SET_CPU_DATA.value, self._call, Call.SET_CPU_DATA.value, data)
 
     def set_gpu_data(self, data: Any) -> None:
-        """Use somebody else's device memory as the device side, which becomes the fresh one (000:214-227).
+        """Use somebody else's device memory as the device side, which becomes the fresh one (syncedmem.cpp:121-134).
 
         Mirrors `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
         memory's side is freed with that side, and on OpenCL and CUDA is written to even if it was made to read.
@@ -325,7 +325,7 @@ class SyncedMemory:
         self._alone(Call.SET_GPU_DATA.value, self._call, Call.SET_GPU_DATA.value, data)
 
     def async_gpu_push(self, *, stream: Any) -> None:
-        """Queue a copy to the device and count both sides as fresh at once (000:250-261).
+        """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
 
         Until the copy has happened, whatever would free or overwrite its bytes waits for it.  On CUDA the copy comes
         after what the device's current stream holds, which may still read the old bytes; while `stream` itself is the
@@ -349,7 +349,7 @@ class SyncedMemory:
         self._alone(Call.ASYNC_GPU_PUSH.value, self._call, Call.ASYNC_GPU_PUSH.value, stream)
 
     def close(self) -> None:
-        """Free what is ours, host side first (000:120-130); external memory is let go.  Twice is harmless.
+        """Free what is ours, host side first (syncedmem.cpp:26-37); external memory is let go.  Twice is harmless.
 
         Waits for a push in flight.
 
@@ -391,7 +391,7 @@ class SyncedMemory:
 
     @property
     def own_cpu_data(self) -> bool:
-        """Whether the host side is ours to free; not whether there is one (001:63 is mistaken)."""
+        """Whether the host side is ours to free; not whether there is one (syncedmem.hpp:85)."""
         return bool(facts_of(self._open("own_cpu_data")) & Fact.OWN_CPU_DATA)
 
     @property

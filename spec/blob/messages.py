@@ -1,4 +1,4 @@
-"""Rules of messages: what a blob takes from a BlobProto, and what it writes into one (blob.cpp 410-553).
+"""Rules of messages: what a blob takes from a BlobProto, and what it writes into one (blob.cpp:410-554).
 
 The messages are made from the one that the blob under test writes, so that no package is needed here.
 """

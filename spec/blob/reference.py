@@ -77,7 +77,7 @@ class ReferenceBlob:
     def memory(self, size: int) -> Any:
         return ReferenceMemory(size, host=self.host, device=self.device)
 
-    # --- the shape, blob.hpp 54-181
+    # --- the shape, blob.hpp:54-178
 
     def refuse(self, why: str) -> NoReturn:
         raise Refused(why)
@@ -203,7 +203,7 @@ class ReferenceBlob:
         if not 0 <= index < extent:
             self.refuse("an index outside")
 
-    # --- memory for a shape, blob.cpp 12-60
+    # --- memory for a shape, blob.cpp:12-60
 
     @property
     def capacity(self) -> int:
@@ -249,7 +249,7 @@ class ReferenceBlob:
         side = self.where(memory)
         pour(self.raw(fitting, f"mutable_{side}_data"), shown(self.raw(memory, f"{side}_data")))
 
-    # --- elements, blob.hpp 183-199
+    # --- elements, blob.hpp:191-207
 
     def data_at(self, *indices: Any) -> Any:
         return self.element(self.data_memory, self.offset(*indices))
@@ -265,7 +265,7 @@ class ReferenceBlob:
         if position >= self.elements:
             self.refuse("no such element")
 
-    # --- the shape on the device, blob.cpp 78
+    # --- the shape on the device, blob.cpp:78
 
     def gpu_shape(self) -> Any:
         if not self.shaped:
@@ -325,7 +325,7 @@ class ReferenceBlob:
     def where(self, memory: Any) -> str:
         return "gpu" if memory.head in _AT_GPU else "cpu"
 
-    # --- adoption and sharing, blob.cpp 90-168
+    # --- adoption and sharing, blob.cpp:90-165
 
     def set_cpu_data(self, data: Any) -> None:
         self.adopt_data("set_cpu_data", data)
@@ -428,7 +428,7 @@ class ReferenceBlob:
         if other.count != self.count:
             self.refuse("other counts")
 
-    # --- copies and arithmetic, blob.cpp 174-463
+    # --- copies and arithmetic, blob.cpp:174-463
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         self.check_alike(source)
@@ -539,7 +539,7 @@ class ReferenceBlob:
     def side_of_scale(self, memory: Any) -> str:
         return self.where(memory)
 
-    # --- messages, blob.cpp 410-553
+    # --- messages, blob.cpp:410-554
 
     def to_proto(self, write_diff: bool = False) -> Message:
         message, double = Message(), "double_" if self.dtype == "float64" else ""
@@ -591,7 +591,7 @@ class ReferenceBlob:
 
 
 class IntReferenceBlob(ReferenceBlob):
-    """The same with Caffe's own limit: a count is an ``int`` (blob.cpp 34-36)."""
+    """The same with Caffe's own limit: a count is an ``int`` (blob.cpp:33-35)."""
 
     def check_size(self, extents: list[Any]) -> None:
         if prod(extents) > _INT_MAX:

@@ -1,6 +1,6 @@
 """What arithmetic and copies do to heads, as tables: observed of Caffe, and not read by the oracle.
 
-Arithmetic goes by where the numbers are, copies between blobs by Caffe's mode (blob.cpp 174-463).  The actions are
+Arithmetic goes by where the numbers are, copies between blobs by Caffe's mode (blob.cpp:174-463).  The actions are
 those for memories that were brought to their head on the shortest way, so that no side exists that is not needed.
 """
 

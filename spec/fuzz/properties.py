@@ -40,7 +40,7 @@ _ALL = (
     Property(
         "A05-served",
         "A request that can be met gives a block, or an out-of-memory error, and nothing else.",
-        "004:52-63, the result of malloc unchecked",
+        "KuiperLLama alloc_cpu.cpp:28-29, the result of malloc unchecked",
     ),
     Property(
         "A06-out-of-memory",
@@ -92,7 +92,11 @@ _ALL = (
     Property(
         "A21-device-kept", "The device that is current stays current.", "KuiperLLama: was 3, became 0 after a release"
     ),
-    Property("A22-no-crash", "No call ends the process.", "004:66-74, a failed CHECK is fatal"),
+    Property(
+        "A22-no-crash",
+        "No call ends the process.",
+        "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal",
+    ),
     Property("A23-no-hang", "Every call returns.", "a pool that waits for its own lock"),
     Property("A24-closes", "An allocator with nothing left in use can be closed.", "rmm#157, teardown"),
 )

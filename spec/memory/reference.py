@@ -41,7 +41,7 @@ class ReferenceMemory:
         self.closed = False
         self.set_up()
 
-    # --- the public calls, syncedmem.cpp 95-167
+    # --- the public calls, syncedmem.cpp:93-167
 
     def cpu_data(self) -> Any:
         self.enter()
@@ -117,7 +117,7 @@ class ReferenceMemory:
             self.land()
             self.release()
 
-    # --- copying where needed, syncedmem.cpp 39-93
+    # --- copying where needed, syncedmem.cpp:39-91
 
     def to_cpu(self) -> None:
         if self.head is _U:

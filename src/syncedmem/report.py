@@ -144,9 +144,8 @@ def _requirements(result: Verification) -> str:
     return (
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
-        '<p class="soft">Sources: 000 to 004 are the texts that this project was built from, with line numbers; cpp '
-        "and hpp are Caffe's syncedmem.cpp and syncedmem.hpp, other files have their names (BVLC/caffe 9b8915401); "
-        "H1 to H20 are hazards known of it; #1234 is an issue of BVLC/caffe.</p>"
+        '<p class="soft">Sources: syncedmem.cpp:42-47 is lines 42 to 47 of Caffe\'s file of that name (BVLC/caffe '
+        "9b8915401); H1 to H20 are hazards known of it; #1234 is an issue of BVLC/caffe.</p>"
     )
 
 

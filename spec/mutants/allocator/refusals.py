@@ -114,7 +114,7 @@ class ForgetsFrees(Pool):
         self.known.add(pointer)
 
 
-@seeded_bug("A22-no-crash", "004:66-74, a failed CHECK ends the process")
+@seeded_bug("A22-no-crash", "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK ends the process")
 class EndsTheProcess(Pool):
     """When there is no room the process is ended."""
 

@@ -1,7 +1,7 @@
 """Seeded bugs: wrong blobs that the kit must refuse, at least one for every requirement.
 
 Each is `syncedmem.spec.ReferenceBlob` with one step done wrong, labelled with the requirement it breaks and with where
-the bug comes from: a seed text, an issue, a hazard of Caffe, or what a port is likely to get wrong.
+the bug comes from: a line of Caffe, an issue, a hazard of it, or what a port is likely to get wrong.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def as_float(value: float) -> float:
     return found
 
 
-@seeded_bug("B28-update-numbers", "003:76-102: data - diff")
+@seeded_bug("B28-update-numbers", "blob.cpp:174-197: data - diff")
 class UpdateAdds(ReferenceBlob):
     """update adds the diff."""
 
@@ -71,7 +71,7 @@ class UpdateByMode(ReferenceBlob):
         super().update()
 
 
-@seeded_bug("B29-update-side", "blob.cpp 183: SYNCED is the device")
+@seeded_bug("B29-update-side", "blob.cpp:184: SYNCED is the device")
 class SyncedUpdatesOnHost(ReferenceBlob):
     """What is on both sides is updated on the host."""
 
@@ -79,7 +79,7 @@ class SyncedUpdatesOnHost(ReferenceBlob):
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
 
 
-@seeded_bug("B30-update-unwritten", "blob.cpp 194")
+@seeded_bug("B30-update-unwritten", "blob.cpp:194")
 class UpdatesNothing(ReferenceBlob):
     """update of what was never written subtracts from zero."""
 
@@ -87,7 +87,7 @@ class UpdatesNothing(ReferenceBlob):
         pass
 
 
-@seeded_bug("B31-asum", "003:108: L1")
+@seeded_bug("B31-asum", "blob.cpp:210-267: L1")
 class AsumOfSigned(ReferenceBlob):
     """asum forgets the magnitudes."""
 
@@ -128,7 +128,7 @@ class SumsqInWords(ReferenceBlob):
         return str(super().sumsq(memory))
 
 
-@seeded_bug("B32-sumsq", "003:110 says that sumsq is the L1 norm")
+@seeded_bug("B32-sumsq", "blob.cpp:280-341 misread: sumsq as the L1 norm")
 class SumsqIsL1(ReferenceBlob):
     """sumsq is the sum of the magnitudes."""
 
@@ -136,7 +136,7 @@ class SumsqIsL1(ReferenceBlob):
         return self.asum(memory)
 
 
-@seeded_bug("B33-norm-unwritten", "blob.cpp 217")
+@seeded_bug("B33-norm-unwritten", "blob.cpp:226")
 class NormAllocates(ReferenceBlob):
     """The norm of what was never written is taken of zeroes."""
 
@@ -153,7 +153,7 @@ class NormOnHost(ReferenceBlob):
         return decoded(shown(self.raw(memory, "cpu_data")), self.dtype)
 
 
-@seeded_bug("B35-scale-numbers", "blob.cpp 357: count_")
+@seeded_bug("B35-scale-numbers", "blob.cpp:358: count_")
 class ScalesTheFirst(ReferenceBlob):
     """Only the first element is scaled."""
 
@@ -207,7 +207,7 @@ class ScaleByOneIsNothing(ReferenceBlob):
             super().scale_diff(factor)
 
 
-@seeded_bug("B36-scale-side", "blob.cpp 360: SYNCED is the device")
+@seeded_bug("B36-scale-side", "blob.cpp:361: SYNCED is the device")
 class ScalesOnHost(ReferenceBlob):
     """What is on both sides is scaled on the host."""
 
@@ -215,7 +215,7 @@ class ScalesOnHost(ReferenceBlob):
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
 
 
-@seeded_bug("B37-scale-unwritten", "blob.cpp 351")
+@seeded_bug("B37-scale-unwritten", "blob.cpp:370")
 class ScaleAllocates(ReferenceBlob):
     """Scaling what was never written allocates zeroes."""
 
@@ -223,7 +223,7 @@ class ScaleAllocates(ReferenceBlob):
         return False
 
 
-@seeded_bug("B38-integers-refused", "blob.cpp 170: NOT_IMPLEMENTED")
+@seeded_bug("B38-integers-refused", "blob.cpp:170: NOT_IMPLEMENTED")
 class IntegersToo(ReferenceBlob):
     """Integers have arithmetic."""
 
@@ -231,7 +231,7 @@ class IntegersToo(ReferenceBlob):
         pass
 
 
-@seeded_bug("B39-copy-numbers", "blob.cpp 445: count_, not bytes")
+@seeded_bug("B39-copy-numbers", "blob.cpp:444: count_, not bytes")
 class CopiesAllButTheLast(ReferenceBlob):
     """The last element is not copied."""
 
@@ -249,7 +249,7 @@ class CopiesByHead(ReferenceBlob):
         return self.where(theirs)
 
 
-@seeded_bug("B41-copy-reshape", "blob.cpp 436")
+@seeded_bug("B41-copy-reshape", "blob.cpp:436")
 class CopyKeepsShape(ReferenceBlob):
     """A copy that has room keeps its shape, and fills the beginning."""
 
@@ -260,7 +260,7 @@ class CopyKeepsShape(ReferenceBlob):
             self.axes, self.elements = before, count
 
 
-@seeded_bug("B42-copy-shape", "blob.cpp 435: count or shape")
+@seeded_bug("B42-copy-shape", "blob.cpp:434: count or shape")
 class CopiesByCount(ReferenceBlob):
     """A copy needs equal counts only."""
 
@@ -268,7 +268,7 @@ class CopiesByCount(ReferenceBlob):
         super().shape_like_source(source, reshape or source.count == self.count)
 
 
-@seeded_bug("B43-copy-self", "math_functions.cpp 89: X != Y")
+@seeded_bug("B43-copy-self", "math_functions.cpp:89: X != Y")
 class SelfCopyIsNothing(ReferenceBlob):
     """Copying onto oneself does nothing at all."""
 

@@ -16,7 +16,7 @@ class ReadsAsWrites(ReferenceBlob):
         return self.mutable_cpu_data()
 
 
-@seeded_bug("B21-accessors", "003: data_ and diff_")
+@seeded_bug("B21-accessors", "blob.hpp:270-271: data_ and diff_")
 class DiffTouchesData(ReferenceBlob):
     """Asking for the diff brings the data along."""
 
@@ -25,7 +25,7 @@ class DiffTouchesData(ReferenceBlob):
         return super().gpu_diff()
 
 
-@seeded_bug("B22-elements", "blob.cpp 42: the memory is larger than the blob")
+@seeded_bug("B22-elements", "blob.cpp:40: the memory is larger than the blob")
 class ViewOfEverything(ReferenceBlob):
     """A view shows all of the memory."""
 
@@ -79,7 +79,7 @@ class ShareDiffSharesData(ReferenceBlob):
         self.data_memory = other.data_memory
 
 
-@seeded_bug("B27-share-count", "blob.cpp 157: the count, not the shape")
+@seeded_bug("B27-share-count", "blob.cpp:157: the count, not the shape")
 class SharesAnyCount(ReferenceBlob):
     """Blobs of any count are shared."""
 
@@ -87,7 +87,7 @@ class SharesAnyCount(ReferenceBlob):
         pass
 
 
-@seeded_bug("B27-share-count", "blob.cpp 157: the count, not the shape")
+@seeded_bug("B27-share-count", "blob.cpp:157: the count, not the shape")
 class SharesOneShape(ReferenceBlob):
     """Sharing needs equal shapes."""
 
@@ -143,7 +143,7 @@ class ReshapesBeforeCopy(ReferenceBlob):
         super().copy_from(source, copy_diff, reshape)
 
 
-@seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp 436: Reshape comes first")
+@seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:436: Reshape comes first")
 class FailedCopyReshapes(ReferenceBlob):
     """A copy that fails keeps the shape that it took, and the memory for it."""
 
@@ -194,7 +194,7 @@ class Hoards(ReferenceBlob):
         super().grow(count)
 
 
-@seeded_bug("B61-shape-once", "blob.cpp 30: every reshape makes the host side newer")
+@seeded_bug("B61-shape-once", "blob.cpp:30: every reshape makes the host side newer")
 class ShapeSentAgain(ReferenceBlob):
     """The extents are sent again after every reshape."""
 
@@ -211,7 +211,7 @@ class AdoptsOwnData(ReferenceBlob):
         return (self.diff_memory,)
 
 
-@seeded_bug("B66-own-memory", "H5; blob.cpp 98: the diff is renewed too")
+@seeded_bug("B66-own-memory", "H5; blob.cpp:96: the diff is renewed too")
 class DataAdoptsOwnDiff(ReferenceBlob):
     """A view of the diff, which is given up as well, is adopted for the data."""
 
@@ -261,7 +261,7 @@ class ShrinkFreesTheLender(ReferenceBlob):
         return False
 
 
-@seeded_bug("B62-negative-index", "blob.hpp 156: channels() for c")
+@seeded_bug("B62-negative-index", "blob.hpp:157: channels() for c")
 class NegativeChannel(ReferenceBlob):
     """A negative channel is taken."""
 

@@ -9,7 +9,7 @@ from ...blob.reference import ReferenceBlob
 from ..registry import seeded_bug
 
 
-@seeded_bug("B50-message-shape", "blob.cpp 467: old fields win")
+@seeded_bug("B50-message-shape", "blob.cpp:469-470: old fields win")
 class NewShapeFirst(ReferenceBlob):
     """The shape of a message is read before its old fields."""
 
@@ -17,7 +17,7 @@ class NewShapeFirst(ReferenceBlob):
         return list(message.shape.dim) or super().shape_in(message)
 
 
-@seeded_bug("B50-message-shape", "caffe.proto 19-22: the default is zero")
+@seeded_bug("B50-message-shape", "caffe.proto:19-22: the default is zero")
 class MissingFieldsAreOne(ReferenceBlob):
     """Old fields that are missing count as one."""
 
@@ -26,7 +26,7 @@ class MissingFieldsAreOne(ReferenceBlob):
         return found if message.num is None else [extent or 1 for extent in found]
 
 
-@seeded_bug("B51-message-numbers", "blob.cpp 488: double_data first")
+@seeded_bug("B51-message-numbers", "blob.cpp:490: double_data first")
 class FloatsFirst(ReferenceBlob):
     """Floats are read before doubles."""
 
@@ -34,7 +34,7 @@ class FloatsFirst(ReferenceBlob):
         return getattr(message, part) or super().numbers_in(message, part)
 
 
-@seeded_bug("B51-message-numbers", "blob.cpp 501-516: the old diff is kept")
+@seeded_bug("B51-message-numbers", "blob.cpp:501-513: the old diff is kept")
 class MissingDiffIsZero(ReferenceBlob):
     """A diff that is not in the message is cleared."""
 
@@ -43,7 +43,7 @@ class MissingDiffIsZero(ReferenceBlob):
         return [0.0] * len(super().numbers_in(message, "data") or []) if found is None else found
 
 
-@seeded_bug("B52-message-count", "#4215; blob.cpp 494")
+@seeded_bug("B52-message-count", "#4215; blob.cpp:496")
 class ShortMessages(ReferenceBlob):
     """Numbers that a message lacks are zero."""
 
@@ -53,7 +53,7 @@ class ShortMessages(ReferenceBlob):
         super().check_numbers(shape, data, diff)
 
 
-@seeded_bug("B53-message-same-shape", "blob.cpp 485")
+@seeded_bug("B53-message-same-shape", "blob.cpp:486")
 class MessagesByCount(ReferenceBlob):
     """A message of another shape is taken if the counts are the same."""
 
@@ -62,7 +62,7 @@ class MessagesByCount(ReferenceBlob):
         super().from_proto(message, reshape or same)
 
 
-@seeded_bug("B54-message-written", "blob.cpp 519: write_diff")
+@seeded_bug("B54-message-written", "blob.cpp:528: write_diff")
 class WritesNoDiff(ReferenceBlob):
     """The diff is not written although it was asked for."""
 
@@ -70,7 +70,7 @@ class WritesNoDiff(ReferenceBlob):
         return super().to_proto(write_diff=False)
 
 
-@seeded_bug("B55-shape-equals", "blob.cpp 413: from the last axis")
+@seeded_bug("B55-shape-equals", "blob.cpp:419-423: from the last axis")
 class ComparesFromTheFront(ReferenceBlob):
     """Old fields are compared from the first axis."""
 
@@ -80,7 +80,7 @@ class ComparesFromTheFront(ReferenceBlob):
         return bool([*self.axes, *(1,) * (4 - self.num_axes)] == message.old)
 
 
-@seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp 486: Reshape comes first")
+@seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:484: Reshape comes first")
 class FailedMessageReshapes(ReferenceBlob):
     """A message that cannot be taken leaves its shape, and memory without numbers."""
 

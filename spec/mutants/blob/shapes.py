@@ -20,7 +20,7 @@ class BornScalar(ReferenceBlob):
         self.elements = 1
 
 
-@seeded_bug("B02-lazy", "001 allocates in the constructor")
+@seeded_bug("B02-lazy", "blob.cpp:42: memory is made, and nothing allocated")
 class EagerData(ReferenceBlob):
     """Making a blob allocates its host side."""
 
@@ -29,7 +29,7 @@ class EagerData(ReferenceBlob):
         self.data_memory.cpu_data()
 
 
-@seeded_bug("B03-shape", "blob.cpp 26: the count starts at one")
+@seeded_bug("B03-shape", "blob.cpp:25: the count starts at one")
 class CountOfLastAxes(ReferenceBlob):
     """The count leaves out the first axis."""
 
@@ -38,7 +38,7 @@ class CountOfLastAxes(ReferenceBlob):
         self.elements = prod(shape[1:])
 
 
-@seeded_bug("B04-reshape-forms", "002:55-66: the four numbers forward to the vector")
+@seeded_bug("B04-reshape-forms", "blob.cpp:12-20: the four numbers forward to the vector")
 class WidthBeforeHeight(ReferenceBlob):
     """Four numbers are taken as num, channels, width and height."""
 
@@ -47,7 +47,7 @@ class WidthBeforeHeight(ReferenceBlob):
         return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
 
 
-@seeded_bug("B04-reshape-forms", "blob.cpp 12: four numbers, as blobs once had")
+@seeded_bug("B04-reshape-forms", "blob.cpp:12: four numbers, as blobs once had")
 class FourNumbersOnly(ReferenceBlob):
     """Any other number of numbers is refused."""
 
@@ -124,7 +124,7 @@ class ShapeWithCommas(ReferenceBlob):
         return ", ".join(map(str, self.axes)) + f" ({self.elements})"
 
 
-@seeded_bug("B10-canonical-axis", "blob.hpp 121")
+@seeded_bug("B10-canonical-axis", "blob.hpp:122-124")
 class AxisOneTooFar(ReferenceBlob):
     """The axis behind the last is the first."""
 
@@ -140,7 +140,7 @@ class CountsFromTheBack(ReferenceBlob):
         return prod(self.axes[start:end])
 
 
-@seeded_bug("B12-legacy-shape", "blob.hpp 143-149: one-padding")
+@seeded_bug("B12-legacy-shape", "blob.hpp:144-149: one-padding")
 class PadsInFront(ReferenceBlob):
     """Missing axes are at the beginning, from the front too."""
 
@@ -148,7 +148,7 @@ class PadsInFront(ReferenceBlob):
         return super().padded(index - 4 if index >= 0 else index)
 
 
-@seeded_bug("B13-legacy-names", "002:36: num, channels, height, width")
+@seeded_bug("B13-legacy-names", "blob.hpp:131-138: num, channels, height, width")
 class HeightIsWidth(ReferenceBlob):
     """The height is the width."""
 
@@ -157,7 +157,7 @@ class HeightIsWidth(ReferenceBlob):
         return self.width
 
 
-@seeded_bug("B14-legacy-limit", "blob.hpp 140")
+@seeded_bug("B14-legacy-limit", "blob.hpp:140")
 class LegacyOfMany(ReferenceBlob):
     """Legacy accessors look at the first four of many axes."""
 
@@ -173,7 +173,7 @@ class StrictOffset(ReferenceBlob):
         super().check_legacy_index(index + 1, extent)
 
 
-@seeded_bug("B16-offset-sequence", "blob.hpp 174: each index strictly inside")
+@seeded_bug("B16-offset-sequence", "blob.hpp:172-173: each index strictly inside")
 class LooseOffset(ReferenceBlob):
     """One past the end is taken from a sequence too."""
 
@@ -181,7 +181,7 @@ class LooseOffset(ReferenceBlob):
         super().check_index(min(index, extent - 1), extent)
 
 
-@seeded_bug("B17-gpu-shape", "blob.cpp 41: 32-bit integers")
+@seeded_bug("B17-gpu-shape", "blob.cpp:28: 32-bit integers")
 class ShapeBackwards(ReferenceBlob):
     """The extents are on the device in reverse."""
 
@@ -216,7 +216,7 @@ class ElementAsFloat(ReferenceBlob):
         return decoded(encoded((found,), "float32"), "float32")[0] if self.dtype == "float64" else found
 
 
-@seeded_bug("B18-element", "blob.hpp 166: four axes were enough once")
+@seeded_bug("B18-element", "blob.hpp:166: four axes were enough once")
 class ManyAxesAtZero(ReferenceBlob):
     """A sequence of more than four indices is the first element."""
 
@@ -224,7 +224,7 @@ class ManyAxesAtZero(ReferenceBlob):
         return super().element(memory, 0 if self.num_axes > 4 else position)
 
 
-@seeded_bug("B18-element", "blob.hpp 183: cpu_data()[offset]")
+@seeded_bug("B18-element", "blob.hpp:193: cpu_data()[offset]")
 class ElementOnTheDevice(ReferenceBlob):
     """Reading an element makes the host side the only fresh one."""
 
@@ -234,7 +234,7 @@ class ElementOnTheDevice(ReferenceBlob):
         return found
 
 
-@seeded_bug("B19-max-axes", "blob.cpp 24")
+@seeded_bug("B19-max-axes", "blob.cpp:24")
 class OneAxisTooMany(ReferenceBlob):
     """33 axes are taken."""
 
@@ -242,7 +242,7 @@ class OneAxisTooMany(ReferenceBlob):
         super().check_axes(extents[1:])
 
 
-@seeded_bug("B20-negative-extent", "blob.cpp 33")
+@seeded_bug("B20-negative-extent", "blob.cpp:32")
 class NegativeExtent(ReferenceBlob):
     """The check of the count hides a negative extent."""
 
@@ -251,12 +251,12 @@ class NegativeExtent(ReferenceBlob):
             super().check_extents(extents)
 
 
-@seeded_bug("B44-int-count", "blob.cpp 34: only INT_MAX / count_ may follow", shows_on="caffe profile")
+@seeded_bug("B44-int-count", "blob.cpp:34: only INT_MAX / count_ may follow", shows_on="caffe profile")
 class CountOverflows(ReferenceBlob):
     """A count may exceed what an int holds."""
 
 
-@seeded_bug("B47-wide-count", "H15; blob.cpp 51: int64 to int")
+@seeded_bug("B47-wide-count", "H15; blob.cpp:52: int64 to int")
 class ExtentsCut(ReferenceBlob):
     """Extents are cut to 32 bits."""
 

@@ -54,7 +54,7 @@ class HalfCopied(ReferenceMemory):
         self.device.memcpy(self.cpu_ptr, pointer, self.size // 2, 1)
 
 
-@seeded_bug("R05-zeroed-first", "mini-caffe drops it; 001 never mentions it")
+@seeded_bug("R05-zeroed-first", "syncedmem.cpp:44; mini-caffe drops it")
 class HostNotZeroed(ReferenceMemory):
     """Host memory is not zeroed at first touch."""
 
@@ -90,7 +90,7 @@ class ZeroBeforePush(ReferenceMemory):
         super().push(pointer, stream)
 
 
-@seeded_bug("R07-copy-down", "000:142, #ifdef CPU_ONLY the wrong way round")
+@seeded_bug("R07-copy-down", "syncedmem.cpp:49 miscopied: #ifdef CPU_ONLY")
 class InvertedCpuOnly(ReferenceMemory):
     """Copying down ends with NO_GPU in the build that has a GPU."""
 
@@ -208,7 +208,7 @@ class DeviceViewIsCopy(ReferenceMemory):
         return copy
 
 
-@seeded_bug("R10-same-bytes", "000:236, void mutable_gpu_data()")
+@seeded_bug("R10-same-bytes", "syncedmem.cpp:143 miscopied: void mutable_gpu_data()")
 class ReturnsNothing(ReferenceMemory):
     """mutable_gpu_data returns nothing."""
 
@@ -224,7 +224,7 @@ class FirstTouchSyncs(ReferenceMemory):
         return SyncedHead.SYNCED if head is SyncedHead.HEAD_AT_CPU else head
 
 
-@seeded_bug("R12-read-keeps", "002:32, going to the device leaves HEAD_AT_GPU")
+@seeded_bug("R12-read-keeps", "syncedmem.cpp:82 misread: going to the device leaves HEAD_AT_GPU")
 class ReadingMovesHead(ReferenceMemory):
     """Reading on the device makes the host stale."""
 
@@ -233,7 +233,7 @@ class ReadingMovesHead(ReferenceMemory):
         self.head = SyncedHead.HEAD_AT_GPU
 
 
-@seeded_bug("R12-read-keeps", "002:32 mirrored")
+@seeded_bug("R12-read-keeps", "syncedmem.cpp:55 misread: going back leaves HEAD_AT_CPU")
 class ReadingDownMovesHead(ReferenceMemory):
     """Reading on the host makes the device stale."""
 

@@ -36,7 +36,7 @@ class HeadBeforeCopy(ReferenceMemory):
         super().copy_down(pointer)
 
 
-@seeded_bug("R32-strong-guarantee", "000:36: the result of cudaFreeHost is dropped")
+@seeded_bug("R32-strong-guarantee", "syncedmem.hpp:39 miscopied: the result of cudaFreeHost is dropped")
 class HostFreeUnchecked(ReferenceMemory):
     """A failing free of host memory goes unnoticed."""
 
@@ -47,7 +47,7 @@ class HostFreeUnchecked(ReferenceMemory):
             self.cpu_ptr = None
 
 
-@seeded_bug("R32-strong-guarantee", "000:127: the result of cudaFree is dropped")
+@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:34 miscopied: the result of cudaFree is dropped")
 class DeviceFreeUnchecked(ReferenceMemory):
     """A failing free of device memory goes unnoticed."""
 
@@ -71,7 +71,7 @@ class CopyUnchecked(ReferenceMemory):
     failed = False
 
 
-@seeded_bug("R33-failure-leaks-nothing", "cpp 43-47: a failing memset after a successful malloc")
+@seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:43-47: a failing memset after a successful malloc")
 class FailureLeaks(ReferenceMemory):
     """What a call allocated before it failed is not given back."""
 
@@ -79,7 +79,7 @@ class FailureLeaks(ReferenceMemory):
         pass
 
 
-@seeded_bug("R32-strong-guarantee", "cpp 51-54: the new pointer is kept when the copy fails")
+@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:51-54: the new pointer is kept when the copy fails")
 class FailureKeepsPointer(ReferenceMemory):
     """A failing copy down leaves the new host memory in place, and the flag with it."""
 
@@ -130,7 +130,7 @@ class RefusalLosesStaleSide(ReferenceMemory):
             raise
 
 
-@seeded_bug("R44-size-zero", "cudaMalloc(0), cpp 71")
+@seeded_bug("R44-size-zero", "cudaMalloc(0), syncedmem.cpp:71")
 class AllocatesNothing(ReferenceMemory):
     """A memory of zero bytes asks its allocators for zero bytes."""
 
@@ -172,7 +172,7 @@ class SizeOfTrue(ReferenceMemory):
         super().check_size(int(size) if isinstance(size, bool) else size)
 
 
-@seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; 000:66")
+@seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; syncedmem.hpp:70")
 class UnsignedSize(ReferenceMemory):
     """A size that no address space has room for is taken because it is less than two to the 64th."""
 

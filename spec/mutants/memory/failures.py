@@ -66,7 +66,7 @@ class FreesWhatCannotBeRecorded(ReferenceMemory):
         return self.device.record(stream)
 
 
-@seeded_bug("R33-failure-leaks-nothing", "000:195: freed before the new buffer was looked at")
+@seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:102-105: freed before the new buffer was looked at")
 class FreesBeforeLooking(ReferenceMemory):
     """set_cpu_data frees its own host memory, and then finds that the buffer cannot be adopted."""
 

@@ -10,7 +10,7 @@ from ...memory.reference import ReferenceMemory
 from ..registry import seeded_bug
 
 
-@seeded_bug("R21-push", "000:249: 'stream synchronisation'")
+@seeded_bug("R21-push", "syncedmem.cpp:165 misread: 'stream synchronisation'")
 class SynchronousPush(ReferenceMemory):
     """async_gpu_push copies at once and queues nothing."""
 
@@ -28,7 +28,7 @@ class WaitsForItsPush(ReferenceMemory):
         self.land()
 
 
-@seeded_bug("R21-push", "003:25 leaves the head out")
+@seeded_bug("R21-push", "syncedmem.cpp:166 left out")
 class PushKeepsHead(ReferenceMemory):
     """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
 
@@ -48,7 +48,7 @@ class FourthPushSkipped(ReferenceMemory):
             super().push(pointer, stream)
 
 
-@seeded_bug("R29-allocated-once", "a missing test for NULL, 000:253")
+@seeded_bug("R29-allocated-once", "a missing test for NULL, syncedmem.cpp:159")
 class PushAllocatesAgain(ReferenceMemory):
     """async_gpu_push allocates although there is device memory."""
 
@@ -58,7 +58,7 @@ class PushAllocatesAgain(ReferenceMemory):
         super().push(pointer, stream)
 
 
-@seeded_bug("R22-push-refused", "CHECK compiled out; 000:252")
+@seeded_bug("R22-push-refused", "CHECK compiled out; syncedmem.cpp:158")
 class PushAlwaysAllowed(ReferenceMemory):
     """async_gpu_push does nothing where it should refuse."""
 

@@ -117,7 +117,7 @@ class ThirdReleaseFails(ReferenceMemory):
         super().close()
 
 
-@seeded_bug("R55-dropped-freed", "000:120-130 without a destructor: the garbage collector knows no cudaFree")
+@seeded_bug("R55-dropped-freed", "syncedmem.cpp:26-37 without a destructor: the garbage collector knows no cudaFree")
 class NoFinaliser(ReferenceMemory):
     """A memory that is dropped frees nothing."""
 

@@ -89,7 +89,7 @@ class DeviceAdoptionLeaks(ReferenceMemory):
         pass
 
 
-@seeded_bug("R18-external-not-freed", "000:57: 'frees the memory originally allocated', owned or not")
+@seeded_bug("R18-external-not-freed", "syncedmem.cpp:102 misread: 'frees the memory originally allocated'")
 class FreesExternalHost(ReferenceMemory):
     """set_cpu_data frees whatever host memory there was."""
 
@@ -98,7 +98,7 @@ class FreesExternalHost(ReferenceMemory):
             self.free_cpu()
 
 
-@seeded_bug("R18-external-not-freed", "000:59: the same on the device")
+@seeded_bug("R18-external-not-freed", "syncedmem.cpp:125 misread: the same on the device")
 class FreesExternalDevice(ReferenceMemory):
     """set_gpu_data frees whatever device memory there was."""
 
@@ -107,7 +107,7 @@ class FreesExternalDevice(ReferenceMemory):
             self.free_gpu()
 
 
-@seeded_bug("R23-own-flags", "001:63: 'whether there is CPU data'")
+@seeded_bug("R23-own-flags", "syncedmem.hpp:85 misread: 'whether there is CPU data'")
 class OwnershipAsExistence(ReferenceMemory):
     """own_cpu_data is true whenever there is host memory."""
 
@@ -116,7 +116,7 @@ class OwnershipAsExistence(ReferenceMemory):
         self.own_cpu_data = True
 
 
-@seeded_bug("R23-own-flags", "001:97: copying down 'sets own_cpu_data to true'")
+@seeded_bug("R23-own-flags", "syncedmem.cpp:52 misread: copying down 'sets own_cpu_data to true'")
 class CopyDownTakesOwnership(ReferenceMemory):
     """Copying down claims the host buffer, also an adopted one."""
 
@@ -201,7 +201,7 @@ class AlwaysPinned(ReferenceMemory):
         return self.device is not None
 
 
-@seeded_bug("R03-allocate-when-needed", "003:29: 'if GPU is used, allocates on the GPU'")
+@seeded_bug("R03-allocate-when-needed", "syncedmem.hpp:21-25 misread: 'if GPU is used, allocates on the GPU'")
 class HostMemoryOnDevice(ReferenceMemory):
     """In GPU mode the host side is reserved on the device as well."""
 
@@ -220,7 +220,7 @@ class FreesByMode(ReferenceMemory):
             self.allocator(self.pinned_now()).release(self.cpu_ptr)
 
 
-@seeded_bug("R25-pinned-frozen", "000:35: if(use_cuda) tests the pointer, which is never null")
+@seeded_bug("R25-pinned-frozen", "syncedmem.hpp:38 miscopied: if(use_cuda) tests a pointer, which is never null")
 class FlagTestedAsPointer(ReferenceMemory):
     """Host memory is always freed as page-locked."""
 
@@ -259,7 +259,9 @@ class HostNeverFreed(ReferenceMemory):
 
 
 @seeded_bug(
-    "R27-release-frees-owned", "000:125, #ifndef CPU_ONLTY: cudaFree in a build without CUDA", shows_on="no device"
+    "R27-release-frees-owned",
+    "syncedmem.cpp:32 miscopied, #ifndef CPU_ONLTY: cudaFree in a build without CUDA",
+    shows_on="no device",
 )
 class CudaFreeWithoutDevice(ReferenceMemory):
     """Release of a memory without a device reaches for the device."""

@@ -128,7 +128,6 @@ function drawSource(row) {
   if (!row) return null;
   const places = row.sources.map(({ file, first, last }) => {
     const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-    if (!file.endsWith(".cpp")) return make("span.place", {}, "seed ", make("span.mono", {}, file.split("_")[0]), ` ${lines}`);
     const href = `${SOURCE}${file}#L${first}-L${last}`;
     return make("a.place", { href, target: "_blank", rel: "noreferrer" }, make("span.mono", {}, file.split("/").at(-1)), ` ${lines}`);
   });
