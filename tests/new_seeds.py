@@ -61,22 +61,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Clock(seconds))
 
 
-def jobs(seed: int, seconds: float, tests: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """What is run: by the command that repeats it, the first run and the second one."""
-    python = [sys.executable, "-m"]
-    again = ["pytest", "-n", "auto", "--quiet", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
-    pytests = [*python, *again, f"--order={seed}", *tests]
+Job = tuple[str, list[str], list[str]]
+"""The command that repeats it, the first run, and the second one."""
+
+
+def generated(seed: int, seconds: float, tests: Sequence[str]) -> Job:
+    """Generated tests from a seed."""
+    again = ["pytest", "-n", "auto", "--quiet", "-m", "hypothesis", f"--hypothesis-seed={seed}", f"--order={seed}"]
+    command = [sys.executable, "-m", *again, *tests]
+    return f"make test SEED={seed}", [*command, f"--seconds={seconds}"], [*command, "--last-failed"]
+
+
+def kits(seed: int) -> Job:
+    """The kits of memories and of blobs, from a seed."""
     devices = [f"--device={name}" for name in ("cpu", "simulated", "simulated-seeded")]
-    verify = [*python, "syncedmem", "verify", f"--seed={seed}", *devices]
-    return {
-        f"make test SEED={seed}": ([*pytests, f"--seconds={seconds}"], [*pytests, "--last-failed"]),
-        f"make verify SEED={seed}": (verify, verify),
-    }
+    command = [sys.executable, "-m", "syncedmem", "verify", f"--seed={seed}", *devices]
+    return f"make verify SEED={seed}", command, command
 
 
-def check(job: tuple[list[str], list[str]], repeat: str, run: Callable[[Sequence[str]], int]) -> bool:
+def check(job: Job, run: Callable[[Sequence[str]], int]) -> bool:
     """Run a job, and once more if it fails; whether it passed or is unstable."""
-    first, second = job
+    repeat, first, second = job
     if run(first) == 0:
         return True
     print(f"\nA new seed has found something; from the same seed again ({repeat}):", flush=True)
@@ -93,14 +98,18 @@ def run_here(command: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None, run: Callable[[Sequence[str]], int] = run_here) -> int:
-    """Run all jobs; the exit status."""
+    """Run the kits once, and generated tests with one seed after the other; the exit status."""
     parser = argparse.ArgumentParser(prog="new_seeds.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("tests", nargs="*", default=["tests"], help="where the tests are (default: tests)")
     parser.add_argument("--seconds", type=float, default=60, help="for generated tests (default: 60)")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32), help="(default: a new one)")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32), help="the first one (default: a new one)")
     given = parser.parse_args(arguments)
-    print(f"New examples, from seed {given.seed}.", flush=True)
-    results = [check(job, repeat, run) for repeat, job in jobs(given.seed, given.seconds, given.tests).items()]
+    seed, end = given.seed, time.monotonic() + given.seconds
+    print(f"New examples, from seed {seed}.", flush=True)
+    results = [check(kits(seed), run), check(generated(seed, given.seconds, ["tests"]), run)]
+    while (left := end - time.monotonic()) > 0:
+        seed += 1
+        print(f"Seed {seed}.", flush=True)
+        results.append(check(generated(seed, left, ["tests"]), run))
     return 0 if all(results) else 1
 
 

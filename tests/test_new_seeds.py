@@ -6,9 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
-from new_seeds import jobs, main
+from new_seeds import generated, main
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PYTEST = [sys.executable, "-m", "pytest", "--quiet", "-c", os.devnull, "--rootdir", ".", "test_planted.py"]
 TWENTY = """
@@ -35,10 +40,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("statuses", "expected", "said"),
     [
         ([0, 0], 0, []),
-        ([1, 0, 0], 0, ["UNSTABLE: it does not repeat. Somebody should look at it: make test SEED=7\n"]),
-        ([1, 1, 0], 1, ["FAILED: it repeats: make test SEED=7\n"]),
-        ([0, 1, 1], 1, ["FAILED: it repeats: make verify SEED=7\n"]),
-        ([1, 0, 1, 1], 1, ["UNSTABLE: ", "FAILED: it repeats: make verify SEED=7\n"]),
+        ([0, 1, 0], 0, ["UNSTABLE: it does not repeat. Somebody should look at it: make test SEED=7\n"]),
+        ([0, 1, 1], 1, ["FAILED: it repeats: make test SEED=7\n"]),
+        ([1, 1, 0], 1, ["FAILED: it repeats: make verify SEED=7\n"]),
+        ([1, 0, 1, 1], 1, ["UNSTABLE: ", "FAILED: it repeats: make test SEED=7\n"]),
     ],
     ids=["passed", "unstable", "failed", "kit failed", "both"],
 )
@@ -51,13 +56,29 @@ def test_what_fails_is_run_again_from_its_seed(
         commands.append(command)
         return left.pop(0)
 
-    assert expected == main(["--seed", "7", "--seconds", "5"], run)
+    assert expected == main(["--seed", "7", "--seconds", "0"], run)
     assert [] == left
     out = capsys.readouterr().out
     assert "from seed 7" in out
     assert [True] * len(said) == [text in out for text in said]
     assert len(said) == out.count("it does not repeat") + out.count("it repeats")
     assert all("7" in str(command) for command in commands)
+
+
+def test_generated_tests_are_run_with_one_seed_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the time is over."""
+    seconds = iter([0.0, 30.0, 59.0, 61.0])
+    monkeypatch.setattr("new_seeds.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    commands: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> int:
+        commands.append(command)
+        return 0
+
+    assert 0 == main(["--seed", "7"], run)
+    seeds = [part for command in commands for part in command if part.startswith("--hypothesis-seed=")]
+    assert [f"--hypothesis-seed={seed}" for seed in (7, 8, 9)] == seeds
+    assert ["--seconds=30.0", "--seconds=1.0"] == [command[-1] for command in commands[2:]]
 
 
 def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
@@ -68,7 +89,7 @@ def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
         "def test_not_generated():\n    assert False\n",
         encoding="utf-8",
     )
-    (first, second), _ = jobs(3, 60, ["test_planted.py", "--rootdir", ".", "-c", os.devnull]).values()
+    _, first, second = generated(3, 60, ["test_planted.py", "--rootdir", ".", "-c", os.devnull])
 
     runs = [subprocess.run(command, capture_output=True, text=True, check=False) for command in (first, second)]
 
