@@ -1,4 +1,4 @@
-"""The tables of what the fuzzer was put to: allocators that passed, and seeded bugs that it caught.
+"""The tables of what the fuzzer was run against: allocators that passed, and seeded bugs that it caught.
 
 They are printed at the end of every run that has them and is not quiet; ``--write-proof`` also writes
 docs/fuzzing-proof.md.
@@ -28,7 +28,7 @@ _BUGS = ("seeded bug", "property", "operations to catch", "steps that replay it"
 
 @pytest.fixture
 def report_backend(record_property: Callable[[str, object], None]) -> Callable[[str, Report], None]:
-    """Notes what an allocator was put to."""
+    """Notes what an allocator was tested with."""
 
     def note(name: str, report: Report) -> None:
         statuses = [verdict.status for verdict in report.verdicts()]
@@ -96,7 +96,7 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
 def page(backends: Sequence[Sequence[object]], bugs: Sequence[Sequence[object]]) -> str:
     """The page; figures are those of one run on one machine."""
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"""# What the fuzzer was put to
+    return f"""# What the fuzzer was run against
 
 Written by `make proof`; the figures are those of that run ({machine}) and differ from machine to machine. The test
 suite puts the fuzzer to all of these every time, and compares the names on this page with what it has.

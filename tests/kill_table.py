@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def every_suite(request: pytest.FixtureRequest) -> bool:
-    """Whether each bug is put to every suite, and not only to the first that catches it."""
+    """Whether each bug is tested with every suite, and not only to the first that catches it."""
     return bool(request.config.getoption("--every-suite"))
 
 

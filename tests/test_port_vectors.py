@@ -360,7 +360,7 @@ def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> No
 
 
 def test_measuring_finds_what_a_bug_does() -> None:
-    """Every bit is put to every vector; a memory that cannot even be made is refused, a right one is not."""
+    """Every bit is tested with every vector; a memory that cannot even be made is refused, a right one is not."""
     kills = measure(device_subject, host_subject, only=["modes"])
     for edition in EDITIONS:
         pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)

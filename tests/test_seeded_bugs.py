@@ -54,7 +54,7 @@ def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:
 
 
 def test_every_suite_is_tried_on_a_bug() -> None:
-    """And a bug that one has named is put to the others only on request."""
+    """And a bug that one has named is tested with the others only on request."""
     bug = MEMORY_BUGS["ShadowBuffer"]
     quick, thorough = (run_bug(bug, device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
 

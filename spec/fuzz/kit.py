@@ -1,4 +1,4 @@
-"""`fuzz`: a target put to both engines, and what they found made short."""
+"""`fuzz`: a target run against both engines, and what they found made short."""
 
 from __future__ import annotations
 

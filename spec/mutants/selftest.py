@@ -1,4 +1,4 @@
-"""The kit put to the test: every seeded bug must be caught, for what is wrong with it."""
+"""The kit itself is tested: every seeded bug must be caught, for what is wrong with it."""
 
 from __future__ import annotations
 
