@@ -271,6 +271,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         from syncedmem import cli
 
         monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
+        # What is not refused is served until somebody stops it: here it never is.
+        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", lambda *_: pytest.fail("it is served"))
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         said = capsys.readouterr()
@@ -322,7 +324,7 @@ TOO_LONG: list[Any] = [[]] * (MOST_STEPS + 1)
         {"steps": TOO_LONG},
         {"program": TOO_LONG},
         {"findings": [{"program": [1]}, {"program": TOO_LONG}]},
-        {"devices": [{}, {"violations": [{"script": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
+        {"devices": [{}, {"violations": [{"reproducer": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
         [{"steps": ["cpu_data"]}, {"steps": TOO_LONG}],
     ],
     ids=["vector", "replay", "report of fuzz", "report of verify", "list"],
@@ -391,7 +393,7 @@ def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
         '[{"program": []}]',
         "memory = subject.make(4)\nmemory.cpu_data()",
         "cpu_data(), set_cpu_data(NULL);gpu_data!2 set_mode(CPU)\nrelease\n",
-        '{"devices": [{"violations": [{"script": null}]}], "steps": 1}',
+        '{"devices": [{"violations": [{"reproducer": null}]}], "steps": 1}',
         "cpu_data\n" * MOST_STEPS,
     ],
 )
