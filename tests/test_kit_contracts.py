@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from subjects import WRITE, device_subject, host_subject, reference_subject
+from subjects import ADOPT, GPU_WRITE, READ, WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
@@ -26,6 +26,21 @@ def test_a_contract_is_made_in_every_state() -> None:
         assert all(driver.oracle.released for driver in drivers)
 
     assert (62, 6) == (len(set(seen[:62])), len(set(seen[62:])))
+
+
+def test_an_adopted_buffer_that_is_never_written_is_named() -> None:
+    """The view of it is as it was, which could also be called wrong bytes."""
+
+    class WritesElsewhere(ReferenceMemory):
+        def copy_down(self, pointer: Any) -> None:
+            adopted = self.cpu_ptr is not None and not self.own_cpu_data
+            super().copy_down(self.host.empty(self.size) if adopted else pointer)
+
+    driver = started(device_subject(WritesElsewhere), WRITE, size=8)
+    driver.perform(ADOPT)
+    driver.perform(GPU_WRITE)
+    with pytest.raises(Violation, match=r"^R19-external-is-target: "):
+        driver.perform(READ)
 
 
 @pytest.mark.parametrize(

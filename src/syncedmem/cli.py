@@ -335,14 +335,13 @@ def _nothing_kept() -> Generator[None]:
 
     What it keeps only saves it a second, and where it cannot make a folder it does without.
     """
-    told = os.environ.get(_STORAGE)
-    if not told:
-        os.environ[_STORAGE] = os.devnull  # which processes that are started inherit
+    before = {name: value for name, value in os.environ.items() if name == _STORAGE}
+    os.environ[_STORAGE] = before.get(_STORAGE) or os.devnull  # which processes that are started inherit
     try:
         yield
     finally:
-        if not told:
-            del os.environ[_STORAGE]
+        del os.environ[_STORAGE]
+        os.environ.update(before)
 
 
 def _line(error: Exception) -> str:
