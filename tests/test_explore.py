@@ -267,12 +267,15 @@ Refuse = Callable[..., str]
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
     """What the command says, in one line and with status 2, when it refuses what it is given."""
 
+    def served(*_: object) -> None:
+        pytest.fail("it is served")
+
     def refuse(*arguments: object) -> str:
         from syncedmem import cli
 
         monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
         # What is not refused is served until somebody stops it: here it never is.
-        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", lambda *_: pytest.fail("it is served"))
+        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", served)
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         said = capsys.readouterr()
