@@ -174,7 +174,9 @@ def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
         *([] if place is None else [blob.gpu_data, blob.mutable_gpu_diff]),
     ]
     for look in looks:
-        with pytest.raises(InvalidShapeError, match=r"no array can have it: its other extents make \d+ bytes, more than"):
+        with pytest.raises(
+            InvalidShapeError, match=r"no array can have it: its other extents make \d+ bytes, more than"
+        ):
             look()
     assert (UNINITIALIZED, UNINITIALIZED) == (blob.data_memory.head, blob.diff_memory.head)
     assert blob.copy_from(Blob(blob.shape, device=place)) is None
