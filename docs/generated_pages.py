@@ -72,7 +72,7 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names "
             "one. For each there are one or more *seeded bugs*: a memory or a blob that breaks the requirement. The "
-            "kit must refuse it and name the requirement ([the test](../tests/test_seeded_bugs.py)). R are "
+            "kit must refuse it and name the requirement ([the test](../tests/spec/test_seeded_bugs.py)). R are "
             "requirements of memories, B of blobs. Sources are [Caffe's files by name and "
             "line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, which "
             "[the errata](errata.md) explain."
