@@ -32,7 +32,7 @@ ORDERS = list(itertools.permutations(COUNTING))
 
 
 def scenario(allocator: Any, limit: int) -> list[Any]:
-    """What a caller sees of an allocator with a limit: answers, and errors with their words."""
+    """What a caller sees of an allocator with a limit: the results, and the messages of the errors."""
     seen: list[Any] = []
     blocks: list[Any] = []
 
@@ -55,7 +55,7 @@ def scenario(allocator: Any, limit: int) -> list[Any]:
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...]) -> None:
-    """Tracking over limiting, or the other way round, or with statistics between them."""
+    """The stacks are tracking over limiting, limiting over tracking, and both with statistics between them."""
     expected = scenario(LimitingAllocator(CPUDeviceAllocator(), LIMIT), LIMIT)
     stack = stacked(order, CPUDeviceAllocator())
 
@@ -66,7 +66,7 @@ def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...
 
 
 def stacked_story(order: Sequence[str]) -> Any:
-    """A stack after the scenario."""
+    """The stack of a scenario, after the scenario."""
     stack = stacked(order, CPUDeviceAllocator())
     scenario(stack, LIMIT)
     return stack
@@ -83,7 +83,7 @@ SAMPLE = [
 @pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
 @pytest.mark.parametrize("order", SAMPLE, ids="-".join)
 def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any) -> None:
-    """Bytes go in and come out, unstreamed and on a stream, and at the end nothing is left."""
+    """Bytes can be written and read, with a stream and without, and nothing is left at the end."""
     before = upstream.live_blocks
     stack = stacked(order, upstream)
     down = np.zeros(SIZE, np.uint8)
@@ -104,7 +104,7 @@ def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any)
 
 @pytest.mark.parametrize("order", SAMPLE[:2], ids="-".join)
 def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
-    """On both sides of it."""
+    """The adaptors are on the host side and on the device side."""
     subject = Subject(
         "adaptors",
         SyncedMemory,

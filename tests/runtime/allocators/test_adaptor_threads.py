@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hasty() -> Iterator[None]:
-    """Threads take turns all the time."""
+    """Python switches between threads as often as it can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -25,7 +25,7 @@ def hasty() -> Iterator[None]:
 
 
 def run_in_threads(*work: Callable[[], None]) -> None:
-    """Run at once, and report what went wrong in any."""
+    """Run a function in several threads at once, and return the errors of all of them."""
     wrong: list[BaseException] = []
 
     def run(act: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ def run_in_threads(*work: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("maker", ["limiting", "statistics", "tracking", "pool", "guarding", "thread-safe"])
 def test_threads_leave_the_counts_right(maker: str, hasty: None) -> None:
-    """Although they take turns as often as they can."""
+    """Python switches between the threads as often as it can."""
     del hasty
     upstream = CPUDeviceAllocator()
     adaptor: Any = MAKERS[maker](upstream)
@@ -70,7 +70,7 @@ def test_threads_leave_the_counts_right(maker: str, hasty: None) -> None:
 
 @pytest.mark.parametrize(("safe", "patience"), [(True, 0.1), (False, 10)])
 def test_one_thread_at_a_time_is_let_in(safe: bool, patience: float) -> None:
-    """Two never meet inside; without the adaptor they do."""
+    """Two threads are never inside at the same time; without the adaptor they are."""
     met, inside = threading.Event(), list[None]()
 
     class Fragile(CPUDeviceAllocator):

@@ -30,7 +30,7 @@ from syncedmem.spec.fuzz import fuzz
 
 
 class Recorder:
-    """An allocator of nobody's class that notes what it is asked, and answers with its own words."""
+    """An allocator without a base class of ours; it records its calls, and returns results of its own."""
 
     device_type = DeviceType.SIMULATED
     ordinal = 3
@@ -69,7 +69,7 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
 @pytest.mark.parametrize("keeper", ["guarding", "pool"])
 @pytest.mark.parametrize("counter", COUNTING)
 def test_what_counts_blocks_does_not_show_through_an_adaptor_that_keeps_them(keeper: str, counter: str) -> None:
-    """It counts what the adaptor has, and whoever compares it with what is out would see a leak."""
+    """Such a count includes the blocks that the adaptor keeps, so it would look like a leak."""
     below: Any = MAKERS[counter](CPUDeviceAllocator())
     stack: Any = MAKERS[keeper](below)
     ptr = stack.allocate(100)
@@ -94,7 +94,7 @@ def test_every_count_of_an_adaptor_is_known_as_one() -> None:
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize(("call", "arguments"), CALLS)
 def test_what_an_adaptor_does_not_change_is_passed_on(maker: str, call: str, arguments: tuple[Any, ...]) -> None:
-    """With every argument, streams among them, and the answer comes back."""
+    """The upstream gets every argument, streams included, and its result is returned."""
     recorder: Any = Recorder()
     answer = getattr(MAKERS[maker](recorder), call)(*arguments)
 
@@ -103,7 +103,7 @@ def test_what_an_adaptor_does_not_change_is_passed_on(maker: str, call: str, arg
 
 
 def test_every_call_of_the_interface_is_passed_on() -> None:
-    """None is left to the defaults of `DeviceAllocator`."""
+    """No call uses the default of `DeviceAllocator`."""
     interface = (DEVICE_CALLS | {"arithmetic"}) - {"device_type", "ordinal"}
 
     assert interface <= set(vars(Adaptor))
@@ -112,7 +112,7 @@ def test_every_call_of_the_interface_is_passed_on() -> None:
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_arithmetic_is_that_of_the_memory_below(maker: str) -> None:
-    """On the host too, where an allocator of somebody else's has no method for it."""
+    """It holds on the host too, where an allocator that is not ours has no method for it."""
     device = SimulatedDeviceAllocator()
     adaptor: Any = MAKERS[maker](device)
 
@@ -122,7 +122,7 @@ def test_arithmetic_is_that_of_the_memory_below(maker: str) -> None:
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_an_adaptor_says_what_its_upstream_says_of_itself(maker: str) -> None:
-    """Also what is no part of the interface; but nothing private."""
+    """It holds also for attributes that are not in the interface, but not for private ones."""
     recorder: Any = Recorder()
     adaptor: Any = MAKERS[maker](recorder)
 
@@ -154,7 +154,7 @@ def test_blocks_start_where_the_upstream_aligns_them(maker: str, upstream: Any, 
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_zero_bytes_and_none_are_nothing(maker: str) -> None:
-    """They are neither allocated nor counted."""
+    """Calls for them allocate nothing and are not counted."""
     upstream = CPUDeviceAllocator()
     adaptor = MAKERS[maker](upstream)
     before = counts(adaptor)
@@ -192,7 +192,7 @@ def test_double_and_foreign_releases_are_refused_and_not_counted(maker: str) -> 
 @pytest.mark.parametrize("maker", [maker for maker in MAKERS if maker != "pool"])
 @pytest.mark.parametrize("operation", ["allocate", "release"])
 def test_when_the_upstream_raises_nothing_has_changed(maker: str, operation: str) -> None:
-    """Neither what is counted nor what is out; and the next call works."""
+    """Counts and live blocks are unchanged, and the next call works."""
     device = SimulatedDeviceAllocator()
     adaptor: Any = GuardingAllocator(device, quarantine=0) if maker == "guarding" else MAKERS[maker](device)
     block = adaptor.allocate(SIZE)

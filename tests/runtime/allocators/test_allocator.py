@@ -33,7 +33,7 @@ from syncedmem.runtime.allocators.pointers import (
 
 @pytest.mark.parametrize("value", [7, np.int8(7), np.uint64(7), np.array(7), MemcpyKind(3) + 4])
 def test_integers_of_every_kind_become_plain_ones(value: Any) -> None:
-    """Python's, NumPy's and an array without dimensions are the same int."""
+    """Python's and NumPy's integers, and an array without dimensions, become the same int."""
     found = as_integer(value, "k", "an integer")
 
     assert (int, 7) == (type(found), found)
@@ -69,7 +69,7 @@ def test_the_default_limit_is_the_address_space() -> None:
 
 
 def test_a_copy_is_no_longer_than_its_shorter_end() -> None:
-    """Null has no bytes."""
+    """A null pointer has no bytes."""
     short, long = np.zeros(3, np.uint8), np.zeros(5, np.uint8)
 
     assert check_copy(3, short, long) == 3
@@ -88,13 +88,13 @@ def test_an_ordinal_that_does_not_exist_is_no_device(ordinal: int) -> None:
 
 @pytest.mark.parametrize("ordinal", [True, 1.0, "1", None])
 def test_an_ordinal_that_is_no_integer_is_refused(ordinal: Any) -> None:
-    """Not even one that equals an ordinal."""
+    """It holds even for a value that equals an ordinal."""
     with pytest.raises(InvalidArgumentError, match="ordinal must be the number of a device"):
         check_ordinal(ordinal, "toy", 2)
 
 
 def test_directions_know_their_ends() -> None:
-    """The names say from where to where, and the numbers are those of cudaMemcpyKind."""
+    """A name says from where to where, and its number is that of cudaMemcpyKind."""
     for kind in MemcpyKind:
         source, dest = kind.name.split("2")
         assert (source == "CUDA", dest == "CUDA") == (kind.from_device, kind.to_device)
@@ -114,7 +114,7 @@ SOURCE, TARGET = End("src", on_device=False, written=False), End("dest", on_devi
 
 
 def test_rows_of_bytes_and_null_are_host_pointers() -> None:
-    """A read-only row may be read, and is handed back as it is."""
+    """A read-only row may be the source; it is returned unchanged."""
     row = np.zeros(4, np.uint8)
     frozen = row.view()
     frozen.flags.writeable = False
@@ -134,7 +134,7 @@ def test_what_is_no_host_array_is_no_host_pointer(other: object) -> None:
 
 @pytest.mark.parametrize("allocator", [CPUDeviceAllocator(), *devices()], ids=lambda it: str(it.device_type.name))
 def test_a_copy_in_the_wrong_direction_is_told_which_it_was_given(allocator: Any) -> None:
-    """Its name is in the error, whichever way it was given, and in the default; what is filled has none."""
+    """The error names the direction, whether it was given as a member, as a number or not at all; a fill has none."""
     host, ours = np.zeros(4, np.uint8), allocator.empty(4)
     here = isinstance(ours, np.ndarray)
     for kind in [MemcpyKind.CPU2CPU] if here else MemcpyKind:
@@ -198,7 +198,7 @@ def test_a_block_is_removed_once() -> None:
 
 @pytest.mark.parametrize("make", [CPUDeviceAllocator, SimulatedDeviceAllocator])
 def test_of_many_threads_that_release_a_block_one_succeeds(make: Any) -> None:
-    """The others are told, and nothing is given back twice."""
+    """The other threads get an error, and nothing is released twice."""
     allocator = make()
     others, start, refused = 7, threading.Barrier(8), list[Exception]()
     block = allocator.allocate(64)
@@ -223,7 +223,7 @@ def test_of_many_threads_that_release_a_block_one_succeeds(make: Any) -> None:
 
 
 class Pair(ctypes.Structure):
-    """A C structure, as somebody's buffer."""
+    """A C structure, as a buffer of somebody else."""
 
     _fields_ = (("first", ctypes.c_int), ("second", ctypes.c_double))
 
@@ -251,7 +251,7 @@ GOOD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_writeable_buffers_are_adopted_without_a_copy(name: str) -> None:
-    """What is written through the pointer is in the buffer, from its first byte, and no further than asked."""
+    """The pointer shows the bytes of the buffer, from its first byte, and only as many as requested."""
     buffer: Any = GOOD[name]
     ptr = adopt_host(buffer, 15)
     ptr[:] = np.arange(1, 16, dtype=np.uint8)
@@ -263,13 +263,13 @@ def test_writeable_buffers_are_adopted_without_a_copy(name: str) -> None:
 
 
 class ObjectOrNumber(ctypes.Union):
-    """Its format says nothing of the object."""
+    """Its format does not mention the Python object."""
 
     _fields_ = (("number", ctypes.c_uint64), ("object", ctypes.py_object), ("room", ctypes.c_char * 16))
 
 
 class PackedObjects(ObjectOrNumber):
-    """One step further from the object."""
+    """A structure that contains a union with a Python object."""
 
     _pack_ = 1
 
@@ -334,7 +334,7 @@ def test_zero_bytes_can_be_adopted_from_anything_writeable(buffer: Any) -> None:
 
 
 def test_an_adopted_bytearray_cannot_be_resized_and_is_kept_alive() -> None:
-    """Growing it would move its bytes away from under the pointer."""
+    """If it grew, its bytes would move, and the pointer would be wrong."""
 
     class Watched(bytearray):
         """One that can be watched."""
@@ -354,7 +354,7 @@ def test_an_adopted_bytearray_cannot_be_resized_and_is_kept_alive() -> None:
 
 
 class Indexed:
-    """Something that says which integer it is."""
+    """An object that says which integer it is."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -366,7 +366,7 @@ class Indexed:
 
 
 def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
-    """Or one error, whatever asking for it raised."""
+    """If asking for the integer raises anything, there is one error."""
     assert [int, int] == [type(check_byte_size(Indexed(number))) for number in (3, np.int64(3).item())]
     with pytest.raises(InvalidArgumentError, match="byte_size must be an integer number of bytes") as caught:
         check_byte_size(Indexed(OSError("no idea")))
@@ -379,7 +379,7 @@ def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
 @pytest.mark.parametrize("name", [device.name for device in devices()])
 @pytest.mark.parametrize("wrong", [None, "stream", 5, object()])
 def test_what_is_no_stream_is_not_recorded_and_no_event_waited_for(name: str, wrong: Any) -> None:
-    """Nor what is of another device, and null shares no bytes with anything."""
+    """It holds for streams and events of another device too; and a null pointer shares no bytes with anything."""
     device = next(device for device in devices() if device.name == name)
     with pytest.raises(InvalidArgumentError, match="stream must be a"):
         device.record(wrong)

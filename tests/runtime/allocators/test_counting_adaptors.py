@@ -43,7 +43,7 @@ def test_tracking_lists_what_is_out() -> None:
 
 
 def test_tracking_with_stacks_says_who_allocated() -> None:
-    """The innermost call last, and nothing of the adaptor itself."""
+    """The innermost call is last, and there is no call of the adaptor itself."""
     tracking = TrackingAllocator(CPUDeviceAllocator(), stacks=True)
 
     def forgetful() -> Any:
@@ -62,7 +62,7 @@ def test_tracking_with_stacks_says_who_allocated() -> None:
 
 def test_addresses_are_those_of_each_kind_of_device() -> None:
     class Cuda:
-        """As CuPy's arrays say where they are."""
+        """It tells its address as CuPy's arrays do."""
 
         __cuda_array_interface__ = {"data": (0x1234, False)}  # noqa: RUF012 -- as there
 
@@ -112,7 +112,7 @@ def test_statistics_count_what_is_out_what_was_at_most_and_all() -> None:
 
 
 def test_scopes_count_from_zero_and_are_taken_over() -> None:
-    """The peak of what is around a scope is reached inside it, if it is."""
+    """If the outer scope has its peak while the inner one is open, its peak includes the inner one's."""
     counting = StatisticsAllocator(CPUDeviceAllocator())
     outer = counting.allocate(10)
     before = counting.push_counters()

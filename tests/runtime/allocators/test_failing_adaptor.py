@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def is_even(size: int) -> bool:
-    """A reason for a call to fail."""
+    """A condition for which a call fails."""
     return size % 2 == 0
 
 
 def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
-    """For each allocation whether it failed."""
+    """For each allocation, whether it failed."""
     failed: list[bool] = []
     for size in sizes:
         try:
@@ -54,7 +54,7 @@ def test_calls_fail_where_they_are_told_to(options: dict[str, Any], expected: li
 
 
 def test_failures_by_chance_come_again_with_their_seed() -> None:
-    """Whatever other reasons there are."""
+    """The other arguments do not change which calls fail by chance."""
     first, again = (
         outcomes(FailingAllocator(CPUDeviceAllocator(), probability=0.5, seed=7), [1] * 64) for _ in range(2)
     )

@@ -16,7 +16,7 @@ from syncedmem.runtime import CPUDeviceAllocator, DeviceType, GuardingAllocator,
 
 
 def around(block: Any, reach: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Host memory from before a block to behind it, as a stray pointer reaches it."""
+    """The host memory around a block, from before it to after it, as a wrong pointer could reach it."""
     import ctypes
 
     start, size = block.ctypes.data - reach, block.size + 2 * reach
@@ -26,7 +26,7 @@ def around(block: Any, reach: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 @pytest.mark.parametrize("where", [0, -1])
 @pytest.mark.parametrize("found_by", ["release", "check"])
 def test_a_write_around_a_block_is_found(where: int, found_by: str) -> None:
-    """Before it and behind it; it is not released."""
+    """It holds for writes before the block and after it; the block is not released."""
     upstream = CPUDeviceAllocator()
     guarding = GuardingAllocator(upstream)
     block: Any = guarding.allocate(SIZE)
@@ -43,7 +43,7 @@ def test_a_write_around_a_block_is_found(where: int, found_by: str) -> None:
 
 @pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
 def test_a_write_into_a_released_block_is_found(upstream: Any) -> None:
-    """On every device, through an array that somebody kept."""
+    """The write goes through an array that somebody kept, on every device."""
     guarding, before = GuardingAllocator(upstream), upstream.live_blocks
     block = guarding.allocate(SIZE)
     guarding.release(block)
@@ -69,7 +69,7 @@ def test_memory_is_poisoned_when_it_is_new_and_when_it_is_released() -> None:
 
 
 def test_the_quarantine_keeps_the_last_blocks() -> None:
-    """The oldest leave it, and are looked at once more; what does not fit at all is released at once."""
+    """The oldest blocks leave, and are checked once more; a block that is too large is released at once."""
     upstream = CPUDeviceAllocator()
     guarding = GuardingAllocator(upstream, quarantine=100)
     spoilt, second, third, large = (guarding.allocate(size) for size in (50, 50, 60, 101))
@@ -88,7 +88,7 @@ def test_the_quarantine_keeps_the_last_blocks() -> None:
 
 
 def test_the_quarantine_makes_room_when_the_upstream_is_full() -> None:
-    """And where it has nothing to give, there is no room."""
+    """If the quarantine is empty, there is no room."""
     device = SimulatedDeviceAllocator(capacity=2000)
     guarding = GuardingAllocator(device, red_zone=64)
     guarding.release(guarding.allocate(1500))
@@ -100,7 +100,7 @@ def test_the_quarantine_makes_room_when_the_upstream_is_full() -> None:
 
 
 def test_a_guard_that_nobody_uses_any_more_gives_back_what_it_kept() -> None:
-    """And tells what it finds; what does not go is no reason to try for ever."""
+    """It reports damage that it finds; and it does not try for ever to release a block that cannot be released."""
     device = SimulatedDeviceAllocator()
     for spoil, stuck in ((False, False), (True, False), (False, True)):
         guarding = GuardingAllocator(device)

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the log of:RuntimeWarning")  # M
 
 
 def whole(heap: Heap, _raised: BaseException | None) -> None:
-    """All books agree, the stack still works, and nothing is left at the end."""
+    """All records agree, the stack still works, and nothing is left at the end."""
     heap.check()
     heap.finish()
 
@@ -52,33 +52,33 @@ def whole(heap: Heap, _raised: BaseException | None) -> None:
 
 
 def pool(**options: Any) -> Heap:
-    """A heap with a pool of its own."""
+    """A heap whose stack has a pool."""
     heap = Heap(bottom=Streamed())
     heap.stack = PoolAllocator(heap.bottom, **options)
     return heap
 
 
 def full() -> Heap:
-    """A pool whose upstream has no more room."""
+    """A heap with a pool whose upstream has no more room."""
     heap = Heap(["pool"], LimitingAllocator(CPUDeviceAllocator(), 4000))
     heap.sizes = 64, 50, 20
     return heap.with_idle(2000, 1900)
 
 
 def pushed(heap: Heap) -> Heap:
-    """With work in flight on the first block."""
+    """The same heap, with queued work on its first block."""
     heap.stack.memset_zero(heap.out[0], 10, object())
     return heap
 
 
 def closed(heap: Heap) -> Heap:
-    """With its pool closed."""
+    """The same heap, with its pool closed."""
     heap.stack.close()
     return heap
 
 
 def drop(heap: Heap) -> None:
-    """Let the stack go, with what it keeps."""
+    """Drop the stack, with the blocks that it keeps."""
     heap.stack = None
 
 
@@ -121,7 +121,7 @@ POOL: dict[str, tuple[Callable[[], Heap], Callable[[Heap], object]]] = {
 
 
 def releasing(heap: Heap) -> Heap:
-    """With its first block released."""
+    """The same heap, with its first block released."""
     heap.release(0)
     return heap
 
@@ -171,7 +171,7 @@ def test_an_interrupted_stack_is_whole(
 
 
 def bottoms() -> dict[str, Callable[[], Any]]:
-    """A maker for each kind."""
+    """A function that makes an allocator, for each kind."""
     made: dict[str, Callable[[], Any]] = {"host": CPUDeviceAllocator, "simulated": SimulatedDeviceAllocator}
     made["simulated, pinned"] = lambda: SimulatedDeviceAllocator().pinned_host()
     if "opencl" in {it.name.partition(":")[0] for it in devices()}:
@@ -183,7 +183,7 @@ BOTTOMS = bottoms()
 
 
 def one_more_or_less(heap: Heap, _raised: BaseException | None) -> None:
-    """The allocator has out what the caller has; and at the end what it had before."""
+    """The allocator has allocated what the caller has; and at the end what it had before."""
     assert heap.before + len(heap.out) == heap.bottom.live_blocks
     while heap.out:
         heap.release(-1)
@@ -214,7 +214,7 @@ def test_an_interrupted_allocator_is_whole(
 
 
 class Lending:
-    """A lender and the addresses that it lent."""
+    """A lender and the addresses that it has lent."""
 
     def __init__(self, alignment: int = 1) -> None:
         self.heap = Heap(["tracking"])
@@ -239,7 +239,7 @@ class Lending:
         self.loan = None
 
     def lose(self) -> None:
-        """As a library in C does, which has given the block away and can stand no exception."""
+        """Give a block back as a C library does, which forgets the block and cannot handle an exception."""
         address = self.addresses.pop()
         self.lender.give_back(address)
 
@@ -251,7 +251,7 @@ class Lending:
 
 
 def lent_and_known(lending: Lending, _raised: BaseException | None) -> None:
-    """The lender, the allocator and the borrower agree; and all can be given back."""
+    """The lender, the allocator and the borrower agree, and everything can be given back."""
     lending.check()
     lending.loan = None
     while lending.addresses:
@@ -297,7 +297,7 @@ FINALISERS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 def test_an_interrupted_finaliser_gives_everything_back(
     scenario: str, error: type[BaseException], require_unbroken: Callable[[Report], None]
 ) -> None:
-    """Also where its first instruction is interrupted."""
+    """It holds even if its first instruction is interrupted."""
     prepare, act = FINALISERS[scenario]
 
     require_unbroken(interrupt_everywhere(prepare, act, nothing_left, error))
@@ -317,7 +317,7 @@ def test_a_loan_whose_finaliser_is_interrupted_is_given_back(
 
 @pytest.mark.parametrize("names", STACKS[8:], ids="-".join)
 def test_real_signals_leave_a_stack_whole(names: list[str], require_unbroken: Callable[[Report], None]) -> None:
-    """In the middle of whatever it does, some thousand times over the stacks."""
+    """Some thousand signals come at any moment while the stacks work."""
     heap, chance = Heap(names), random.Random(7)  # noqa: S311 -- replayable calls, not secrets
 
     def work() -> None:

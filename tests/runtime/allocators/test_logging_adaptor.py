@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_a_log_of_json_lines(tmp_path: Path) -> None:
-    """One for each call, also for one that finds no room, and one with a size that is none."""
+    """There is a line for each call, also for a request that finds no room, and for one whose size is no size."""
     path = tmp_path / "log.jsonl"
     with LoggingAllocator(LimitingAllocator(CPUDeviceAllocator(), 100), path) as log:
         block = log.allocate(60)
@@ -45,7 +45,7 @@ def test_a_log_of_json_lines(tmp_path: Path) -> None:
 
 
 def test_a_release_that_fails_is_in_the_log() -> None:
-    """After the line of the attempt, which comes first so that no other thread has the address by then."""
+    """The line of the attempt comes first: otherwise another thread could log the address before it."""
     file = io.StringIO()
     log = LoggingAllocator(CPUDeviceAllocator(), file)
     for foreign in (np.zeros(3, np.uint8), 7):
@@ -58,7 +58,7 @@ def test_a_release_that_fails_is_in_the_log() -> None:
 
 
 def test_a_log_in_the_columns_of_rmm() -> None:
-    """A file that is open stays open."""
+    """A file that was given open stays open."""
     file = io.StringIO()
     log = LoggingAllocator(CPUDeviceAllocator(), file, csv=True)
     block = log.allocate(60)
@@ -73,7 +73,7 @@ def test_a_log_in_the_columns_of_rmm() -> None:
 
 
 class Full(io.StringIO):
-    """A file on a disk with no room, or that somebody interrupts."""
+    """A file that cannot be written: its disk is full, or an interrupt comes."""
 
     error: BaseException = OSError("no space left")
 
@@ -83,7 +83,7 @@ class Full(io.StringIO):
 
 
 def test_a_log_that_fails_loses_no_memory() -> None:
-    """It says so once, and calls go on."""
+    """There is one warning, and calls continue."""
     upstream = CPUDeviceAllocator()
     log = LoggingAllocator(upstream, Full())
     with pytest.warns(RuntimeWarning, match="the log of cpu:0 is not complete: OSError: no space left") as warned:

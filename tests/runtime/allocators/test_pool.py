@@ -14,7 +14,7 @@ from syncedmem.runtime import CPUDeviceAllocator, PoolAllocator
 
 
 def test_a_small_request_gets_the_first_block_that_is_large_enough() -> None:
-    """In order of allocation, whatever the order of release, and however much it wastes."""
+    """The first in order of allocation, not of release, however much the block wastes."""
     pool, paper = paper_pool()
     blocks: Any = [pool.allocate(size) for size in (10, 100, MIB, 20)]
     for block in (blocks[3], blocks[2], blocks[1], blocks[0]):
@@ -28,7 +28,7 @@ def test_a_small_request_gets_the_first_block_that_is_large_enough() -> None:
 
 
 def test_a_big_request_gets_the_smallest_block_that_wastes_less_than_a_mebibyte() -> None:
-    """Strictly less; of equal ones the first; small blocks are not for big requests, nor big for small."""
+    """Less than a mebibyte, and of equal blocks the first; big requests get only big blocks, small ones small ones."""
     pool, paper = paper_pool()
     roots = lent_and_returned(pool, 4 * MIB, 2 * MIB + 1, 2 * MIB, 2 * MIB, MIB)
     got: Any = [pool.allocate(size) for size in (MIB + 1, MIB + 1, MIB + 1, 3 * MIB, 3 * MIB + 1, 1)]
@@ -41,7 +41,7 @@ def test_a_big_request_gets_the_smallest_block_that_wastes_less_than_a_mebibyte(
 
 
 def reference(steps: list[tuple[str, int]]) -> list[int]:
-    """KuiperLLama's choice of blocks, as plainly as it can be said: for each allocation the number of its block."""
+    """KuiperLLama's choice of blocks, written as simply as possible: for each allocation, the number of its block."""
     blocks: list[list[Any]] = []  # size, busy
     chosen: list[int] = []
     for step, number in steps:
@@ -64,7 +64,7 @@ def reference(steps: list[tuple[str, int]]) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_blocks_are_chosen_as_kuiperllama_chooses_them(seed: int) -> None:
-    """Over a few hundred random calls."""
+    """The pool and the reference make the same choices for a few hundred random calls."""
     chance = random.Random(seed)  # noqa: S311 -- replayable calls, not secrets
     pool, paper = paper_pool()
     steps: list[tuple[str, int]] = []
@@ -92,7 +92,7 @@ def test_blocks_are_chosen_as_kuiperllama_chooses_them(seed: int) -> None:
 
 @pytest.mark.parametrize("upstream", [CPUDeviceAllocator(), *devices()], ids=lambda upstream: upstream.name)
 def test_a_block_is_lent_in_the_size_that_was_asked_for(upstream: Any) -> None:
-    """As an array of its own each time, whose bytes are those of the block."""
+    """The array is a new one each time, and shows the bytes of the block."""
     before = upstream.live_blocks
     with PoolAllocator(upstream) as pool:
         first: Any = pool.allocate(SIZE)

@@ -19,7 +19,7 @@ from syncedmem.runtime.devices.simulated.simulation import current_device
 
 
 def test_a_release_counts_while_there_is_no_small_block() -> None:
-    """There it does nothing until the first small block was made, so big blocks are never used again."""
+    """In KuiperLLama a release does nothing until the first small block is made, so big blocks are never used again."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 2 * MIB)
     lent_and_returned(pool, 2 * MIB)
@@ -28,7 +28,7 @@ def test_a_release_counts_while_there_is_no_small_block() -> None:
 
 
 def test_zero_bytes_take_no_block() -> None:
-    """There they take any idle small one, or make an entry that cannot be released."""
+    """In KuiperLLama they take any idle small block, or make an entry that cannot be released."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 100)
     nothing = pool.allocate(0)
@@ -38,7 +38,7 @@ def test_zero_bytes_take_no_block() -> None:
 
 
 def test_zero_bytes_need_no_memory_to_be_copied() -> None:
-    """There null is refused before anybody looks at the size; and waiting for the device still waits."""
+    """KuiperLLama refuses null before it looks at the size; and `need_sync` waits here."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device), device.stream()
     block = pool.allocate(SIZE)
@@ -50,7 +50,7 @@ def test_zero_bytes_need_no_memory_to_be_copied() -> None:
 
 
 def test_the_current_device_is_left_as_it_was() -> None:
-    """There a reclaim leaves the device of the last list current."""
+    """In KuiperLLama a reclaim leaves the device of the last list current."""
     pool = PoolAllocator(SimulatedDeviceAllocator(1), idle_limit=10)
     with using_device(3):
         lent_and_returned_device = pool.allocate(20)
@@ -62,7 +62,7 @@ def test_the_current_device_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_block_is_released_once(again: bool) -> None:
-    """There it is counted as idle twice, and lent to two.  Also when its memory has been lent again."""
+    """In KuiperLLama such a block counts twice as idle, and is lent to two owners."""
     device = SimulatedDeviceAllocator()
     pool = PoolAllocator(device)
     block = pool.allocate(SIZE)
@@ -76,7 +76,7 @@ def test_a_block_is_released_once(again: bool) -> None:
 
 
 def test_what_the_pool_did_not_lend_is_refused() -> None:
-    """There it is freed, or ends the process."""
+    """In KuiperLLama it is freed, or the process ends."""
     upstream = CPUDeviceAllocator()
     pool, foreign = PoolAllocator(upstream), upstream.allocate(SIZE)
     for wrong in (foreign, bytearray(4), 0):
@@ -87,7 +87,7 @@ def test_what_the_pool_did_not_lend_is_refused() -> None:
 
 
 def test_idle_memory_is_counted_before_it_is_looked_at() -> None:
-    """There the release that brings it above a gibibyte does not notice, but the next one does."""
+    """In KuiperLLama the release that passes a gibibyte does not notice it; only the next one does."""
     pool, paper = paper_pool()
     blocks = [pool.allocate(MIB) for _ in range(1025)]
     for block in blocks[:1024]:
@@ -99,7 +99,7 @@ def test_idle_memory_is_counted_before_it_is_looked_at() -> None:
 
 
 def test_big_blocks_go_back_too() -> None:
-    """There they are kept for ever; they do not count among the gibibyte, as there."""
+    """In KuiperLLama they are kept for ever.  As there, they do not count for the gibibyte."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 2 * GIB, 3)
     assert 2 * GIB + 3 == pool.idle_bytes
@@ -109,7 +109,7 @@ def test_big_blocks_go_back_too() -> None:
 
 
 def test_what_is_idle_is_given_back_when_the_upstream_is_full() -> None:
-    """There the caller gets null.  Only then, and once; and where that does not help there is no room."""
+    """In KuiperLLama the caller gets null.  Here the pool gives back and asks again, once; then there is no room."""
     device = SimulatedDeviceAllocator(capacity=100)
     pool = PoolAllocator(device)
     small = [pool.allocate(40), pool.allocate(40)]
@@ -129,7 +129,7 @@ def test_what_is_idle_is_given_back_when_the_upstream_is_full() -> None:
 
 
 def test_threads_may_share_a_pool() -> None:
-    """There nothing is locked.  No two of them have the same bytes."""
+    """KuiperLLama has no locks.  Here no two threads have the same bytes."""
     upstream = CPUDeviceAllocator()
     pool = PoolAllocator(upstream, idle_limit=1 << 14)
     wrong: list[Any] = []
@@ -155,7 +155,7 @@ def test_threads_may_share_a_pool() -> None:
 
 
 def test_everything_is_given_back_at_exit() -> None:
-    """There nothing is."""
+    """In KuiperLLama nothing is given back."""
     program = """
 from syncedmem import CPUDeviceAllocator, PoolAllocator
 class Loud(CPUDeviceAllocator):

@@ -21,7 +21,7 @@ from syncedmem.runtime import CPUDeviceAllocator, PoolAllocator, SimulatedDevice
 
 
 def test_a_trim_keeps_what_it_is_told_to() -> None:
-    """The largest blocks go first, so that few calls give much back."""
+    """The largest blocks go first, so few calls give much memory back."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 100, 3 * MIB, 200, 2 * MIB)
 
@@ -34,7 +34,7 @@ def test_a_trim_keeps_what_it_is_told_to() -> None:
 
 @pytest.mark.parametrize("finish", [PoolAllocator.trim, PoolAllocator.close])
 def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None:
-    """The others go, the first problem is told, and it can be tried again."""
+    """The other blocks go, the first error is raised, and another trim tries again."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 1, 2, 3)
     paper.stubborn = {2, 3}
@@ -47,7 +47,7 @@ def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None
 
 
 def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
-    """The block is released all the same, and is idle."""
+    """The block is released nevertheless, and is idle."""
     pool, paper = paper_pool(idle_limit=5)
     paper.stubborn = {10}
     lent_and_returned(pool, 10)
@@ -57,7 +57,7 @@ def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
 
 
 def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
-    """The block is given back, and idle no more."""
+    """The block is given back, and is not idle any more."""
     pool, paper = paper_pool()
     lent_and_returned(pool, 10, 20)
     release, interrupts = paper.release, [KeyboardInterrupt]
@@ -76,7 +76,7 @@ def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
 
 
 def test_a_closed_pool_lends_nothing_and_takes_back_what_it_lent() -> None:
-    """What comes back goes to the upstream at once, after work on it."""
+    """A block that is released goes to the upstream at once, after the work on it."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device), device.stream()
     kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
@@ -93,7 +93,7 @@ def test_a_closed_pool_lends_nothing_and_takes_back_what_it_lent() -> None:
 
 
 def test_a_pool_that_nobody_uses_any_more_gives_back_what_is_idle() -> None:
-    """And warns of what was never released, which stays allocated: a leak rather than a dangling pointer."""
+    """It warns of blocks that were never released; they stay allocated: a leak rather than a dangling pointer."""
     device = SimulatedDeviceAllocator()
     pool = PoolAllocator(device)
     kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
@@ -115,7 +115,7 @@ def test_a_finaliser_that_fails_warns() -> None:
 
 
 def test_a_pool_that_was_never_made_needs_no_finaliser() -> None:
-    """Nothing is reported but the error itself."""
+    """Only the error itself is reported."""
     with pytest.raises(InvalidArgumentError):
         PoolAllocator(None)  # type: ignore[arg-type] # the point of the test
     gc.collect()
@@ -123,7 +123,7 @@ def test_a_pool_that_was_never_made_needs_no_finaliser() -> None:
 
 @pytest.mark.parametrize("answer", [None, "raise"])
 def test_an_upstream_that_gives_nothing_is_an_error(answer: Any) -> None:
-    """And one that fails for another reason than room is not asked again."""
+    """If the upstream fails for another reason than room, it is not asked again."""
     asked: list[int] = []
 
     class Empty(CPUDeviceAllocator):
@@ -155,7 +155,7 @@ def test_a_block_that_cannot_be_lent_stays_idle() -> None:
 
 
 def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
-    """As a finaliser may make one at any time: memory comes from the upstream, and what is released waits."""
+    """A finaliser may call at any time: it gets memory from the upstream, and what it releases waits."""
     pool, paper = paper_pool()
     first, allocate, inner = pool.allocate(1), paper.allocate, list[Any]()
     lent_and_returned(pool, 2)
@@ -179,7 +179,7 @@ def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
 
 
 def test_a_release_waits_for_nobody() -> None:
-    """It may be a finaliser's, in a thread with a lock that the one inside waits for; who does the rest, then."""
+    """A finaliser may release in a thread that has a lock for which the call inside waits; that call does the rest."""
     inside, go_on = threading.Event(), threading.Event()
 
     class Slow(CPUDeviceAllocator):
@@ -205,7 +205,7 @@ def test_a_release_waits_for_nobody() -> None:
 
 
 def test_a_tracked_pool_and_a_pool_of_tracked_memory() -> None:
-    """Above the pool an adaptor sees what is lent, below it what is there."""
+    """Above the pool an adaptor counts what is lent, below it what the pool has."""
     below = TrackingAllocator(CPUDeviceAllocator())
     pool = PoolAllocator(below)
     above = TrackingAllocator(pool)

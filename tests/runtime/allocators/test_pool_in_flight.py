@@ -39,7 +39,7 @@ def queue_and_say_so(pool: PoolAllocator, block: Any, stream: Any) -> None:
 @pytest.mark.parametrize("size", [SIZE, MIB + SIZE])
 @pytest.mark.parametrize("queue", [pushed, queue_fill, queue_download, queue_into_a_part, queue_and_say_so])
 def test_a_block_with_work_in_flight_is_lent_to_nobody(queue: Callable[..., None], size: int) -> None:
-    """There it is, at once.  When the work is over it is lent again."""
+    """Without work in flight it would be lent at once.  When the work is over it is lent again."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device), device.stream()
     block: Any = pool.allocate(size)
@@ -60,7 +60,7 @@ def test_a_block_with_work_in_flight_is_lent_to_nobody(queue: Callable[..., None
 
 @pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
 def test_work_in_flight_is_waited_for_before_memory_goes_back(device: Any) -> None:
-    """On every device; a trim and a close wait for what is not over."""
+    """On every device a trim and a close wait for unfinished work."""
     before = device.live_blocks
     for finish in (PoolAllocator.trim, PoolAllocator.close):
         pool, stream = PoolAllocator(device), device.stream()
@@ -73,7 +73,7 @@ def test_work_in_flight_is_waited_for_before_memory_goes_back(device: Any) -> No
 
 
 def test_a_reclaim_at_the_limit_waits_for_nobody() -> None:
-    """What is in flight stays, and is looked at again the next time."""
+    """A block with work in flight stays idle, and is considered again the next time."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device, idle_limit=10), device.stream()
     block, other = pool.allocate(SIZE), pool.allocate(SIZE)
@@ -99,7 +99,7 @@ def test_a_full_upstream_is_worth_waiting_for_work_in_flight() -> None:
 
 
 def test_work_that_fails_is_over_too() -> None:
-    """It is its owner's to hear of."""
+    """The owner of the work hears of the failure."""
     device = SimulatedDeviceAllocator()
     pool, stream, source = PoolAllocator(device), device.stream(), device.allocate(SIZE)
     block = pool.allocate(SIZE)
@@ -152,12 +152,12 @@ def test_holding_what_was_not_lent_is_refused() -> None:
 
 
 def no_events(stream: object) -> Any:
-    """A device that cannot record one."""
+    """A device that cannot record an event."""
     raise RuntimeError(f"no events left for {stream}")
 
 
 def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the block could not be released; neither could it if its work cannot be recorded, and then it is not."""
+    """Otherwise the block could not be released, because its work cannot be recorded."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device), device.stream()
     block = pool.allocate(SIZE)
@@ -179,7 +179,7 @@ def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.Mon
 
 
 def test_on_the_host_nothing_is_ever_in_flight() -> None:
-    """Streams mean nothing there."""
+    """A stream has no meaning on the host."""
     pool = PoolAllocator(CPUDeviceAllocator())
     block: Any = pool.allocate(SIZE)
     pool.memset_zero(block, SIZE, object())

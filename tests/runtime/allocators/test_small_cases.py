@@ -36,7 +36,7 @@ def test_a_copy_of_one_byte_copies_it(size: int) -> None:
 
 
 def test_a_copy_of_no_bytes_asks_for_no_memory() -> None:
-    """The device is told all the same, to wait for all of it."""
+    """With `need_sync` the device waits nevertheless."""
     upstream: Any = FailingAllocator(SimulatedDeviceAllocator())
     told: list[tuple[Any, ...]] = []
 
@@ -52,7 +52,7 @@ def test_a_copy_of_no_bytes_asks_for_no_memory() -> None:
 
 @pytest.mark.parametrize("target", [Buffer(), Buffer(0, CPUDeviceAllocator()), Buffer(0, SimulatedDeviceAllocator())])
 def test_a_buffer_of_nothing_is_nowhere_and_can_be_copied_from(target: Buffer) -> None:
-    """It has no allocator to ask, so the other one, or the host, is asked."""
+    """It has no allocator, so the other buffer's is called, or the host's."""
     nothing = Buffer()
     target.copy_from(nothing)
 
@@ -68,7 +68,7 @@ def test_zero_of_numpy_is_a_size(kind: Any) -> None:
 
 @pytest.mark.parametrize("check_device", [False, True])
 def test_a_view_that_cannot_be_made_again_is_an_error_of_the_device(check_device: bool) -> None:
-    """Also where nothing is to be done but to make one, with a look at the current device before it or without."""
+    """It holds also when making the view is all there is to do, with the check of the current device and without."""
     device = SimulatedDeviceAllocator()
     broken: list[bool] = []
     make = device.viewer
@@ -119,7 +119,7 @@ def test_what_was_returned_while_another_thread_was_inside_is_lent_again() -> No
 
 @pytest.mark.parametrize("freed", [False, True])
 def test_a_check_of_the_device_looks_at_all_it_has(freed: bool) -> None:
-    """What is in use, and what was freed lately."""
+    """The check includes blocks in use and blocks that were freed lately."""
     device = SimulatedDeviceAllocator()
     block: Any = device.allocate(64)
     raw = np.lib.stride_tricks.as_strided(block.raw(64), (65,))
@@ -135,7 +135,7 @@ def test_a_check_of_the_device_looks_at_all_it_has(freed: bool) -> None:
     ("format", "objects"), [("B", False), ("O", True), ("T{B:O:}", False), ("T{O:a:}", True), ("T{B:a:O:b:}", True)]
 )
 def test_a_format_says_whether_there_are_objects(format: str, objects: bool) -> None:  # noqa: A002 -- as memoryview has it
-    """An O in the name of a field is none."""
+    """An O in the name of a field does not mean an object."""
     view: Any = SimpleNamespace(obj=None, format=format)
 
     assert objects is pointers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these

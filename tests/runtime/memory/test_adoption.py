@@ -27,7 +27,7 @@ from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
     ids=["none", "read-only", "too small", "strided", "no buffer", "objects"],
 )
 def test_unsuitable_host_buffers_are_refused(memory: SyncedMemory, buffer: Any, reason: str) -> None:
-    """The error says why, is a ValueError, and nothing has changed."""
+    """The error says why and is a ValueError, and nothing has changed."""
     filled(memory)
 
     with pytest.raises(BufferMismatchError, match=reason) as caught:
@@ -40,7 +40,7 @@ def test_unsuitable_host_buffers_are_refused(memory: SyncedMemory, buffer: Any, 
 
 
 def test_ones_own_buffer_is_refused_and_survives(memory: SyncedMemory) -> None:
-    """Caffe frees it and keeps the pointer."""
+    """Caffe frees the buffer and keeps the pointer."""
     filled(memory)
 
     with pytest.raises(BufferMismatchError, match="own buffer"):
@@ -50,7 +50,7 @@ def test_ones_own_buffer_is_refused_and_survives(memory: SyncedMemory) -> None:
 
 
 def test_the_same_external_buffer_may_be_adopted_again(memory: SyncedMemory) -> None:
-    """It is not ours, so nothing would be freed."""
+    """The memory does not own it, so nothing would be freed."""
     buffer = bytearray(SIZE)
     memory.set_cpu_data(buffer)
     buffer[:] = bytes([5]) * SIZE
@@ -60,7 +60,7 @@ def test_the_same_external_buffer_may_be_adopted_again(memory: SyncedMemory) -> 
 
 
 def test_adopted_memory_is_the_callers_own(memory: SyncedMemory) -> None:
-    """Copies down are written into it, and it is kept alive and never freed."""
+    """Copies from the device are written into it; it is kept alive and never freed."""
     buffer = np.zeros(SIZE // 4, np.float32)
     memory.set_cpu_data(buffer)
     memory.mutable_gpu_data().view(np.float32).set(np.full(SIZE // 4, 1.5, np.float32))
@@ -71,7 +71,7 @@ def test_adopted_memory_is_the_callers_own(memory: SyncedMemory) -> None:
 
 
 def test_an_adopted_buffer_is_let_go_at_close(memory: SyncedMemory) -> None:
-    """Kept alive as long as it is needed, and no longer."""
+    """It is kept alive as long as it is needed, and no longer."""
 
     class Buffer(bytearray):
         __slots__ = ("__weakref__",)

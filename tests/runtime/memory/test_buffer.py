@@ -33,19 +33,19 @@ ALLOCATORS: list[Any] = [CPUDeviceAllocator(), *devices(), SimulatedDeviceAlloca
 
 
 def name_of(allocator: Any) -> str:
-    """As a test is called."""
+    """The name of a device in test ids."""
     return str(allocator.name)
 
 
 def holding(value: int, allocator: Any, size: int = SIZE) -> Buffer:
-    """A buffer that is full of one value."""
+    """A buffer whose bytes all have one value."""
     buffer, content = Buffer(size, allocator), np.full(size, value, np.uint8)
     buffer.copy_from(Buffer(size, None, content, use_external=True))
     return buffer
 
 
 def shown(buffer: Buffer) -> list[int]:
-    """What a buffer holds."""
+    """The bytes of a buffer."""
     host = np.zeros(buffer.byte_size, np.uint8)
     Buffer(buffer.byte_size, None, host, use_external=True).copy_from(buffer)
     return host.tolist()
@@ -54,7 +54,7 @@ def shown(buffer: Buffer) -> list[int]:
 @pytest.mark.parametrize("to", ALLOCATORS, ids=name_of)
 @pytest.mark.parametrize("from_", ALLOCATORS, ids=name_of)
 def test_bytes_are_copied_between_any_two_devices(from_: Any, to: Any) -> None:
-    """In the direction that the two devices say, by way of the host where there is no other."""
+    """The two devices decide the direction; if they cannot reach each other, the bytes go through the host."""
     source, target = holding(7, from_), holding(0, to, SIZE + 2)
     target.copy_from(source, need_sync=True)
 
@@ -64,7 +64,7 @@ def test_bytes_are_copied_between_any_two_devices(from_: Any, to: Any) -> None:
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=name_of)
 def test_what_is_its_own_is_released_once(allocator: Any) -> None:
-    """At close, at the end of a with block, or when nobody uses it any more."""
+    """It is released by close, at the end of a with block, or when nobody uses the buffer any more."""
     before = allocator.live_blocks
     closed = Buffer(SIZE, allocator)
     closed.close()
@@ -82,7 +82,7 @@ def test_what_is_its_own_is_released_once(allocator: Any) -> None:
 def test_a_closed_buffer_is_not_entered_until_it_has_memory_again(
     device: SimulatedDeviceAllocator, external: bool
 ) -> None:
-    """One that never had any is not closed."""
+    """A buffer that never had memory is not closed."""
     ptr = device.empty(SIZE) if external else None
     buffer = Buffer(SIZE, device, ptr, use_external=external)
     with buffer:
@@ -106,7 +106,7 @@ def test_external_memory_is_used_and_never_released(device: SimulatedDeviceAlloc
 
 
 def test_a_block_can_be_handed_over(device: SimulatedDeviceAllocator) -> None:
-    """Then it is the buffer's to release."""
+    """After that the buffer has to release it."""
     block = device.allocate(SIZE)
     buffer = Buffer(SIZE, device, block)
     owned = (buffer.is_external, buffer.ptr is block, buffer.device_type)
@@ -136,7 +136,7 @@ def test_zero_bytes_allocate_nothing_and_copy(device: SimulatedDeviceAllocator) 
 
 
 def test_a_buffer_that_cannot_be_allocated_anew_is_as_it_was() -> None:
-    """There is no room for both, or the old block cannot go."""
+    """Either there is no room for both blocks, or the old block cannot be released."""
     small = SimulatedDeviceAllocator(capacity=SIZE + 8)
     buffer = holding(5, small)
     with pytest.raises(AllocationError, match="bytes are in use"):
@@ -193,7 +193,7 @@ def test_bad_input_is_refused_with_the_value_in_it(
 
 
 def test_a_queued_copy_is_waited_for_before_memory_goes(device: SimulatedDeviceAllocator) -> None:
-    """On either side of it; and buffers that are read again and again do not pile up what is over."""
+    """Both buffers wait.  Buffers that are read again and again drop the copies that are over."""
     stream, source = device.stream(), holding(4, cpu_allocator())
     target = Buffer(SIZE, device)
     for _ in range(3):
@@ -219,7 +219,7 @@ def test_between_host_buffers_a_stream_has_no_meaning() -> None:
 
 
 def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
-    """What is no stream of the device is refused; a copy that fails is reported, and forgotten."""
+    """An object that is no stream is refused; a copy that fails is reported and dropped."""
     source, target, stream = holding(1, cpu_allocator()), Buffer(SIZE, device), device.stream()
     with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
         target.copy_from(source, stream=3)
@@ -231,7 +231,7 @@ def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: Simulat
 
 
 def test_a_copy_that_failed_on_its_way_is_told_once(device: SimulatedDeviceAllocator) -> None:
-    """And is no reason to keep the memory."""
+    """The memory is released nevertheless."""
     block = device.allocate(SIZE)
     target = Buffer(SIZE, device, block, use_external=True)
     source = holding(1, cpu_allocator())
@@ -246,7 +246,7 @@ def test_a_copy_that_failed_on_its_way_is_told_once(device: SimulatedDeviceAlloc
 
 
 def test_two_threads_may_copy_back_and_forth(device: SimulatedDeviceAllocator) -> None:
-    """Neither waits for the other for ever."""
+    """Neither thread waits for the other for ever."""
     one, other = holding(1, device), holding(1, device)
 
     def work(first: Buffer, second: Buffer) -> None:
@@ -287,7 +287,7 @@ def test_repr_says_where_and_whose(device: SimulatedDeviceAllocator) -> None:
 
 
 class Odd(CPUDeviceAllocator):
-    """A host allocator that answers what it is told to."""
+    """A host allocator that returns what it is told to return."""
 
     answer: Any = None
 
@@ -340,7 +340,7 @@ def test_a_buffer_is_initialised_once(device: SimulatedDeviceAllocator) -> None:
 def test_an_interrupt_while_memory_goes_back_waits_until_it_has_gone(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Then the buffer holds what it would have held."""
+    """After that the buffer has the contents that it would have had."""
     buffer, release = Buffer(SIZE, device), device.release
 
     def release_and_interrupt(ptr: Any) -> None:
@@ -375,7 +375,7 @@ def test_what_can_neither_be_released_nor_given_back_is_reported(
 
 
 def test_a_finaliser_frees_what_a_lost_copy_used(device: SimulatedDeviceAllocator) -> None:
-    """And a copy that was lost is told even if another was queued behind it."""
+    """A lost copy is reported even if another copy was queued after it."""
     block, stream = device.allocate(SIZE), device.stream()
     target, source = Buffer(SIZE, device, block, use_external=True), Buffer(SIZE, device)
     source.copy_from(holding(1, cpu_allocator()))
@@ -392,7 +392,7 @@ def test_a_finaliser_frees_what_a_lost_copy_used(device: SimulatedDeviceAllocato
 
 
 def test_copies_on_two_streams_are_both_waited_for(device: SimulatedDeviceAllocator) -> None:
-    """The first one is not forgotten when the second is queued: it would land in memory that was freed."""
+    """If the first copy were forgotten when the second is queued, it would write into freed memory."""
     first, second = device.stream(), device.stream()
     target, source = Buffer(SIZE, device), holding(1, cpu_allocator())
     target.copy_from(source, stream=first)
@@ -405,7 +405,7 @@ def test_copies_on_two_streams_are_both_waited_for(device: SimulatedDeviceAlloca
 
 
 def test_a_copy_that_was_lost_is_told_after_one_that_was_not(device: SimulatedDeviceAllocator) -> None:
-    """The first is over when the second is queued, and has not happened."""
+    """The first copy is over when the second is queued, but has not happened."""
     block, stream, target = device.allocate(SIZE), device.stream(), Buffer(SIZE, device)
     gone = Buffer(SIZE, device, block, use_external=True)
     target.copy_from(gone, stream=stream)
@@ -436,7 +436,7 @@ def test_waiting_for_the_device_is_done_whatever_the_size(device: SimulatedDevic
 
 @pytest.mark.parametrize("device", devices(), ids=name_of)
 def test_a_copy_without_a_stream_comes_after_those_that_were_queued(device: Any) -> None:
-    """Into a buffer and out of one: it is not overtaken, and overtakes none."""
+    """It waits for queued copies into the buffer and out of it."""
     stream = device.stream()
     host, one, other = holding(1, cpu_allocator()), holding(2, device), holding(3, device)
     other.copy_from(one, stream=stream)
@@ -460,7 +460,7 @@ def test_a_copy_by_way_of_the_host_comes_after_those_that_were_queued(device: Si
 
 
 def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: SimulatedDeviceAllocator) -> None:
-    """Which has then done nothing, and works when it is asked for again."""
+    """The next copy then does nothing; repeated, it works."""
     block, source = device.allocate(SIZE), holding(1, device)
     target = Buffer(SIZE, device, block, use_external=True)
     target.copy_from(source, stream=device.stream())
@@ -476,7 +476,7 @@ def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: Simula
 
 @pytest.mark.parametrize("call", ["close", "allocate", "copy_from"])
 def test_a_release_that_calls_back_is_refused(call: str) -> None:
-    """Nothing is released twice: the buffer is as it was, and can be closed."""
+    """Nothing is released twice: the buffer is unchanged, and can be closed."""
     back: list[Callable[[], object]] = []
 
     class Chatty(CPUDeviceAllocator):

@@ -39,7 +39,7 @@ class Desk:
         return [self.on_host, self.here, self.there, self.away]
 
     def seen(self) -> list[Any]:
-        """What can be seen of each buffer, after what was queued."""
+        """What can be seen of each buffer, after all queued work."""
         self.device.synchronize()
         return [_seen(buffer) for buffer in self.buffers]
 
@@ -151,7 +151,7 @@ def test_an_interrupt_while_a_buffer_is_made_or_goes_loses_nothing(
 
 
 def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
-    """Nothing depends on the collector, or on when a traceback goes."""
+    """Nothing depends on the collector, or on when a traceback is freed."""
     desk, kept = Desk(), list[BaseException]()
 
     def interrupt(*_: object) -> None:
@@ -170,7 +170,7 @@ def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
 
 
 def test_an_interrupt_while_memory_is_refused_says_so() -> None:
-    """The interrupt is raised, with a note; the memory is still the buffer's."""
+    """The interrupt is raised, with a note; the buffer still has to release the memory."""
     desk, release = Desk(), SimulatedDeviceAllocator.release
     answers: list[BaseException] = [RuntimeError("dead"), KeyboardInterrupt()]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_an_allocator_that_calls_back_is_refused(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A call inside a call would find a state that is neither before nor after; the outer one fails as a whole."""
+    """A call inside a call would find a state between before and after; the outer call fails as a whole."""
     memory = SyncedMemory(SIZE, device=device)
     if name in ("release", "adopt"):
         memory.mutable_gpu_data()
@@ -55,7 +55,7 @@ def test_an_allocator_that_calls_back_is_refused(
 def test_an_allocator_that_calls_back_from_the_finaliser_finds_no_memory(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A memory that is going gives nothing out any more: its blocks are freed when it has gone."""
+    """A memory in its finaliser returns no views any more; its blocks are freed after the allocator's call."""
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_gpu_data()
     known, release, found = weakref.ref(memory), device.release, list[object]()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocator) -> None:
-    """Adopting frees what is ours last, when nothing can fail any more."""
+    """An adoption frees the owned side last, when nothing can fail any more."""
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_gpu_data().set(np.full(SIZE, 7, np.uint8))
     buffer = device.empty(SIZE)
@@ -46,7 +46,7 @@ def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocat
 
 
 def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:
-    """The memory relies on it: what is freed cannot be undone."""
+    """The memory relies on this, because what is freed cannot be undone."""
     frees, harmless = {Action.FREE_CPU, Action.FREE_GPU}, {Action.ADOPT_CPU, Action.ADOPT_GPU}
     followers = {
         row.actions[i + 1 :]
@@ -74,7 +74,7 @@ def test_a_device_that_cannot_say_which_is_current_is_reported(
 
 
 def test_a_buffer_that_raises_while_it_is_looked_at_is_refused() -> None:
-    """Whatever it raises, the caller gets one error with the buffer in it."""
+    """Whatever the buffer raises, the caller gets one error that has the buffer."""
 
     class Odd(CPUDeviceAllocator):
         def adopt(self, buffer: object, byte_size: int) -> Any:
@@ -90,22 +90,22 @@ def test_a_buffer_that_raises_while_it_is_looked_at_is_refused() -> None:
 
 
 class Mute(Exception):
-    """An error that cannot say anything."""
+    """An error whose message raises."""
 
     def __str__(self) -> str:
         raise KeyError("no")
 
 
 class MuteValue(Mute, ValueError):
-    """The same, as allocators refuse a buffer."""
+    """A ValueError whose message raises, with which allocators refuse a buffer."""
 
 
 class MuteMemory(Mute, MemoryError):
-    """The same, of a device that has no room."""
+    """A MemoryError whose message raises, of a device that has no room."""
 
 
 def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
-    """What raises, however it is called."""
+    """A function that raises, whatever its arguments."""
 
     def fail(*_: object) -> Any:
         raise error
@@ -117,7 +117,7 @@ def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
 def test_a_buffer_is_refused_although_the_reason_cannot_be_shown(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a memory and by a `Buffer`; the reason is named by its type."""
+    """A memory and a `Buffer` both name the reason by its type."""
     host, mine = CPUDeviceAllocator(), bytearray(SIZE)
     memory = SyncedMemory(SIZE, host=host, device=None)
     monkeypatch.setattr(host, "adopt", raising(error))
@@ -127,7 +127,7 @@ def test_a_buffer_is_refused_although_the_reason_cannot_be_shown(
 
 
 def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a memory, of a `Buffer`, and of an allocator."""
+    """It holds for a memory, a `Buffer` and an allocator."""
     host = CPUDeviceAllocator()
     memory = SyncedMemory(SIZE, host=host, device=None)
     monkeypatch.setattr(host, "allocate", raising(MuteMemory))
@@ -150,7 +150,7 @@ def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch:
 def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
     memory: SyncedMemory, accessor: str, ready: str
 ) -> None:
-    """On the hot path; errors of the family and interrupts pass, the head stays, and the next call works."""
+    """On the hot path: our own errors and interrupts pass unchanged, the head stays, and the next call works."""
     call = getattr(memory, accessor)
     call()
     head, maker = memory.head, getattr(memory, ready)
@@ -172,7 +172,7 @@ def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
 def test_an_error_of_the_device_becomes_one_of_the_family(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a device raises is chained to an error that names action and device."""
+    """Whatever a device raises is chained to an error that names the action and the device."""
     filled(memory)
 
     def fail(*_: object) -> None:
@@ -223,7 +223,7 @@ def test_an_error_of_the_family_is_raised_as_it_is(memory: SyncedMemory, device:
 
 
 class Plain(CPUDeviceAllocator):
-    """A host allocator that runs out, or breaks its contract, on request."""
+    """A host allocator that has no room, or breaks its contract, when told to."""
 
     answer: Any = MemoryError("no more")
 
@@ -238,7 +238,7 @@ class Plain(CPUDeviceAllocator):
     ("answer", "text"), [(MemoryError("no more"), "no more"), (None, "the allocator returned None")]
 )
 def test_any_memory_error_is_an_allocation_error(answer: Any, text: str) -> None:
-    """Foreign allocators run out in their own way; callers see one error."""
+    """Other allocators report a lack of room in their own ways; callers see one error."""
     host = Plain()
     host.answer = answer
 
@@ -261,7 +261,7 @@ def test_a_device_that_is_full_leaves_the_memory_usable() -> None:
 def test_a_view_that_cannot_be_made_undoes_the_call(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last thing that can fail before a call takes effect."""
+    """Making the view is the last step that can fail before a call takes effect."""
     filled(memory)
 
     def fail(_: object) -> None:

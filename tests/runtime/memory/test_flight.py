@@ -45,7 +45,7 @@ def test_what_is_no_stream_of_the_device_is_refused(memory: SyncedMemory, stream
 
 
 def test_writing_waits_for_the_push(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """The copy reads what was there when it was queued, whatever is written afterwards."""
+    """The copy reads the bytes that were there when it was queued, whatever is written afterwards."""
     filled(memory)
     stream = device.stream()
     memory.async_gpu_push(stream=stream)
@@ -79,7 +79,7 @@ def test_reading_the_device_is_ordered_after_the_push_without_waiting(
 
 
 def test_reading_the_host_does_not_wait_with_the_device_check_on(device: SimulatedDeviceAllocator) -> None:
-    """That is, on the slow path."""
+    """With this check the call takes the slow path."""
     memory = filled(SyncedMemory(SIZE, device=device, check_device=True))
     stream = device.stream()
     memory.async_gpu_push(stream=stream)
@@ -107,7 +107,7 @@ def test_an_order_that_cannot_be_given_is_reported(
 
 @pytest.mark.parametrize("close", ["close", "drop"])
 def test_memory_in_flight_is_freed_only_after_the_copy(close: str) -> None:
-    """Red zones and quarantine would notice a copy from or into freed memory."""
+    """Red zones and the quarantine would show a copy from or into freed memory."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     stream = device.stream()
@@ -153,7 +153,7 @@ def test_a_push_that_cannot_be_recorded_is_waited_for(
 def test_a_wait_that_fails_is_reported_and_changes_nothing(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in the finaliser, which warns."""
+    """It holds for the finaliser too, which warns."""
 
     class Stuck:
         done = False
@@ -200,7 +200,7 @@ def lost(memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: py
 
 
 def test_what_was_lost_on_the_way_up_is_never_shown(lost: SyncedMemory) -> None:
-    """Whoever asks for the device side gets the error again and again, until it is made fresh in another way."""
+    """Each call for the device side raises the error, until the device side is made fresh in another way."""
     for call in (lost.gpu_data, lost.gpu_data, lost.mutable_gpu_data):
         with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: an illegal"):
             call()
@@ -212,7 +212,7 @@ def test_what_was_lost_on_the_way_up_is_never_shown(lost: SyncedMemory) -> None:
 
 @pytest.mark.parametrize("name", ["mutable_cpu_data", "set_cpu_data", "set_gpu_data", "close"])
 def test_a_lost_push_is_told_once_to_calls_that_do_not_need_it(lost: SyncedMemory, name: str) -> None:
-    """They wait only for its end; the second time there is nothing to wait for."""
+    """These calls wait only for the end of the push; the second time there is nothing to wait for."""
     device: Any = lost.device
     arguments: dict[str, tuple[Any, ...]] = {
         "set_cpu_data": (bytearray(SIZE),),
@@ -232,7 +232,7 @@ def test_a_lost_push_is_told_once_to_calls_that_do_not_need_it(lost: SyncedMemor
 
 
 def test_a_lost_push_is_not_copied_back(lost: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A push that fails after its target was handed out for writing: the host keeps what it has."""
+    """If a push fails after its target was returned for writing, the host keeps its bytes."""
     with monkeypatch.context() as patch:
         patch.setattr(Lost, "done", False)
         patch.setattr(lost.device, "order_after", id)  # takes the event, and does nothing
@@ -248,7 +248,7 @@ def test_a_lost_push_is_not_copied_back(lost: SyncedMemory, monkeypatch: pytest.
 def test_the_finaliser_frees_what_a_lost_push_used(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is over, so nothing uses the memory any more."""
+    """The push is over, so nothing uses the memory any more."""
     memory = filled(SyncedMemory(SIZE, device=device))
     monkeypatch.setattr(device, "record", Lost)
     memory.async_gpu_push(stream=device.stream())
@@ -260,7 +260,7 @@ def test_the_finaliser_frees_what_a_lost_push_used(
 def test_an_event_that_cannot_be_asked_is_reported(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever an event raises is one error of the family."""
+    """Whatever an event raises becomes one of our errors."""
     memory = SyncedMemory(SIZE, device=device)
 
     class Mute(Lost):
@@ -284,7 +284,7 @@ def test_an_event_that_cannot_be_asked_is_reported(
 
 
 def test_a_push_that_is_undone_is_waited_for(device: SimulatedDeviceAllocator) -> None:
-    """Its views cannot be made: the copy is queued, so its memory is freed when that is over and not before."""
+    """If its views cannot be made, the copy is queued already; its memory is freed only when the copy is over."""
 
     class Blind(SimulatedDeviceAllocator):
         blind = True
@@ -311,7 +311,7 @@ def test_a_push_that_is_undone_is_waited_for(device: SimulatedDeviceAllocator) -
 def test_a_push_that_can_neither_be_undone_nor_waited_for_stays_in_flight(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its memory is left to it, with a warning, and whoever would overwrite its source waits first."""
+    """Its memory is left to the copy, with a warning; a call that would overwrite its source waits first."""
     filled(memory)
     stream = device.stream()
     memcpy = device.memcpy
@@ -357,7 +357,7 @@ def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, m
 
 
 def stuck_push(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Push so that the copy is queued and can be neither recorded nor waited for then; the stream."""
+    """Push so that the copy is queued, but can be neither recorded nor waited for; returns the stream."""
     device: Any = filled(memory).device
     stream, memcpy = device.stream(), device.memcpy
 
@@ -380,7 +380,7 @@ def stuck_push(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
     memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also by an accessor that has nothing else to do; and a reader of the device side copies anew behind it."""
+    """It holds also for an accessor that has nothing else to do; a reader of the device side then copies again."""
     stream = stuck_push(memory, monkeypatch)
     memory.mutable_cpu_data()[:] = 8
 
@@ -391,7 +391,7 @@ def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
 def test_a_reader_of_the_device_waits_for_a_push_that_no_device_can_wait_for(
     memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no event of it to order anything after, so the host waits."""
+    """It has no event after which other work could be ordered, so the host waits."""
     stream = stuck_push(memory, monkeypatch)
 
     assert memory.gpu_data().get().tolist() == [7] * SIZE
@@ -400,7 +400,7 @@ def test_a_reader_of_the_device_waits_for_a_push_that_no_device_can_wait_for(
 
 @pytest.mark.parametrize("stuck", [False, True])
 def test_a_finaliser_frees_what_a_push_into_lost_memory_used(device: SimulatedDeviceAllocator, stuck: bool) -> None:
-    """Whatever kind of error the device has for it."""
+    """It holds for every kind of error that the device may raise."""
     block, memory = device.allocate(SIZE), SyncedMemory(SIZE, device=device)
     memory.set_gpu_data(block)
     filled(memory)

@@ -74,7 +74,7 @@ print(os.waitpid(child, 0)[1])
 
 
 def printed(program: str) -> str:
-    """What a program prints that forks in a process of its own."""
+    """The output of a program that forks, in a process of its own."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
 
@@ -85,7 +85,7 @@ def test_a_fork_while_another_thread_is_inside_the_simulated_device_waits_for_it
 
 @pytest.mark.parametrize("name", ["opencl", "cuda"])
 def test_a_driver_that_was_opened_before_the_fork_refuses_calls_in_the_child(name: str) -> None:
-    """It would wait for threads that the child does not have; the host side can be used."""
+    """It would wait for threads that the child does not have.  The host side can still be used."""
     if not any(it.name.startswith(name) for it in devices()):
         pytest.skip(f"there is no {name} here")
 

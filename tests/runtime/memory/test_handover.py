@@ -28,7 +28,7 @@ from syncedmem.runtime.interop.lender import Lender, Loan
 
 
 class Moody(CPUDeviceAllocator):
-    """Host memory whose next calls of some kind are interrupted, before or after they did something."""
+    """Host memory whose next calls of some kind are interrupted, before or after they have done their work."""
 
     before: type[BaseException] | None = None
     after_copies = -1
@@ -47,7 +47,7 @@ class Moody(CPUDeviceAllocator):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_block_that_passes_through_a_pool_stays_lent_or_idle(error: type[BaseException]) -> None:
-    """After an interrupt it is lent; after an error the pool keeps it for another time."""
+    """After an interrupt it is lent; after an error the pool keeps it for later."""
     heap = Heap(bottom=Moody())
     heap.stack = PoolAllocator(heap.bottom, idle_limit=10)
     heap.with_blocks(SIZE)
@@ -65,7 +65,7 @@ def test_a_block_that_passes_through_a_pool_stays_lent_or_idle(error: type[BaseE
 
 
 class Interrupting(deque[Any]):
-    """A deque to which nothing can be added, and from which nothing can be taken, the first time."""
+    """A deque whose first change is interrupted."""
 
     interrupted = False
 
@@ -94,7 +94,7 @@ def test_a_block_that_the_pool_could_not_take_back_is_still_lent() -> None:
 
 
 def test_a_block_that_was_sorted_in_is_not_sorted_in_again() -> None:
-    """Although it is still among those to be sorted in."""
+    """It holds although it is still in the list of blocks to be sorted in."""
     heap = Heap(["pool"]).with_idle(SIZE)
     heap.stack._idle.returned = Interrupting(heap.stack._idle.returned)
     with pytest.raises(KeyboardInterrupt):
@@ -106,7 +106,7 @@ def test_a_block_that_was_sorted_in_is_not_sorted_in_again() -> None:
 
 
 def test_a_release_at_the_limit_waits_for_no_work() -> None:
-    """Of what is idle only that goes whose work is over."""
+    """Only idle blocks whose work is over are given back."""
     heap = Heap(bottom=Streamed())
     heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
     heap.with_blocks(60, 60, 60)
@@ -122,7 +122,7 @@ def test_a_release_at_the_limit_waits_for_no_work() -> None:
 
 
 def test_a_block_is_kept_while_another_thread_is_inside() -> None:
-    """Also at the limit; the next call gives it back."""
+    """It holds also at the limit; the next call gives the block back."""
     pool = PoolAllocator(CPUDeviceAllocator(), idle_limit=10)
     block, inside, leave = pool.allocate(SIZE), threading.Event(), threading.Event()
 
@@ -144,7 +144,7 @@ def test_a_block_is_kept_while_another_thread_is_inside() -> None:
 
 
 def test_what_is_released_inside_another_call_waits_for_its_end() -> None:
-    """Also at the limit."""
+    """It holds also at the limit."""
     heap = Heap(bottom=Moody())
     heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
     heap.with_blocks(60, 60, 60)
@@ -219,7 +219,7 @@ def dies(_it: object) -> None:
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What finalisers could not raise."""
+    """The errors that finalisers could not raise."""
     found: list[Any] = []
 
     def show(unraisable: Any) -> None:
@@ -246,7 +246,7 @@ def test_a_finaliser_that_does_not_start_has_a_second_chance(
 
 
 def test_a_loan_is_given_back_by_its_second_finaliser(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the first was interrupted before it could give it back."""
+    """It holds also if the first finaliser was interrupted before it could give the loan back."""
     upstream, calls = CPUDeviceAllocator(), [KeyboardInterrupt]
     lender = Lender(upstream)
     give_back = lender.give_back
@@ -265,7 +265,7 @@ def test_a_loan_is_given_back_by_its_second_finaliser(shown: list[Any], monkeypa
 
 
 def test_a_loan_that_was_never_made_needs_no_finaliser() -> None:
-    """Whether its memory is missing, or all of it."""
+    """Either there was no memory for it, or it was not made at all."""
     lender = Lender(CPUDeviceAllocator())
     with pytest.raises(TypeError):
         lender.loan("8")  # type: ignore[arg-type] # the point of the test

@@ -60,7 +60,7 @@ class World:
         return self.host.live_blocks + self.device.pinned_host().live_blocks + self.device.live_blocks
 
     def check_books(self) -> None:
-        """Nothing is lost, nobody holds a lock, and no stray write happened."""
+        """Nothing is lost, no lock is held, and there was no stray write."""
         owned = sum(facts.count("owned") for memory in self.memories if not memory.closed for facts in [repr(memory)])
         assert self.live_blocks == owned
         assert acquired_elsewhere(exclusive, *[memory._lock for memory in self.memories])  # pyright: ignore[reportPrivateUsage] -- they have to be free
@@ -153,7 +153,7 @@ CASES = [(way, error) for way in WAYS for error in (INTERRUPTS if way in ("push"
 
 
 def interrupted(error: type[BaseException], *ways: Callable[[World], object], **options: Any) -> Report:
-    """Interrupt the last of some calls everywhere, and look at everything afterwards."""
+    """Interrupt the last of some calls at every point, and check everything afterwards."""
     *before, act = ways
     untouched, done = World(*before, **options), World(*before, **options)
     with suppress(SyncedMemoryError):  # which some calls are made to raise
@@ -191,7 +191,7 @@ def test_so_it_is_with_a_scheduler_and_without_a_device(options: Any, require_un
 
 
 def test_two_memories_never_own_one_block(require_unbroken: Require) -> None:
-    """One adopts a buffer and frees its own block, which the other one may then get."""
+    """One adopts a buffer and frees its own block, which the other memory may then get."""
 
     def check(world: World, _raised: BaseException | None) -> None:
         world.memories[1].cpu_data()
@@ -237,7 +237,7 @@ ENDS: dict[str, tuple[Callable[[World], object], ...]] = {
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("end", ENDS)
 def test_a_finaliser_finishes(end: str, error: type[BaseException], require_unbroken: Require) -> None:
-    """All is freed, and a Ctrl-C is raised behind the finaliser, or shown as what a finaliser raises."""
+    """Everything is freed; a Ctrl-C is raised after the finaliser, or shown like an error of a finaliser."""
     *before, act = ENDS[end]
     leaks = end == "a release that fails"
 
@@ -265,7 +265,7 @@ def test_a_finaliser_finishes(end: str, error: type[BaseException], require_unbr
 
 
 def test_an_interrupt_in_a_finaliser_is_raised_behind_it() -> None:
-    """With what it carries: the status of an exit is not lost."""
+    """It keeps its arguments: the status of an exit is not lost."""
     device = SimulatedDeviceAllocator()
     release = device.release
 
@@ -311,7 +311,7 @@ def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require)
 def test_an_interrupt_is_passed_on_and_undone(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Control-C in the middle of a copy leaks nothing."""
+    """An interrupt in the middle of a copy leaks nothing."""
     filled(memory)
 
     def interrupt(*_: object) -> None:
@@ -328,7 +328,7 @@ def test_an_interrupt_is_passed_on_and_undone(
 def test_a_host_adoption_that_is_interrupted_after_its_free_has_taken_effect(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is freed cannot be unfreed, so the interrupt waits until the rest is done."""
+    """What is freed cannot be restored, so the interrupt waits until the rest is done."""
     filled(memory)
     buffer, release = bytearray(SIZE), device.pinned_host().release
 

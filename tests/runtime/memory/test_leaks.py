@@ -37,7 +37,7 @@ def test_what_cannot_be_undone_is_reported_as_leaked(
 def test_a_block_that_is_gone_already_does_not_keep_a_memory_open(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a second interrupt while the first was dealt with."""
+    """It may happen after a second interrupt, while the first one was handled."""
     blocks, allocate = list[Any](), device.allocate
 
     def note(byte_size: int) -> Any:
@@ -76,7 +76,7 @@ def test_a_leak_is_a_note_on_the_error_where_warnings_are_errors(
 def test_an_error_on_the_way_out_keeps_nobody_alive(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What could not be given back is reported in words, not in an error that knows the memory."""
+    """A block that could not be given back is reported as text, not as an error that refers to the memory."""
     memory = filled(SyncedMemory(SIZE, device=device))
 
     def fail(*_: object) -> None:
@@ -99,7 +99,7 @@ def test_an_error_on_the_way_out_keeps_nobody_alive(
 def test_a_finaliser_whose_host_side_is_stuck_frees_the_device_side(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One leak is enough."""
+    """The stuck host side leaks; nothing else does."""
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.gpu_data()
 

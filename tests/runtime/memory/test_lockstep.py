@@ -34,7 +34,7 @@ SIZE = 16
 
 
 class Journal:
-    """Has every action, and writes down the order they come in."""
+    """Has every action, and records the order of the calls."""
 
     def __init__(self) -> None:
         self.done: list[Action] = []
@@ -46,7 +46,7 @@ class Journal:
 
 @pytest.fixture
 def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
-    """What the runtime's bindings are asked for, in order."""
+    """The actions for which the runtime's bindings are called, in order."""
     done: list[Action] = []
 
     def noting(action: Action, perform: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -62,7 +62,7 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
 
 
 def outcome(call: Callable[[], object]) -> str:
-    """The error of a call by name, or nothing."""
+    """The name of the error of a call, or an empty text."""
     try:
         call()
     except SyncedMemoryError as error:
@@ -71,7 +71,7 @@ def outcome(call: Callable[[], object]) -> str:
 
 
 def drive(memory: SyncedMemory, entry: Input) -> Callable[[], object]:
-    """The call of an input, with an argument of the right kind."""
+    """Make the call of an input, with an argument of the right kind."""
     device: Any = memory.device
     method = getattr(memory, entry.call.value if entry.call else "")
     if entry.call is Call.SET_CPU_DATA:
@@ -85,7 +85,7 @@ def drive(memory: SyncedMemory, entry: Input) -> Callable[[], object]:
 
 
 def compare(word: tuple[Input, ...], done: list[Action], edition: str = "caffe") -> BoundHead:
-    """Walk both, and compare after every step: outcome, ordered actions, head and flags."""
+    """Walk through both, and compare after every step: outcome, ordered actions, head and flags."""
     done.clear()
     journal = Journal()
     machine = head_machine(edition).bind(journal)
@@ -142,7 +142,7 @@ def test_generated_walks_agree(performed: Iterator[list[Action]]) -> None:
 def test_a_wrong_order_of_actions_is_noticed(
     performed: Iterator[list[Action]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The comparison can fail: a runtime that allocates twice is caught."""
+    """The comparison can fail: it finds a runtime that allocates twice."""
     done = next(performed)
     table = dict(vars(import_module("syncedmem.runtime.memory.synced_memory"))["BINDINGS"])
     zero = table[Action.ZERO_GPU]

@@ -44,7 +44,7 @@ def test_numpy_integers_are_sizes() -> None:
 
 
 def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before() -> None:
-    """Making it is lazy; touching it is one AllocationError that is a MemoryError, and leaves it as it was."""
+    """Making such a memory allocates nothing; using it raises an AllocationError, and leaves it unchanged."""
     huge = SyncedMemory(1 << 60, device=None)
 
     with pytest.raises(AllocationError, match=str(1 << 60)) as caught:
@@ -56,7 +56,7 @@ def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before() -> None:
 
 
 def test_zero_bytes_walk_the_heads_without_asking_anybody(device: SimulatedDeviceAllocator) -> None:
-    """A memory of zero bytes moves its head and flags like any other, on no memory at all."""
+    """A memory of zero bytes moves its head and flags like any other, and allocates nothing."""
     memory = SyncedMemory(0, device=device)
     shapes = (memory.cpu_data().shape, memory.gpu_data().shape, memory.mutable_gpu_data().shape)
 
@@ -73,7 +73,7 @@ def test_zero_bytes_walk_the_heads_without_asking_anybody(device: SimulatedDevic
 
 
 def test_read_views_are_read_only_for_good(memory: SyncedMemory) -> None:
-    """A view of cpu_data() cannot be made writeable, and neither can what lies under it."""
+    """Neither a view of cpu_data() nor the array under it can be made writeable."""
     view = memory.cpu_data()
 
     assert not view.flags.writeable
@@ -84,7 +84,7 @@ def test_read_views_are_read_only_for_good(memory: SyncedMemory) -> None:
 
 
 def test_every_view_is_an_object_of_its_own(memory: SyncedMemory) -> None:
-    """A caller who reshapes one in place changes nobody else's."""
+    """If a caller reshapes a view in place, no other view changes."""
     filled(memory)
     mine = memory.cpu_data()
     setattr(mine, "shape", (6, 8))  # noqa: B010 -- what a careless caller does, and type checkers refuse
@@ -127,7 +127,7 @@ def test_copying_is_refused(memory: SyncedMemory, duplicate: Any) -> None:
 
 
 def test_calls_of_two_threads_are_serialised() -> None:
-    """Two threads that go up and down a hundred times lose no byte and leak no block."""
+    """Two threads that copy in both directions a hundred times lose no byte and leak no block."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     errors: list[Exception] = []

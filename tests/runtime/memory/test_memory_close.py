@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
-    """It is refused at the door, not at the first call inside."""
+    """It is refused at the start of the with block, not at the first call inside."""
     with memory as entered:
         assert entered is memory
     with pytest.raises(ClosedMemoryError, match="with: this memory of 48 bytes is closed"), memory:
@@ -28,7 +28,7 @@ def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
 
 
 def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
-    """The error names the call and the size; what the memory was can still be read."""
+    """The error names the call and the size; the size can still be read."""
     filled(memory).close()
     calls: dict[str, Callable[[], object]] = {
         "cpu_data": memory.cpu_data,
@@ -60,7 +60,7 @@ def test_close_twice_is_harmless(memory: SyncedMemory, device: SimulatedDeviceAl
 
 
 def test_a_close_that_frees_nothing_changes_nothing(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """The first free fails: the memory is as it was, and closes later."""
+    """The first free fails: the memory is unchanged, and can be closed later."""
     memory.mutable_gpu_data()
     device.fail_at(1, "release")
 
@@ -75,7 +75,7 @@ def test_a_close_that_frees_nothing_changes_nothing(memory: SyncedMemory, device
 def test_a_close_that_frees_half_is_finished_by_the_next(
     memory: SyncedMemory, device: SimulatedDeviceAllocator
 ) -> None:
-    """The host side is gone, so the memory is closed; the device side is ours until it is freed."""
+    """The host side is freed, so the memory is closed; it owns the device side until that is freed."""
     filled(memory).gpu_data()
     device.fail_at(1, "release")
 
@@ -88,7 +88,7 @@ def test_a_close_that_frees_half_is_finished_by_the_next(
 
 
 def test_the_finaliser_frees_at_once_without_the_collector(device: SimulatedDeviceAllocator) -> None:
-    """There is no reference cycle: the last reference is enough."""
+    """There is no reference cycle, so dropping the last reference is enough."""
     gc.disable()
     try:
         memory = filled(SyncedMemory(SIZE, device=device))
@@ -101,7 +101,7 @@ def test_the_finaliser_frees_at_once_without_the_collector(device: SimulatedDevi
 
 
 def test_a_finaliser_that_fails_warns(device: SimulatedDeviceAllocator) -> None:
-    """It leaks rather than raise, and says so."""
+    """It leaks memory and warns; it does not raise."""
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_gpu_data()
     device.fail_at(1, "release")
@@ -133,7 +133,7 @@ def test_a_memory_is_initialised_once(memory: SyncedMemory, device: SimulatedDev
 
 
 def test_nothing_is_leaked_at_interpreter_exit() -> None:
-    """Memories in globals and in cycles are released before the interpreter goes, and quietly."""
+    """Memories in globals and in cycles are released before the interpreter exits, without a message."""
     program = """
 import atexit
 from syncedmem import SimulatedDeviceAllocator, SyncedMemory
@@ -153,7 +153,7 @@ del cycle
 
 
 def test_only_one_of_many_threads_frees() -> None:
-    """close() from many threads at once frees once."""
+    """If many threads call close() at once, the memory is freed once."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.gpu_data()

@@ -35,7 +35,7 @@ def test_bytes_make_the_round_trip_on_every_device(allocator: Any) -> None:
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
 def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None:
-    """What is got and set through them has their type; and one of them can be adopted."""
+    """`get` and `set` use the type of the view; and such a view can be adopted."""
     numbers = np.arange(SIZE // 4, dtype=np.float32)
     with SyncedMemory(SIZE, device=allocator) as memory, SyncedMemory(SIZE - 4, device=allocator) as other:
         memory.mutable_gpu_data().view(np.float32).set(numbers)
@@ -51,7 +51,7 @@ def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
 def test_a_stream_is_waited_for_in_one_way_on_every_device(allocator: Any) -> None:
-    """By way of an event, because not every kind of stream can be asked itself."""
+    """They wait through an event, because not every kind of stream can wait itself."""
     with SyncedMemory(SIZE, device=allocator) as memory:
         filled(memory)
         stream = allocator.stream()
@@ -79,7 +79,7 @@ def test_without_a_device_its_calls_are_refused() -> None:
 
 
 def test_work_happens_on_the_memorys_own_device() -> None:
-    """Whatever device is current, and it stays current, also after an error."""
+    """Whatever device is current, it stays current, also after an error."""
     memory = filled(SyncedMemory(SIZE, device=SimulatedDeviceAllocator(2, capacity=SIZE)))
     with using_device(1):
         shown = memory.gpu_data().get().tolist()
@@ -91,7 +91,7 @@ def test_work_happens_on_the_memorys_own_device() -> None:
 
 
 def test_the_device_check_refuses_every_call_while_another_device_is_current() -> None:
-    """Also close(); the finaliser frees anyway, on the memory's own device."""
+    """It holds for close() too; the finaliser frees nevertheless, on the memory's own device."""
     device = SimulatedDeviceAllocator()
     memory = SyncedMemory(SIZE, device=device, check_device=True)
     filled(memory).gpu_data()
@@ -116,7 +116,7 @@ def test_what_is_no_host_allocator_is_refused() -> None:
 
 
 def test_the_mode_decides_about_pinned_memory_once(device: SimulatedDeviceAllocator) -> None:
-    """Pinned in GPU mode, pageable in CPU mode, and freed as it was allocated."""
+    """It is pinned in GPU mode and pageable in CPU mode, and is freed in the way in which it was allocated."""
     with using_mode(Mode.GPU):
         pinned = filled(SyncedMemory(SIZE, device=device))
     with using_mode(Mode.CPU):

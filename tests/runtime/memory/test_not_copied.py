@@ -27,7 +27,7 @@ DUPLICATES: dict[str, Callable[[Any], object]] = {
 
 
 class Theirs(CPUDeviceAllocator):
-    """Somebody's own, with no word about copies."""
+    """A class of somebody else, which does not define how it is copied."""
 
 
 def on(name: str) -> DeviceAllocator:
@@ -84,7 +84,7 @@ def test_what_orders_work_is_not_duplicated(kind: str, duplicate: str) -> None:
 
 
 def test_every_allocator_of_ours_is_tried() -> None:
-    """Or inherits the refusal without a word of its own."""
+    """Each of them was tried, or inherits the refusal unchanged."""
     found, tried = [DeviceAllocator], set[type]()
     while found:
         kind: Any = found.pop()
@@ -108,7 +108,7 @@ def test_a_refusal_changes_nothing() -> None:
 
 
 def test_what_users_copy_is_copied() -> None:
-    """Blobs, and arrays over memory: both say by themselves what a copy of them is."""
+    """Blobs, and arrays over memory, define themselves what a copy of them is."""
     memory = SyncedMemory(8, device=None)
     memory.mutable_cpu_data()[:] = 7
     blob = Blob((2,), device=None)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Moody(SimulatedDeviceAllocator):
-    """A device that answers with errors first, and then does what it is asked."""
+    """A device whose first calls raise errors, and whose later calls work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def on_moody(moody: Moody) -> SyncedMemory:
 
 
 def test_a_second_interrupt_while_a_failed_call_is_undone(on_moody: SyncedMemory, moody: Moody) -> None:
-    """What is being undone is undone first."""
+    """First the undoing is completed."""
     moody.copies, moody.releases = [RuntimeError("dead")], [KeyboardInterrupt()]
 
     with pytest.raises(KeyboardInterrupt):
@@ -103,7 +103,7 @@ def test_an_adoption_whose_release_is_interrupted_and_then_refused_has_not_happe
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
 def test_an_allocator_that_runs_out_has_refused(on_moody: SyncedMemory, moody: Moody, error: Any) -> None:
-    """The memory is as it was, and can be closed later."""
+    """The memory is unchanged, and can be closed later."""
     on_moody.gpu_data()
     moody.releases = [error()]
     with pytest.raises(ReleaseError, match=error.__name__):
@@ -119,7 +119,7 @@ def test_an_allocator_that_runs_out_has_refused(on_moody: SyncedMemory, moody: M
 def test_what_runs_out_after_a_simulated_block_was_freed_is_no_refusal(
     monkeypatch: pytest.MonkeyPatch, pinned: bool, freed: bool
 ) -> None:
-    """And what runs out before is one."""
+    """An error before the block was freed is a refusal."""
     device = SimulatedDeviceAllocator()
     allocator: Any = device.pinned_host() if pinned else device
     ptr, take, answers = allocator.allocate(SIZE), Quarantine.take, [MemoryError()]
@@ -141,7 +141,7 @@ def test_what_runs_out_after_a_simulated_block_was_freed_is_no_refusal(
 
 
 def test_a_push_that_ran_out_of_memory_may_be_on_its_way(on_moody: SyncedMemory, moody: Moody) -> None:
-    """So the stream is waited for before what was allocated is given back."""
+    """So the stream is waited for before the allocated memory is given back."""
     moody.copies = [MemoryError()]
 
     with pytest.raises(DeviceError, match="MemoryError"):
@@ -183,7 +183,7 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
 
 
 def test_the_second_chance_finishes_too(moody: Moody) -> None:
-    """It is that of an object in a cycle, whose finalisers are called in any order."""
+    """It is the finaliser of an object in a cycle, whose finalisers are called in any order."""
     held, came = Holding("a test", SIZE), False
     held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
     moody.releases = [KeyboardInterrupt()]
@@ -207,7 +207,7 @@ def test_what_was_interrupted_before_it_held_anything_goes_quietly(kind: Any, mo
 
 
 class Short(list[Any]):
-    """A slot whose iterator finds no memory behind the pointer."""
+    """A slot whose iterator finds no memory after the pointer."""
 
     def __iter__(self) -> Iterator[Any]:
         yield self[0]
@@ -236,7 +236,7 @@ def test_who_cannot_keep_a_block_asks_twice_when_memory_runs_out(moody: Moody) -
 
 
 def test_a_device_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a child of a fork sees it, which coverage does not follow."""
+    """A child of a fork sees it so; coverage does not follow the child."""
     home = Home("cuda:7")
     home.check()
     monkeypatch.setattr(forking, "_homes", [home])
