@@ -31,14 +31,14 @@ SAVERS: dict[str, Any] = {"npy": save_npy, "npz": save_npz, "binaryproto": save_
 
 
 def odd(dtype: str, *dims: int) -> Any:
-    """An array of bits that a conversion would change: NaNs with payloads, -0.0, denormals."""
+    """An array whose bits a conversion would change: NaNs with payloads, -0.0, denormals."""
     count = int(np.prod(dims, dtype=int))
     bits = np.frombuffer((b"\x01\x00\xa0\x7f\x01\0\0\0\0\0\0\x80" * (count + 1))[: 8 * count], np.dtype(dtype))
     return bits[:count].reshape(dims)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Type, shape and bits."""
+    """Whether two arrays have the same type, shape and bits."""
     return (first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes())
 
 
@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 def npy(
     descr: str = "<f4", order: str = "False", dims: str = "(2,)", body: bytes = bytes(8), version: int = 1
 ) -> bytes:
-    """A file by hand."""
+    """The bytes of an .npy file, made by hand."""
     header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {dims}, }}\n".encode()
     length = struct.pack("<H" if version == 1 else "<I", len(header))
     return b"\x93NUMPY" + bytes([version, 0]) + length + header + body
@@ -103,7 +103,7 @@ def test_a_binaryproto_is_what_caffe_reads_and_writes(tmp_path: Path, dtype: str
 
 
 def test_what_numpy_reads_and_writes_is_the_same_file(tmp_path: Path) -> None:
-    """In Fortran order and in the byte order of other machines, too, which come back as ours."""
+    """It holds for Fortran order and for the byte order of other machines too; both are read into our order."""
     for number, array in enumerate(
         [odd("f4", 2, 3), np.asfortranarray(odd("f4", 2, 3)), odd("f8", 2, 3).astype(">f8")]
     ):
@@ -129,7 +129,7 @@ def test_what_numpy_reads_and_writes_is_the_same_file(tmp_path: Path) -> None:
     ],
 )
 def test_other_writers_headers_are_read(tmp_path: Path, content: bytes) -> None:
-    """Of any version, in any order of keys, with either quotes."""
+    """They may have any version, any order of keys, and either kind of quotes."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
 
@@ -137,7 +137,7 @@ def test_other_writers_headers_are_read(tmp_path: Path, content: bytes) -> None:
 
 
 def test_an_array_that_shrinks_as_much_as_it_can_is_read(tmp_path: Path) -> None:
-    """Deflated zeros, at the limit above which a size is a lie."""
+    """Deflated zeros are just below the limit above which a size is refused."""
     path = tmp_path / "a.npz"
     save_npz(path, np.zeros(1 << 22, np.float32), compressed=True)
 
@@ -191,7 +191,7 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_hostile_array_file_is_refused_before_memory_is_taken(
     tmp_path: Path, content: bytes, position: int | None, message: str
 ) -> None:
-    """Alone, and inside an archive."""
+    """The array is a file of its own, or inside an archive."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     inside = tmp_path / "a.npz"
@@ -212,7 +212,7 @@ def test_a_hostile_array_file_is_refused_before_memory_is_taken(
 
 
 def claims(content: bytes, size: int) -> bytes:
-    """An archive whose directory says that its first file has another size, packed and unpacked."""
+    """An archive whose directory gives a wrong size for its first file, packed and unpacked."""
     damaged = bytearray(content)
     at = damaged.find(b"PK\1\2")
     damaged[at + 24 : at + 28] = struct.pack("<I", size)
@@ -247,7 +247,7 @@ def test_a_hostile_archive_is_refused(tmp_path: Path, content: bytes, message: s
 
 
 def test_an_archive_packed_in_another_way_is_refused(tmp_path: Path) -> None:
-    """These can unfold without bound."""
+    """Such files can grow without a limit when they are read."""
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as made:
         made.writestr("data.npy", npy())
@@ -257,7 +257,7 @@ def test_an_archive_packed_in_another_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An object would be made an object of each entry, before anybody could look at them."""
+    """Otherwise an object would be made of each entry before the size is checked."""
     monkeypatch.setattr(array_files, "_MOST_AT_ONCE", 1 << 10)
     path = tmp_path / "a.npz"
     path.write_bytes(archive(**{f"some{number}": b"" for number in range(30)}))
@@ -268,7 +268,7 @@ def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("kind", sorted(LOADERS))
 def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
-    """At once, and as the built-in error that a caller would catch, too."""
+    """The error comes at once, and is also the built-in error that a caller would catch."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     refused: dict[Any, str] = {
@@ -286,7 +286,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
 def test_what_the_system_does_not_read_is_an_error_of_the_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A directory that takes the file's place stands for a disk that fails; the other way, the file is not opened."""
+    """A directory takes the file's place, as a disk that fails; in the other test the file cannot be opened."""
     path = tmp_path / "a.npy"
     save_npy(path, odd("f4", 2))
 
@@ -333,7 +333,7 @@ def contents(path: Path) -> Any:
 def test_a_damaged_file_is_read_right_or_refused_in_little_memory(
     tmp_path: Path, kind: str, compressed: bool, data: st.DataObject
 ) -> None:
-    """There is no other exception; what is read has bits that the file has, and an archive has its checksums."""
+    """There is no other exception.  What is read has the bits of the file; an archive has checksums."""
     path = tmp_path / f"a.{kind}"
     array = odd("f4", 2, 3)
     if kind == "npz":
@@ -385,7 +385,7 @@ def test_data_and_diff_have_one_shape(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(SAVERS))
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
-    """A limit on the size of files stands for the disk."""
+    """A limit on the size of files imitates a full disk."""
     path = tmp_path / f"a.{kind}"
     path.write_bytes(b"before")
     program = (

@@ -34,7 +34,7 @@ def test_the_eight_accessors_move_the_heads_of_their_memories(device: SimulatedD
 
 
 def test_views_are_fresh_and_over_the_memory(place: Any) -> None:
-    """Also when nothing has to be done; and they follow the shape, adoption and sharing."""
+    """It holds for calls with nothing to do; views follow the shape, adoption and sharing."""
     blob, other = Blob((2, 3), device=place), Blob((6,), device=place)
     first, second = blob.mutable_cpu_data(), blob.mutable_cpu_data()
     first[0, 1] = 7
@@ -56,7 +56,7 @@ def test_views_are_fresh_and_over_the_memory(place: Any) -> None:
 
 
 def test_an_accessor_waits_for_nothing_that_is_not_there(device: SimulatedDeviceAllocator) -> None:
-    """A push in flight: the blob asks its memory each time, until nothing is left to do."""
+    """During a push in flight the blob calls its memory each time, until nothing is left to do."""
     blob = Blob((2, 3), device=device)
     blob.mutable_cpu_data()[...] = 7
     stream = blob.data_memory.device
@@ -74,7 +74,7 @@ def test_an_accessor_waits_for_nothing_that_is_not_there(device: SimulatedDevice
 
 
 def test_every_accessor_has_a_short_way(place: Any) -> None:
-    """Asked again with nothing to do, it shows the same bytes by another array object."""
+    """A second call with nothing to do returns another array object over the same bytes."""
     blob = Blob((2, 3), device=place)
     names = ["mutable_cpu_data", "cpu_data"] + ["mutable_gpu_data", "gpu_data"] * (place is not None)
     for name in names:
@@ -91,7 +91,7 @@ def test_every_accessor_has_a_short_way(place: Any) -> None:
 
 @pytest.mark.parametrize("call", ["gpu_data", "mutable_gpu_data", "cpu_data", "mutable_cpu_data"])
 def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDeviceAllocator, call: str) -> None:
-    """The other side is written in between, through this blob or the memory."""
+    """The other side is written between two calls, through this blob or through the memory."""
     for others in ("blob", "memory"):
         blob = Blob((2, 3), device=device)
         view = getattr(blob, call)
@@ -106,7 +106,7 @@ def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDe
 
 
 def test_a_memory_that_was_closed_is_closed_for_its_blobs(place: Any) -> None:
-    """Also for the short way, which remembers a view of it."""
+    """It holds for the fast path too, which has stored a view of the memory."""
     blob = Blob((2, 3), device=place)
     blob.mutable_cpu_data()
     blob.mutable_cpu_data()

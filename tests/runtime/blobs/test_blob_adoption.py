@@ -18,7 +18,7 @@ blob = untouched
 
 
 def test_adoption_of_the_right_size_is_seen_by_all_sharers(place: Any) -> None:
-    """The memory itself is redirected, as in Caffe (H20)."""
+    """The memory itself gets the new pointer, as in Caffe (H20)."""
     blob, other = Blob((2, 3), device=place), Blob((6,), device=place)
     other.share_data(blob)
     mine = np.arange(6, dtype=np.float32)
@@ -31,7 +31,7 @@ def test_adoption_of_the_right_size_is_seen_by_all_sharers(place: Any) -> None:
 
 
 def test_adoption_of_another_size_brings_new_memory_and_its_capacity(place: Any) -> None:
-    """The diff is lost and sharing ends, as in Caffe; nothing can be written past the end, as it can there (H2)."""
+    """The diff is lost and sharing ends, as in Caffe.  Unlike in Caffe, nothing can be written past the end (H2)."""
     blob, other = Blob((100,), device=place), Blob((100,), device=place)
     other.share_data(blob)
     at_head(blob.diff_memory, CPU, np.ones(100, np.float32))
@@ -63,7 +63,7 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
 
 
 def test_a_diff_is_adopted_alone(place: Any) -> None:
-    """Whether its memory has the right size or not: the data stays."""
+    """The data stays, whether the memory of the diff has the right size or not."""
     for size, capacity in ((6, 6), (8, 6)):
         blob = Blob((size,), device=place)
         at_head(blob.data_memory, CPU, np.full(size, 7, np.float32))
@@ -91,7 +91,7 @@ def test_device_memory_is_adopted(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAllocator) -> None:
-    """As in Caffe: what is set is the newest, and what was newer before is gone (H8)."""
+    """As in Caffe, the adopted buffer becomes the fresh one, and newer bytes on the other side are lost (H8)."""
     blob = Blob((2,), device=device)
     at_head(blob.data_memory, GPU, np.array([1, 2], np.float32))
     blob.set_cpu_data(np.array([3, 4], np.float32))
@@ -119,7 +119,7 @@ def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAll
     ],
 )
 def test_a_buffer_that_is_refused_changes_nothing(blob: Any, call: str, buffer: Any, reason: str) -> None:
-    """Whether there is new memory to make or not."""
+    """It holds whether new memory has to be made or not."""
     for capacity in (6, 8):
         blob.reshape((capacity,)).shrink_to_fit().reshape((6,))
         at_head(blob.data_memory, SYNCED, np.arange(6, dtype=np.float32))
@@ -151,7 +151,7 @@ def test_a_device_buffer_that_is_refused_changes_nothing(blob: Any, call: str) -
 
 
 def test_bytes_are_adopted_as_elements(place: Any) -> None:
-    """What has no type of its own, or bytes; and a blob without elements takes what starts anywhere."""
+    """A buffer of bytes, or without a type, is accepted; a blob without elements accepts any address."""
     raw: Any
     for raw in (bytearray(24), memoryview(bytearray(24)), np.zeros(24, np.uint8), np.zeros(30, np.int8)):
         blob = Blob((2, 3), device=place)

@@ -28,7 +28,7 @@ blob = on_both_sides
 
 @pytest.mark.parametrize("side", ["data", "diff"])
 def test_reading_the_attribute_leaves_the_device_side_fresh(device: SimulatedDeviceAllocator, side: str) -> None:
-    """In pycaffe a look makes it stale, and the next kernel pays for a copy (H10)."""
+    """In pycaffe reading makes it stale, and the next kernel has to wait for a copy (H10)."""
     blob, log = recorded(device, (2, 3))
     memory = getattr(blob, f"{side}_memory")
     at_head(memory, GPU, ROW)
@@ -59,7 +59,7 @@ WRITES: list[Callable[[Any], None]] = [
 
 @pytest.mark.parametrize("write", WRITES)
 def test_writing_through_the_attribute_makes_the_device_side_stale(blob: Any, write: Callable[[Any], None]) -> None:
-    """And the device sees it."""
+    """The device then sees the new numbers."""
     plain = SimpleNamespace(data=ROW.copy())
     write(plain)
     write(blob)
@@ -70,7 +70,7 @@ def test_writing_through_the_attribute_makes_the_device_side_stale(blob: Any, wr
 
 
 def test_operators_in_place(blob: Any) -> None:
-    """Of the attribute, and of a name for it."""
+    """The operators work on the attribute, and on a variable that holds it."""
     blob.diff = 1
     blob.data -= 0.5 * blob.diff
     weights = blob.data
@@ -83,7 +83,7 @@ def test_operators_in_place(blob: Any) -> None:
 
 
 def test_assigning_what_is_there_already_moves_nothing(blob: Any) -> None:
-    """As the last step of ``blob.data -= step`` does, after which the head has moved anyway."""
+    """The last step of ``blob.data -= step`` assigns the same array; the head has moved before."""
     blob.data = blob.data
     assert SYNCED is blob.data_memory.head
     for other in (blob.data[:1], blob.data.reshape(3, 2).T, np.array(blob.data), Blob((2, 3), device=None).data):
@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:
 
 
 def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -> None:
-    """It would write into a buffer that nobody looks at any more."""
+    """It would write into a buffer that nobody reads any more."""
     old = blob.data
     mine = np.zeros((2, 3), np.float32)
     blob.set_cpu_data(mine)
@@ -160,7 +160,7 @@ KEPT_WRITES: list[Callable[[Any], Any]] = [
 def test_an_array_that_was_kept_does_not_mix_old_numbers_with_new(
     blob: Any, part: str, write: Callable[[Any], Any]
 ) -> None:
-    """What it is computed from is of before the device wrote, and NumPy does not say that it was read."""
+    """The array has numbers from before the device wrote, and NumPy does not report that it is read."""
     setattr(blob, part, ROW)
     kept = getattr(blob, part)
     getattr(blob, f"mutable_gpu_{part}")().set(np.full((2, 3), 50, np.float32))
@@ -185,7 +185,7 @@ LEAVES: list[Callable[[Any, Any], Any]] = [
 def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
     blob: Any, leave: Callable[[Any, Any], Any]
 ) -> None:
-    """The numbers would be lost: nobody looks for the blob's data there any more."""
+    """The numbers would be lost: the blob does not read its data there any more."""
     old = blob.data
     leave(blob, Blob((2, 3), device=blob.device))
     writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)]
@@ -197,7 +197,7 @@ def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
 
 
 def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:
-    """And can be written to, because nobody looks for its numbers anywhere else."""
+    """It can still be written to, because its numbers are nowhere else."""
     blob = Blob((2, 3), device=device)
     old, gone = blob.data, weakref.ref(blob)
     del blob
@@ -207,7 +207,7 @@ def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_an_array_outlives_a_reshape(blob: Any) -> None:
-    """It keeps the memory that it looks at, which the blob has left when it grew (H10)."""
+    """It keeps the memory that it shows, which the blob dropped when it grew (H10)."""
     old, memory = blob.data, weakref.ref(blob.data_memory)
     blob.reshape((100,)).data = 1
     assert (ROW.tolist(), 100) == (old.tolist(), blob.asum_data())

@@ -17,7 +17,7 @@ place = each_device
 
 @pytest.mark.parametrize("head", HEADS)
 def test_bfloat16_goes_everywhere_that_the_other_types_go(place: Any, head: Any) -> None:
-    """NumPy does not have it, so there is no buffer, no DLPack and no file of it."""
+    """NumPy does not have this type, so there is no buffer, no DLPack and no file of it."""
     dtype: Any = np.dtype(ml_dtypes.bfloat16)
     row = (ROW / 3).astype(dtype)
     blob = Blob((2, 3), dtype, device=place)

@@ -25,7 +25,7 @@ place = each_device
 
 
 def test_a_shallow_copy_shares_and_a_deep_one_does_not(place: Any) -> None:
-    """The elements are copied where they are fresh, and what lies behind the shape with them."""
+    """The deep copy copies elements on their fresh side, with the bytes beyond the shape."""
     for head in HEADS:
         blob = Blob((2, 3), device=place)
         at_head(blob.data_memory, head, ROW)
@@ -83,7 +83,7 @@ def test_a_pickle_goes_through_the_host(place: Any, protocol: int) -> None:
 
 
 class Layered(runtime.Blob[Any]):
-    """A blob that somebody has derived, with an argument of their own."""
+    """A derived blob, whose ``__init__`` has an argument of its own."""
 
     __slots__ = ("layers",)
 
@@ -93,7 +93,7 @@ class Layered(runtime.Blob[Any]):
 
 
 class Named(Layered):
-    """With attributes beside the slots."""
+    """A derived blob with attributes that are not slots."""
 
     def __init__(self, layer: str, *shape: Any, **options: Any) -> None:
         super().__init__(layer, *shape, **options)
@@ -101,7 +101,7 @@ class Named(Layered):
 
 
 def pickled(blob: Any) -> Any:
-    """What comes back."""
+    """A blob after pickling and unpickling."""
     return pickle.loads(pickle.dumps(blob))  # noqa: S301 -- our own
 
 
@@ -110,7 +110,7 @@ COPIES: list[tuple[Callable[[Any], Any], bool]] = [(copy.copy, False), (copy.dee
 
 @pytest.mark.parametrize(("copied", "deep"), COPIES)
 def test_copies_of_a_derived_blob_keep_what_it_has_added(copied: Callable[[Any], Any], deep: bool) -> None:
-    """Its ``__init__`` is not called, so it may need what it likes."""
+    """Its ``__init__`` is not called, so it may need any arguments."""
     blob = Named("ip", (2, 3), device=None)
     blob.data = ROW
     other = copied(blob)
@@ -131,7 +131,7 @@ def test_what_is_pickled_without_a_device_or_a_shape_comes_back_so() -> None:
 
 
 def test_buffers_travel_beside_the_pickle(device: SimulatedDeviceAllocator) -> None:
-    """Protocol 5: nothing is copied into the pickle itself."""
+    """With protocol 5 nothing is copied into the pickle itself."""
     blob = Blob((1000,), device=device)
     blob.data = 7
     buffers: list[pickle.PickleBuffer] = []

@@ -33,7 +33,7 @@ ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture(params=[False, True], ids=["malloc", "pool"])
 def device(request: pytest.FixtureRequest) -> Any:
-    """The first GPU, from CUDA directly and from CuPy's pools."""
+    """The first GPU, with memory from CUDA directly, and from CuPy's pools."""
     return CUDADeviceAllocator(pool=request.param)
 
 
@@ -64,7 +64,7 @@ def test_kernels_of_cupy_write_where_a_blob_looks(device: Any) -> None:
 
 
 def test_update_comes_after_what_the_current_stream_holds(device: Any) -> None:
-    """A kernel that was launched before writes the gradients."""
+    """A kernel that was launched before it writes the gradients."""
     blob = Blob((1 << 20,), device=device)
     blob.data[...] = 3
     blob.gpu_data()
@@ -92,7 +92,7 @@ def test_cupys_arrays_are_adopted(device: Any) -> None:
 
 
 class Interface:
-    """An array of a library that speaks only ``__cuda_array_interface__``, and perhaps forbids writing."""
+    """An array of a library that has only ``__cuda_array_interface__``, and may forbid writing."""
 
     def __init__(self, array: Any, read_only: bool) -> None:
         self._array = array
@@ -102,7 +102,7 @@ class Interface:
 
 
 class DLPack:
-    """An array of a library that speaks only DLPack."""
+    """An array of a library that has only DLPack."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -140,7 +140,7 @@ def test_dlpack_hands_out_the_device_side(device: Any) -> None:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_blobs_travel(device: Any, head: SyncedHead) -> None:
-    """Copied on the device, and pickled through the host."""
+    """They are copied on the device, and pickled through the host."""
     blob, other = Blob((2, 3), device=device), Blob((2, 3), device=device)
     at_head(blob.data_memory, head, ROW)
     with using_mode(Mode.GPU):

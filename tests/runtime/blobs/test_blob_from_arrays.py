@@ -19,7 +19,7 @@ place = each_device
 
 
 class Foreign:
-    """An array of a library that speaks some protocols."""
+    """An array of a library that supports some protocols."""
 
     def __init__(self, array: Any, **attributes: Any) -> None:
         self._array = array
@@ -32,14 +32,14 @@ class Foreign:
 
 
 class Tensor(Foreign):
-    """As PyTorch's on the processor."""
+    """An array like PyTorch's on the processor."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
 
 
 def test_an_array_is_adopted_without_a_copy(place: Any) -> None:
-    """NumPy's own, and those of libraries that show NumPy their memory, writeable."""
+    """It holds for NumPy's own arrays, and for writeable ones that show NumPy their memory."""
     for wrap in (np.asarray, Foreign, Tensor):
         mine: Any = ROW.copy()
         blob = Blob.from_array(wrap(mine), copy=False, device=place)
@@ -54,7 +54,7 @@ def test_an_array_is_adopted_without_a_copy(place: Any) -> None:
 
 
 def jax_array() -> Any:
-    """What must not be written to."""
+    """An array that must not be written to, like JAX's."""
     array = ROW.copy()
     array.flags.writeable = False
     return Tensor(array)
@@ -94,7 +94,7 @@ def test_an_array_is_converted_and_copied_when_asked(place: Any) -> None:
 
 
 def test_memory_of_the_device_becomes_the_device_side(place: Any) -> None:
-    """Adopted, or copied there; converted through the host."""
+    """It is adopted or copied on the device; for another type it goes through the host."""
     theirs: Any = place.empty(24)
     theirs.set(ROW.reshape(-1).view(np.uint8))
     array = theirs.view(np.float32).reshape(2, 3)
@@ -128,7 +128,7 @@ def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDevic
 
 
 def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocator) -> None:
-    """Without a CUDA device they cannot be taken."""
+    """Their attributes tell; without a CUDA device they cannot be taken."""
     interface = {"data": (4096, False), "shape": (2, 3), "typestr": "<f4", "version": 3}
     for array in (
         Foreign(None, __dlpack_device__=lambda: (2, 0)),
@@ -141,7 +141,7 @@ def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocat
 
 
 class OnlyDLPack:
-    """An array that speaks nothing else, of the version or before there were any."""
+    """An array that has only DLPack, with versions or without."""
 
     def __init__(self, array: Any, *, old: bool = False) -> None:
         self._array = array
@@ -157,7 +157,7 @@ class OnlyDLPack:
 
 
 def test_an_array_that_speaks_nothing_but_dlpack_is_taken(place: Any) -> None:
-    """Before DLPack's first version nobody could say whether it may be written, so it is copied."""
+    """DLPack without versions cannot say whether an array may be written, so such an array is copied."""
     mine = ROW.copy()
     blob = Blob.from_array(OnlyDLPack(mine), copy=False, device=place)
     blob.data[0, 0] = 9
@@ -177,7 +177,7 @@ def test_an_array_that_speaks_nothing_but_dlpack_is_taken(place: Any) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [None, "float32"])
 def test_what_has_no_numbers_is_no_array(array: Any, dtype: Any) -> None:
-    """In one clear error, and not one of NumPy's many."""
+    """There is one clear error, not one of NumPy's many."""
     with pytest.raises(
         BufferMismatchError, match=r"from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
     ):
@@ -200,7 +200,7 @@ def test_what_is_no_array_has_no_memory_to_adopt() -> None:
 
 
 def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
-    """Which one it should be is not guessed: integers have no arithmetic, and floats are not exact."""
+    """The new type is not guessed: integers have no arithmetic, and floats are not exact."""
     arrays: list[Any] = [[1, 2], np.array([1, 2]), [True, False], np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint8)]
     for array in arrays:
         with pytest.raises(
@@ -211,7 +211,7 @@ def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
 
 
 def test_an_array_of_opencl_has_to_be_contiguous() -> None:
-    """PyOpenCL itself copies no other."""
+    """PyOpenCL itself copies no other arrays."""
     place = next((it for it in PLACES if it.device_type == DeviceType.OPENCL), None)
     if place is None:
         pytest.skip("no OpenCL device here")
@@ -240,7 +240,7 @@ class GPU0(SimulatedDeviceAllocator):
 
 
 def test_on_cuda_an_array_becomes_one_of_cupys_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the module that knows CuPy; here it is a stand-in, and the array the simulated device's own."""
+    """The module that knows CuPy converts it; here that is a stand-in, and the array is the simulated device's."""
     device = GPU0()
     there: Any = device.empty(24)
     asked: list[object] = []

@@ -117,7 +117,7 @@ CASES = [(way, error) for way in WAYS for error in (INTERRUPTS if way in ("copy"
 
 
 def seen(blob: Any) -> Any:
-    """The shape, and the numbers where they are fresh."""
+    """The shape, and the numbers on their fresh sides."""
     numbers: list[Any] = []
     for memory in (blob.data_memory, blob.diff_memory):
         sides = [] if memory.closed else [memory._cpu, memory._gpu]

@@ -30,7 +30,7 @@ def test_a_blob_has_a_shape_in_each_of_four_forms(place: Any) -> None:
 
 @pytest.mark.parametrize("extents", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 1, 3), (np.int64(6),), (np.array(6),)])
 def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
-    """As in pycaffe; what follows a shape and is no integer is the type."""
+    """As in pycaffe; an argument after a shape that is no integer is the type."""
     expected = tuple(map(int, extents))
 
     assert (expected, np.float32) == ((blob := Blob(*extents, device=None)).shape, blob.dtype)
@@ -43,7 +43,7 @@ def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
 
 
 def test_what_python_says_of_a_call_names_the_class() -> None:
-    """Not the layer of it that a method is written in."""
+    """The message has the name of the class, not that of a class from which it is derived."""
     for call in ("reshape", "share_data", "data_at", "from_proto", "offset", "count_axes"):
         with pytest.raises(TypeError, match=rf"Blob\.{call}\(\) got an unexpected keyword argument"):
             getattr(Blob((2,), device=None), call)(nothing=1)
@@ -90,7 +90,7 @@ def test_other_types_are_refused(dtype: Any) -> None:
 
 
 def test_bfloat16_is_refused_with_what_to_install() -> None:
-    """Without the package NumPy has no such type; with it, once it is imported."""
+    """Without the package NumPy has no such type; after its import it has."""
     asked = "from syncedmem import Blob; Blob((2,), dtype='bfloat16', device=None)"
     program = f"import sys; sys.modules['ml_dtypes'] = None; {asked}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -122,7 +122,7 @@ def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_the_type_of_the_elements_is_known_to_type_checkers() -> None:
-    """Checked by mypy and pyright, not when this runs."""
+    """Mypy and pyright check this, not the run of the test."""
     plain, wide = runtime.Blob((2,), device=None), runtime.Blob((2,), np.float64, device=None)
     assert_type(plain, runtime.Blob[np.float32])
     assert_type(wide.cpu_data(), np.ndarray[tuple[Any, ...], np.dtype[np.float64]])

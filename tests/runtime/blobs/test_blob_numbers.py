@@ -50,7 +50,7 @@ def fits(number: Any, dtype: np.dtype[Any]) -> bool:
     st.sampled_from(INTEGERS),
 )
 def test_integers_are_the_numbers_that_were_given_or_none_at_all(array: Any, dtype: np.dtype[Any]) -> None:
-    """Judged one by one, in whole numbers; the first that is wrong is the one that is shown."""
+    """Each number is checked with exact arithmetic; the error shows the first wrong one."""
     wrong = [number for number in array.reshape(-1).tolist() if not fits(number, dtype)]
     if not wrong:
         result = converted(array, dtype)
@@ -67,7 +67,7 @@ def test_integers_are_the_numbers_that_were_given_or_none_at_all(array: Any, dty
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i8", "u8", "g", BFLOAT16])
 def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None:
-    """The largest integers have no float32 of their own, and 65504 is the largest float16."""
+    """The largest integers are not exact in float32, and 65504 is the largest float16."""
     info = np.iinfo(dtype)
     with np.errstate(all="ignore"):
         for number in (info.min, info.min - 1, info.max, info.max + 1, 65504, 2**40, -1, 0):
@@ -84,7 +84,7 @@ def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None
 
 
 def rounded(number: Fraction, dtype: np.dtype[Any]) -> float:
-    """The element that IEEE says, in whole numbers: the nearest one, and of two the even one."""
+    """The nearest element, computed with integers as IEEE 754 says; for a tie the even one."""
     info = INFO(dtype)
     if not number:
         return 0.0
@@ -102,7 +102,7 @@ def rounded(number: Fraction, dtype: np.dtype[Any]) -> float:
     st.sampled_from(FLOATS),
 )
 def test_floats_are_rounded_once(array: Any, dtype: np.dtype[Any]) -> None:
-    """Also to infinity, which is what IEEE and Caffe make of a double that is too large."""
+    """A double that is too large becomes infinite, as in IEEE 754 and in Caffe."""
     found = converted(array, dtype)
     assert dtype == found.dtype
     for number, element in zip(array.tolist(), found.astype(np.float64).tolist(), strict=True):
@@ -117,7 +117,7 @@ NEARLY = [1 + Fraction(1, 2**i) + sign * Fraction(1, 2**40) for i in (8, 9, 11, 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("scale", [1, -1, 2**-140, 2**-20, 2**15, 2**60, -(2**60), -(2**100)])
 def test_what_is_next_to_the_middle_of_two_elements_is_rounded_once(dtype: np.dtype[Any], scale: float) -> None:
-    """As a float of two widths, an integer of 64 bits, and as an object, wherever it is given."""
+    """The number is a float of two widths, a 64-bit integer, or a Python object, on every way into a blob."""
     numbers = [it * Fraction(scale) for it in NEARLY]
     expected = [rounded(it, dtype) for it in numbers]
     doubles = np.array([float(it) for it in numbers])
@@ -135,7 +135,7 @@ def test_what_is_next_to_the_middle_of_two_elements_is_rounded_once(dtype: np.dt
 
 
 def test_wide_floats_are_rounded_once() -> None:
-    """As wide as this machine has them."""
+    """The floats are as wide as this machine has them."""
     tail = np.finfo(np.longdouble).eps
     for dtype, step in ((FLOATS[0], 2.0**-11), (BFLOAT16, 2.0**-8), (FLOATS[1], 2.0**-24)):
         for sign in (1, -1):
@@ -148,7 +148,7 @@ def test_wide_floats_are_rounded_once() -> None:
 @given(st.lists(st.one_of(st.integers(), st.fractions(), st.decimals(allow_nan=False)), min_size=1, max_size=4))
 @example([2**80 + 2**56 + 1, -(2**80) - 2**56 - 1, Fraction(2**80 + 2**56 + 1, 2**80), Decimal(2**80 + 3 * 2**56 - 1)])
 def test_objects_are_numbers_too(numbers: list[Any]) -> None:
-    """Integers of any length, fractions and decimals."""
+    """They are integers of any length, fractions and decimals."""
     objects = np.array([None, *numbers], object)[1:]
     for dtype in FLOATS:
         found = converted(objects, dtype).astype(np.float64).tolist()
@@ -157,7 +157,7 @@ def test_objects_are_numbers_too(numbers: list[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
-    """Of whatever type it is."""
+    """It holds for every type of number."""
     for number in (10**400, Fraction(10**400), Decimal("1e400"), 1e300 * 1e300):
         for value in (number, -number):
             assert (math.inf if value > 0 else -math.inf) == float(converted(np.array(value, object), dtype)[()])
@@ -184,7 +184,7 @@ def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
     ],
 )
 def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:
-    """In the same words wherever it is given."""
+    """The message is the same on every way into a blob."""
     blob = Blob((3,), dtype=dtype, device=None)
     blob.data[...] = 7
     array = blob.data
@@ -205,7 +205,7 @@ def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
-    """NumPy reads some strings as numbers, and takes None for NaN."""
+    """NumPy converts some strings to numbers, and None to NaN."""
     blob = Blob((3,), dtype=dtype, device=None)
     with pytest.raises(InvalidArgumentError, match=f"values must be numbers, to be stored as {dtype}, got"):
         blob.data = values
@@ -233,7 +233,7 @@ def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
 
 
 def test_numbers_of_small_types_are_numbers() -> None:
-    """Those that ml_dtypes adds to NumPy's."""
+    """These are the types that ml_dtypes adds to NumPy."""
     for small in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4):
         for dtype in (*INTEGERS, *FLOATS):
             assert [1, 2, 3] == converted(np.array([1, 2, 3], small), dtype).tolist()
@@ -242,7 +242,7 @@ def test_numbers_of_small_types_are_numbers() -> None:
 
 
 def test_many_numbers_are_all_looked_at() -> None:
-    """Wherever the one is that is wrong, and however they lie in memory; the first is the one that is shown."""
+    """It holds wherever the wrong number is, and for any memory layout; the error shows the first wrong one."""
     for wrong in (0, 16383, 16384, 99_999):
         many = np.zeros((100_000, 2))
         many[wrong, 1] = wrong + 0.5
@@ -254,7 +254,7 @@ def test_many_numbers_are_all_looked_at() -> None:
 
 
 def test_an_array_of_the_type_is_not_copied() -> None:
-    """Nor looked at."""
+    """Its numbers are not checked either."""
     for dtype in (*INTEGERS, *FLOATS):
         array = np.ones(3, dtype)
         assert array is converted(array, dtype)
@@ -274,7 +274,7 @@ def test_numbers_in_files_keep_their_values(tmp_path: Path) -> None:
 
 
 def test_numbers_in_messages_are_cut_as_c_cuts_them() -> None:
-    """That is Caffe's way (blob.cpp:466), where C says what happens; where it does not, they are refused."""
+    """Caffe does so (blob.cpp:466).  Numbers for which C does not define the result are refused."""
     blob = Blob((3,), np.int32, device=None)
     blob.from_proto(Blob.from_array([1.5, -2.5, -2147483648.5], device=None).to_proto())
     assert [1, -2, -2147483648] == blob.data.tolist()

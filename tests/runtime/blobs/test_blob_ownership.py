@@ -20,12 +20,12 @@ OURS = "lies in this blob's own memory, which would be freed"
 
 
 def sides(place: Any) -> tuple[str, ...]:
-    """The sides that there are."""
+    """The sides that a blob on this device has."""
     return ("cpu",) if place is None else ("cpu", "gpu")
 
 
 def written(place: Any, side: str, capacity: int) -> Any:
-    """A blob of six elements with numbers on a side, in memory for some more."""
+    """A blob of six elements with numbers on one side, in memory that is larger."""
     blob = Blob((capacity,), device=place)
     for part in ("data", "diff"):
         setattr(blob, part, NUMBERS[:capacity])
@@ -38,7 +38,7 @@ def written(place: Any, side: str, capacity: int) -> Any:
     [("data", "data", 8), ("data", "diff", 8), ("diff", "diff", 8), ("data", "data", 6), ("diff", "diff", 6)],
 )
 def test_what_adopting_gives_up_is_not_adopted(place: Any, into: str, source: str, capacity: int) -> None:
-    """Whether all of the memory is handed in, or a part of it, and whoever else shares it; the blob is as it was."""
+    """The buffer is all of the memory or a part of it, shared or not; the blob is unchanged."""
     for side in sides(place):
         blob = written(place, side, capacity)
         sharer = Blob((6,), device=place)
@@ -53,7 +53,7 @@ def test_what_adopting_gives_up_is_not_adopted(place: Any, into: str, source: st
 
 
 def test_a_view_from_before_the_reshape_is_refused_too(device: SimulatedDeviceAllocator) -> None:
-    """It is larger than the blob, and its end is not looked at."""
+    """The view is larger than the blob; its end is not compared."""
     blob = Blob((8,), device=device)
     blob.data = NUMBERS
     view = blob.mutable_gpu_data()
@@ -65,7 +65,7 @@ def test_a_view_from_before_the_reshape_is_refused_too(device: SimulatedDeviceAl
 
 
 def test_a_pool_does_not_hand_out_what_a_blob_uses() -> None:
-    """Where memory is used again, the next blob would write into this one."""
+    """If the pool lent it again, the next blob would write into this one."""
     with PoolAllocator(CPUDeviceAllocator()) as pool:
         blob, other = (Blob((8,), host=pool, device=None) for _ in range(2))
         view = blob.mutable_cpu_data()
@@ -81,7 +81,7 @@ def test_a_pool_does_not_hand_out_what_a_blob_uses() -> None:
 
 
 def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
-    """Another number of axes frees it."""
+    """Another number of axes frees that memory."""
     for side in sides(place):
         blob = Blob((1,), dtype=np.int32, device=place)
         extents = getattr(blob.shape_memory, f"mutable_{side}_data")()
@@ -105,7 +105,7 @@ def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
 
 
 def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
-    """The data for the diff, which leaves the data alone; and a buffer of the caller's own, again and in part."""
+    """The diff may adopt the data, which stays; and a buffer of the caller may be adopted again, or a part of it."""
     for side in sides(place):
         blob = written(place, side, 8)
         getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
@@ -123,7 +123,7 @@ def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
 
 
 def test_a_part_that_was_lent_to_the_other_is_not_freed(place: Any) -> None:
-    """By adoption on that side; on the other side nothing is freed of it."""
+    """The part was adopted on one side; on the other side nothing of it is freed."""
     for side in sides(place):
         blob = written(place, side, 6)
         getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
@@ -139,7 +139,7 @@ def test_a_part_that_was_lent_to_the_other_is_not_freed(place: Any) -> None:
 
 
 def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
-    """The data was adopted from the diff while both had the blob's size, and then the blob got smaller."""
+    """The data has adopted the diff while both had the blob's size; then the blob became smaller."""
     for side in sides(place):
         blob = written(place, side, 8).reshape((8,))
         getattr(blob, f"set_{side}_data")(getattr(blob, f"mutable_{side}_diff")())
@@ -152,7 +152,7 @@ def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
 
 
 def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> None:
-    """The other has this one's memory already, and would be left with what sharing frees; so would the other part."""
+    """The other blob, or the other part, has adopted this blob's memory, which sharing would free."""
     for side in sides(place):
         for part, other_part in (("data", "diff"), ("diff", "data")):
             blob, other = written(place, side, 8), Blob((6,), device=place)
@@ -172,7 +172,7 @@ def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> 
 
 @pytest.mark.parametrize(("lender", "borrower"), [("data", "diff"), ("diff", "data")])
 def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, lender: str, borrower: str) -> None:
-    """The part that was adopted gets memory of its own, and the other is given back the next time."""
+    """The part that adopted gets a memory of its own; the other memory is given back by the next call."""
     for side in sides(place):
         blob = written(place, side, 8).reshape((8,))
         getattr(blob, f"set_{side}_{borrower}")(getattr(blob, f"mutable_{side}_{lender}")())
@@ -186,7 +186,7 @@ def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, lender:
 
 
 def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> None:
-    """With an error of ours."""
+    """The error is one of ours."""
 
     class Confused(Adaptor):
         def overlaps(self, first: Any, second: Any) -> bool:
@@ -205,7 +205,7 @@ def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> N
 
 
 def test_a_lender_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
-    """Which cannot know who has borrowed; the blob itself refuses."""
+    """The sharer cannot know who has adopted its memory; the blob itself refuses."""
     blob, sharer = Blob((2, 3), device=device), Blob((2, 3), device=device)
     blob.set_gpu_data(blob.mutable_gpu_diff())
     sharer.share_diff(blob)

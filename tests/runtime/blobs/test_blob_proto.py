@@ -41,7 +41,7 @@ def same_bits(first: Any, second: Any) -> bool:
 
 
 def fields(description: Any) -> set[tuple[Any, ...]]:
-    """Names, numbers, types, labels and packing, in words that every release of protobuf has."""
+    """Names, numbers, types, labels and packing, by attributes that every version of protobuf has."""
     return {(field.name, field.number, field.type, field.label, field.options.packed) for field in description.field}
 
 
@@ -75,7 +75,7 @@ def test_what_is_written_is_read_by_caffes_schema_and_back_bit_for_bit(dtype: st
 
 
 def test_the_messages_have_caffes_fields() -> None:
-    """Names, numbers, types, labels and packing are those of the text that protoc compiled."""
+    """Names, numbers, types, labels and packing are those of the text that protoc has compiled."""
     for mine, theirs in zip(message_types(), (caffe_pb2.BlobShape, caffe_pb2.BlobProto), strict=True):
         described = [descriptor_pb2.DescriptorProto() for _ in range(2)]
         for message, description in zip((mine, theirs), described, strict=True):
@@ -90,7 +90,7 @@ def test_the_messages_are_made_once_and_keep_out_of_the_pool_that_everybody_shar
 
 
 def test_what_caffe_forgets_to_clear_is_cleared() -> None:
-    """A used message would otherwise be read with the old shape, and with the doubles of last time."""
+    """Otherwise a used message would be read with its old shape, and with its old doubles."""
     proto = caffe_pb2.BlobProto(num=1, channels=2, height=3, width=4, data=[1], diff=[2], double_data=[3])
     proto.double_diff.extend([4.0])
     proto.shape.dim.extend([9, 9])
@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_refused_and_the_message_is_as_it_was(
 
 
 def test_more_than_protobuf_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is 2 GiB; a smaller one stands for it here."""
+    """The limit is 2 GiB; this test sets a smaller one."""
     monkeypatch.setattr(proto, "MOST_BYTES", 1034)
 
     assert encoded((2,), np.zeros(2, np.float32))
@@ -228,7 +228,7 @@ def test_a_blob_that_cannot_be_is_refused(make: Any, wire: bytes, message: str) 
 
 
 def test_what_is_read_of_bytes_is_ones_own() -> None:
-    """And can be written."""
+    """The arrays can be written, and share no memory with the bytes."""
     wire = bytearray(floats(5, 1) + floats(6, 2))
     contents = read_proto(wire)
     wire[-4:] = struct.pack("<f", 9)
@@ -246,7 +246,7 @@ def test_what_is_read_of_a_message_stays_when_the_message_changes() -> None:
 
 
 def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() -> None:
-    """So that a signalling NaN, which a Python float cannot hold, stays what it is."""
+    """So a signalling NaN, which a Python float cannot hold, is unchanged."""
     message = loaded(chunk(5, struct.pack("<I", 0x7FA00001)))
 
     class Older:
@@ -302,7 +302,7 @@ def test_only_a_message_is_written_to() -> None:
 def test_shapes_are_compared_as_caffe_does(
     make: Any, wire: bytes, equal: list[tuple[int, ...]], unequal: list[tuple[int, ...]]
 ) -> None:
-    """The four old fields from the last axis backwards; counts of values do not matter."""
+    """The four old fields are compared from the last axis backwards; numbers of values do not matter."""
     assert [shape_equals(dims, make(wire)) for dims in equal] == [True] * len(equal)
     assert [shape_equals(dims, make(wire)) for dims in unequal] == [False] * len(unequal)
 

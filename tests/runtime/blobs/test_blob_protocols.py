@@ -26,7 +26,7 @@ blob = on_both_sides
 
 
 def test_a_blob_becomes_an_array(blob: Any) -> None:
-    """Read-only over the memory, or a copy."""
+    """The array is a read-only view of the memory, or a copy."""
     view, own = np.asarray(blob), np.array(blob)
     other: Any = np.asarray(blob, np.float64)
     assert (False, True, ROW.tolist()) == (view.flags.writeable, np.shares_memory(view, blob.cpu_data()), own.tolist())
@@ -39,7 +39,7 @@ def test_a_blob_becomes_an_array(blob: Any) -> None:
 
 
 def test_views_keep_the_memory_and_not_the_blob(device: SimulatedDeviceAllocator) -> None:
-    """So a blob that grows leaves nothing dangling; a blob itself hands out no address (H10)."""
+    """So a blob that grows leaves no view without memory; a blob itself gives no address (H10)."""
     blob = Blob((2, 3), device=device)
     blob.data = ROW
     views = [np.asarray(blob), blob.cpu_data(), np.from_dlpack(blob), np.asarray(blob.__buffer__(0)), blob.data]
@@ -53,7 +53,7 @@ def test_views_keep_the_memory_and_not_the_blob(device: SimulatedDeviceAllocator
 
 
 def test_a_buffer_is_read_only_and_what_has_no_format_is_refused(blob: Any) -> None:
-    """Python asks classes written in Python for a buffer from 3.12 on."""
+    """Python asks classes that are written in Python for a buffer from version 3.12 on."""
     buffer = blob.__buffer__(0)
     assert ("f", (2, 3), True, ROW.tolist()) == (buffer.format, buffer.shape, buffer.readonly, buffer.tolist())
     assert memoryview(blob.mutable_cpu_data()).readonly is False
@@ -73,12 +73,12 @@ def test_dlpack_hands_out_the_host_side_read_only(blob: Any) -> None:
 
 
 def capsule(ptr: Any, **options: Any) -> tuple[str, Any, dict[str, Any]]:
-    """What stands for a capsule."""
+    """A replacement for a capsule."""
     return "capsule", ptr, options
 
 
 class OnGPU(SimulatedDeviceAllocator):
-    """A device whose arrays speak DLPack, as CuPy's do."""
+    """A device whose arrays support DLPack, as CuPy's do."""
 
     def viewer(self, ptr: Any) -> Any:
         if ptr.ndim == 1:
@@ -98,7 +98,7 @@ class OnGPU(SimulatedDeviceAllocator):
 
 
 def test_dlpack_hands_out_the_device_side_to_who_asks_for_it(blob: Any) -> None:
-    """With the stream of the consumer; where the device's arrays have no DLPack, it is refused."""
+    """The consumer's stream is passed on.  If the device's arrays do not support DLPack, the call is refused."""
     there = Blob((2, 3), device=OnGPU())
     with pytest.raises(BufferError, match="no stream is 0"):
         there.__dlpack__(dl_device=(2, 0), stream=0)
@@ -111,7 +111,7 @@ def test_dlpack_hands_out_the_device_side_to_who_asks_for_it(blob: Any) -> None:
 
 
 def test_a_view_of_what_a_pool_has_lent_again_is_somebody_elses() -> None:
-    """No pool can keep old bytes; ``blob.data`` alone keeps its memory, and refuses to write when that has others."""
+    """A pool cannot keep old bytes.  ``blob.data`` keeps its memory, and refuses to write if it has other bytes."""
     with PoolAllocator(CPUDeviceAllocator()) as pool:
         blob = Blob((2, 3), host=pool, device=None)
         view, kept = blob.mutable_cpu_data(), blob.data
@@ -126,7 +126,7 @@ def test_a_view_of_what_a_pool_has_lent_again_is_somebody_elses() -> None:
 
 
 def test_a_view_of_the_simulated_device_is_of_no_use_when_its_memory_is_freed(place: Any) -> None:
-    """Elsewhere it shows old bytes; here whoever still looks is told, because over a pool they would be another's."""
+    """Other devices show old bytes.  This one raises, because over a pool they would be another owner's."""
     blob = Blob((2, 3), device=place)
     blob.data = ROW
     near, far = blob.cpu_data(), blob.gpu_data()

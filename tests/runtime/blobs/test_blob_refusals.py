@@ -40,12 +40,12 @@ BFLOAT16: Any = ml_dtypes.bfloat16
 
 @pytest.fixture(autouse=True)
 def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What should not be written, is not written here."""
+    """Work in an empty folder, so that a file that is written by mistake is not left in the repository."""
     monkeypatch.chdir(tmp_path)
 
 
 def everything(blob: Any) -> tuple[object, ...]:
-    """All there is to a blob, with the flags of its memories."""
+    """Everything that a blob has, with the flags of its memories."""
     flags = [(it.own_cpu_data, it.own_gpu_data) for it in (blob.data_memory, blob.diff_memory)]
     return snapshot(blob), flags, repr(blob)
 
@@ -57,7 +57,7 @@ def check_refused(
     error: type[Exception] | tuple[type[Exception], ...],
     given: Any,
 ) -> None:
-    """That a call is refused, and nothing else happens."""
+    """Check that a call is refused and nothing else happens."""
     before = everything(blob)
     log.clear()
     with pytest.raises(error):
@@ -194,7 +194,7 @@ def test_operations_in_place_that_are_refused_change_nothing(
 
 
 def test_an_array_of_bytes_that_are_gone_moves_no_head(device: SimulatedDeviceAllocator) -> None:
-    """Also if the memory has no host side any more, or is closed."""
+    """It holds also if the memory has no host side any more, or is closed."""
     blob, log = recorded(device, (2, 3))
     blob.data = ROW
     array: Any = blob.data
@@ -244,7 +244,7 @@ def test_a_message_that_would_be_too_long_moves_no_head(
 
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
 def test_buffers_that_overlap_are_not_brought_up_to_date_first(device: SimulatedDeviceAllocator, side: str) -> None:
-    """The copy of the diff would be one over the data, too."""
+    """The copy of the diff would overwrite the data too."""
     blob, log = recorded(device, (2, 3))
     buffer: Any = np.zeros(9, np.float32) if side == "cpu" else device.empty(36).view(np.float32)
     getattr(blob, f"set_{side}_data")(buffer[:6])

@@ -34,7 +34,7 @@ blob = untouched
 
 
 def test_an_offset_is_given_by_numbers_or_by_a_sequence() -> None:
-    """Numbers may be one past the end of their axes, as pooling needs it; a sequence may not."""
+    """Numbers may be one past the end of their axes, because pooling needs it; a sequence may not."""
     blob = Blob(2, 3, 4, 5, device=None)
 
     assert (60, 119, 120, 120) == (blob.offset(1), blob.offset(1, 2, 3, 4), blob.offset(2), blob.offset(1, 3))
@@ -48,7 +48,7 @@ def test_an_offset_is_given_by_numbers_or_by_a_sequence() -> None:
 
 
 def test_elements_are_read_strictly_inside(place: Any) -> None:
-    """Unlike in Caffe, whose data_at takes what offset takes, one past the end."""
+    """In Caffe data_at accepts what offset accepts, one past the end."""
     blob = Blob((2, 3), device=place)
     blob.mutable_cpu_data()[...] = [[0, 1, 2], [3, 4, 5]]
     blob.mutable_cpu_diff()[...] = 9
@@ -70,7 +70,7 @@ def test_elements_are_read_strictly_inside(place: Any) -> None:
 
 
 def test_what_fits_stays_where_it_is(device: SimulatedDeviceAllocator) -> None:
-    """No bytes are moved, no head changes, and what lay behind the smaller shape comes back."""
+    """No bytes are moved, no head changes, and the elements beyond the smaller shape are there again."""
     for head in HEADS:
         blob = Blob((2, 6), device=device)
         at_head(blob.data_memory, head, np.arange(12, dtype=np.float32))
@@ -85,7 +85,7 @@ def test_what_fits_stays_where_it_is(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_what_grows_gets_new_memory_and_forgets_the_old(device: SimulatedDeviceAllocator) -> None:
-    """Data and diff alike; who shared the old memory keeps it, and it goes when nobody has it."""
+    """It holds for data and diff; who shared the old memory keeps it, and the last user frees it."""
     blob, other = Blob((2, 3), device=device), Blob((6,), device=device)
     other.share_data(blob)
     blob.mutable_cpu_data()[...] = 7
@@ -132,7 +132,7 @@ def test_reshaping_returns_the_blob_and_takes_the_shape_of_another(blob: Any) ->
 def test_a_shape_that_is_refused_changes_nothing(
     blob: Any, shape: Any, error: type[SyncedMemoryError], reason: str
 ) -> None:
-    """Caffe leaves the first extents behind (H4)."""
+    """Caffe has stored the first extents by then (H4)."""
     at_head(blob.data_memory, SYNCED, np.arange(120, dtype=np.float32))
     before = snapshot(blob)
     with pytest.raises(error, match=reason):
@@ -142,7 +142,7 @@ def test_a_shape_that_is_refused_changes_nothing(
 
 
 def test_counts_are_wider_than_an_int(place: Any) -> None:
-    """2**32 elements and an extent of as many are shapes like others; nobody allocates them here (H15)."""
+    """A shape may have 2**32 elements, or an extent of 2**32; nobody allocates them here (H15)."""
     blob = Blob((2**16, 2**16), device=place)
 
     assert (2**32, 2**32, 2**34) == (blob.count, blob.capacity, blob.data_memory.size)
@@ -151,7 +151,7 @@ def test_counts_are_wider_than_an_int(place: Any) -> None:
 
 
 def test_what_has_no_elements_has_arrays_all_the_same(place: Any) -> None:
-    """Extents that NumPy refuses next to a zero are refused when they are given, and not when somebody looks."""
+    """Extents that NumPy refuses next to a zero are refused when the shape is given."""
     blob = Blob((0, 2**60), device=place)
     assert ((0, 2**60), (0, 2**60)) == (blob.data.shape, np.asarray(blob).shape)
     if place is not None:
@@ -163,7 +163,7 @@ def test_what_has_no_elements_has_arrays_all_the_same(place: Any) -> None:
 
 
 def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
-    """Caffe has this shape, and NumPy no arrays of it."""
+    """Caffe accepts this shape, but NumPy can make no array of it."""
     blob = Blob((0, 2**31 - 1, 2**31 - 1), device=place)
     looks: list[Callable[[], Any]] = [
         lambda: blob.data,
@@ -183,7 +183,7 @@ def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
 
 
 def test_shrinking_gives_back_what_is_behind_the_shape(place: Any) -> None:
-    """The elements stay, where they were fresh (H16)."""
+    """The elements stay on the side where they were fresh (H16)."""
     for head in HEADS if place is not None else (UNINITIALIZED, CPU):
         blob = Blob((8,), device=place)
         at_head(blob.data_memory, head, np.arange(8, dtype=np.float32))
@@ -243,7 +243,7 @@ def test_the_shape_is_copied_again_only_if_it_has_changed(device: SimulatedDevic
 
 
 def test_kernels_are_handed_no_shape_that_there_is_not(device: SimulatedDeviceAllocator) -> None:
-    """The second fits into 64 bits, which kernels do not read."""
+    """The second shape fits into 64 bits, but kernels read 32."""
     with pytest.raises(InvalidShapeError, match="this blob was never given a shape"):
         Blob(device=device).gpu_shape()
     blob = Blob((2**31, 0), device=device)

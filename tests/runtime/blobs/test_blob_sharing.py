@@ -18,7 +18,7 @@ blob = untouched
 
 
 def test_a_shared_memory_is_one_memory(place: Any) -> None:
-    """Whatever is done through either, in any shape of as many elements."""
+    """It holds for changes through either blob, in any shape with as many elements."""
     for side in ("data", "diff"):
         one, two = Blob((2, 3), device=place), Blob((6,), device=place)
         getattr(one, f"mutable_cpu_{side}")()[...] = 7
@@ -36,7 +36,7 @@ def test_a_shared_memory_is_one_memory(place: Any) -> None:
 
 
 def test_the_capacity_follows_sharing(place: Any) -> None:
-    """In Caffe the old one stays, and what grows back into it writes past the end of the other's memory (H1)."""
+    """In Caffe the old capacity stays; a blob that grows again writes past the end of the other's memory (H1)."""
     one, two = Blob((100,), device=place), Blob((10,), device=place)
     one.reshape((10,)).share_data(two)
     assert 10 == one.capacity

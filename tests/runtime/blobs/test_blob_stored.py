@@ -49,7 +49,7 @@ def message(**fields: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_blob_travels_in_a_message(place: Any, dtype: str) -> None:
-    """From wherever it is fresh; with its diff if that is asked for."""
+    """It is written from the fresh side; with its diff if `write_diff` says so."""
     for head in HEADS if place is not None else (UNINITIALIZED, CPU):
         blob, back = Blob((2, 3), dtype=dtype, device=place), Blob(dtype=dtype, device=place)
         at_head(blob.data_memory, head, ROW.astype(dtype))
@@ -64,7 +64,7 @@ def test_a_blob_travels_in_a_message(place: Any, dtype: str) -> None:
 
 
 def test_a_message_that_is_reused_is_cleared() -> None:
-    """Of the old fields and of the other precision, which Caffe would read in place of what was written."""
+    """The old fields and the other precision are cleared; Caffe would read them in place of the new values."""
     used = message(num=7, double_data=[1, 2], double_diff=[3, 4])
     blob = Blob((), device=None)
     blob.data = 5
@@ -74,7 +74,7 @@ def test_a_message_that_is_reused_is_cleared() -> None:
 
 
 def test_reading_converts_and_keeps_the_diff_that_is_not_in_the_message(place: Any) -> None:
-    """Double data wins over data; old fields win over the shape; what is converted is cut as C cuts it."""
+    """Doubles come before floats, the old fields before the shape; numbers are cut as C cuts them."""
     blob = Blob((2, 2), np.int32, device=place)
     blob.diff[...] = 7
     blob.from_proto(message(num=1, width=4, height=1, channels=1, dim=[9], data=[1], double_data=[1.5, -2.5, 3, 4]))
@@ -110,7 +110,7 @@ def test_reading_converts_and_keeps_the_diff_that_is_not_in_the_message(place: A
 def test_a_message_that_is_refused_changes_nothing(
     device: SimulatedDeviceAllocator, proto: Any, reshape: bool, error: type[Exception], reason: str
 ) -> None:
-    """Caffe has reshaped, and moved the head, before it looks (H4)."""
+    """Caffe has reshaped, and moved the head, before it checks (H4)."""
     blob = Blob((2, 3), device=device)
     at_head(blob.data_memory, SYNCED, ROW)
     before = snapshot(blob)
@@ -121,7 +121,7 @@ def test_a_message_that_is_refused_changes_nothing(
 
 
 def test_without_reshaping_the_shape_has_to_be_the_blobs(place: Any) -> None:
-    """By Caffe's rule, which looks at the old fields from the end."""
+    """As in Caffe, the old fields are compared from the last axis backwards."""
     blob = Blob((2, 3), device=place)
     for proto in (message(dim=[2, 3], data=[1.0] * 6), message(num=1, channels=1, height=2, width=3, data=[2.0] * 6)):
         blob.from_proto(proto, reshape=False)
@@ -148,7 +148,7 @@ def test_a_message_that_there_is_no_room_for_changes_no_element(device: Simulate
 
 
 class Poor:
-    """Host memory that ends."""
+    """Host memory that runs out."""
 
     device_type = 1
     left = 9
@@ -181,7 +181,7 @@ class Poor:
 
 
 def test_what_a_message_cannot_say_is_refused(place: Any) -> None:
-    """No shape at all, and integers, which Caffe's ToProto does not link for (H14)."""
+    """That is no shape at all, and integers, for which Caffe has no ToProto (H14)."""
     with pytest.raises(InvalidShapeError, match="a message cannot express that"):
         Blob(device=place).to_proto()
     integers = Blob((2,), np.int32, device=place)
@@ -227,7 +227,7 @@ def test_other_types_travel_in_files_of_numpy(tmp_path: Path) -> None:
 
 
 def test_a_view_is_saved_like_an_array(tmp_path: Path) -> None:
-    """What takes arrays takes the views of a blob."""
+    """A function that takes arrays takes the views of a blob."""
     blob = Blob((2, 3), device="simulated")
     blob.data = ROW
     for array in (blob.data, blob.cpu_data()):
@@ -236,7 +236,7 @@ def test_a_view_is_saved_like_an_array(tmp_path: Path) -> None:
 
 
 def test_a_blob_that_there_is_no_room_for_leaves_the_file_alone(tmp_path: Path) -> None:
-    """The new file is begun before the host side is asked for."""
+    """The new file is begun before the blob is asked for its host side."""
     host: Any = Poor()
     path = tmp_path / "blob.npy"
     path.write_bytes(b"before")

@@ -54,7 +54,7 @@ def mode(request: pytest.FixtureRequest) -> Any:
 
 
 def prepared(place: Any, data: SyncedHead, diff: SyncedHead) -> tuple[Any, list[str]]:
-    """A blob with heads as wanted, and an empty log."""
+    """A blob with given heads, and an empty log."""
     blob, log = recorded(place, (2, 2))
     at_head(blob.data_memory, data, Y)
     at_head(blob.diff_memory, diff, X)
@@ -71,7 +71,7 @@ def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
 
 @pytest.mark.parametrize(("data", "diff"), list(itertools.product(SIDES, HEADS)))
 def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHead, diff: SyncedHead) -> None:
-    """Whatever the mode."""
+    """It holds in both modes."""
     blob, log = prepared(place, data, diff)
     with using_mode(mode):
         blob.update()
@@ -93,7 +93,7 @@ def test_update_says_that_it_needs_data(place: Any) -> None:
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("side", ["data", "diff"])
 def test_sums_are_taken_where_the_numbers_are(place: Any, mode: Mode, head: SyncedHead, side: str) -> None:
-    """The L1 norm and the square of the L2 norm; no head moves, and nothing is allocated for it."""
+    """The L1 norm and the square of the L2 norm move no head and allocate nothing."""
     blob, log = prepared(place, UNINITIALIZED, UNINITIALIZED)
     memory = getattr(blob, f"{side}_memory")
     at_head(memory, head, X)
@@ -124,7 +124,7 @@ def test_scaling_is_done_where_the_numbers_are(place: Any, mode: Mode, head: Syn
 
 
 def test_only_the_shape_is_computed_with(place: Any) -> None:
-    """What lies behind it stays as it is."""
+    """The elements beyond the shape are unchanged."""
     for head in HEADS[1:]:
         blob = Blob((4,), device=place)
         at_head(blob.data_memory, head, Y)
@@ -161,7 +161,7 @@ ARITHMETIC: list[Callable[[Any], object]] = [
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 def test_integers_are_refused_in_every_head(device: SimulatedDeviceAllocator, dtype: str) -> None:
-    """Caffe's NOT_IMPLEMENTED comes before it looks at the head."""
+    """Caffe stops with NOT_IMPLEMENTED before it looks at the head."""
     for head, call in itertools.product(HEADS, ARITHMETIC):
         blob = Blob((4,), dtype=dtype, device=device)
         at_head(blob.data_memory, head, X.astype(dtype))
@@ -172,7 +172,7 @@ def test_integers_are_refused_in_every_head(device: SimulatedDeviceAllocator, dt
 
 
 def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: SimulatedDeviceAllocator) -> None:
-    """As float64 on an OpenCL device without it; on the host there is arithmetic all the same."""
+    """An example is float64 on an OpenCL device without it; on the host there is arithmetic for it."""
     blob, log = recorded(device, (4,), dtype=np.float64)
     at_head(blob.data_memory, SYNCED, X.astype(np.float64))
     lacking: Any = blob.device
@@ -207,7 +207,7 @@ def test_arithmetic_on_a_closed_memory_says_what_was_called() -> None:
 
 @pytest.mark.parametrize("wrong", ["no", None, 0, 2, -1, np.ones(2)])
 def test_a_flag_is_true_or_false(device: SimulatedDeviceAllocator, tmp_path: Path, wrong: Any) -> None:
-    """NumPy's, too."""
+    """NumPy's bools are accepted too."""
     blob, other = Blob((4,), device=device), Blob((4,), device=device)
     at_head(blob.data_memory, SYNCED, X)
     before = snapshot(blob)
@@ -238,7 +238,7 @@ def test_a_factor_is_a_number(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
-    """On either side, before anything has changed; one buffer for both is no harm."""
+    """It holds for both sides, before anything has changed; the same buffer for both is accepted."""
     for on_device in (False, True):
         blob = Blob((4,), device=place)
         row: Any = place.empty(32) if on_device else np.zeros(32, np.uint8)
@@ -263,7 +263,7 @@ def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
 
 
 def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(place: Any) -> None:
-    """What comes back to the one later would overwrite the other, which would not know."""
+    """What is later copied back to one would overwrite the other, whose memory would not know."""
     for start in (3, 0):
         buffer: Any = np.arange(9, dtype=np.float32)
         blob = Blob((6,), device=place)
@@ -296,7 +296,7 @@ def test_one_buffer_for_both_on_both_sides_is_no_harm(place: Any) -> None:
 
 
 def test_what_fails_on_the_device_has_changed_no_element(device: SimulatedDeviceAllocator) -> None:
-    """For want of room, or in a copy; the next call works."""
+    """There is no room, or a copy fails; the next call works."""
     for operation, error in (("allocate", AllocationError), ("memcpy", SimulatedDeviceError)):
         blob = Blob((4,), device=device)
         at_head(blob.data_memory, SYNCED, Y)
@@ -332,7 +332,7 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
 
 
 def copied(mode: Mode, source: SyncedHead, target: SyncedHead) -> list[str]:
-    """What copying does: the target is brought to the mode's side, then the source, in this order, then copied."""
+    """The log of a copy: the target is brought to the side of the mode, then the source, then bytes are copied."""
     log: list[str] = []
     side, there = ("device", CPU) if mode is Mode.GPU else ("host", GPU)
     for head in (target, source):
@@ -363,7 +363,7 @@ def test_copies_are_made_where_the_mode_says(
 
 
 def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of a blob that shares the memory; what copies what overlaps is not even asked."""
+    """It holds also for a blob that shares the memory; the function for overlapping buffers is not called."""
     blob, log = prepared(place, SYNCED, UNINITIALIZED)
     there: Any = blob.device
     monkeypatch.setattr(there, "overlaps", None)
@@ -390,7 +390,7 @@ def test_without_a_device_copies_are_made_on_the_host(mode: Mode) -> None:
 
 
 def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> None:
-    """Also to and from a blob without one."""
+    """One of the two blobs may have no device."""
     other = SimulatedDeviceAllocator(1)
     for source, target in itertools.product((place, other, None), (place, other, None)):
         one, two = Blob((4,), device=source), Blob((4,), device=target)
@@ -404,7 +404,7 @@ def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> N
 
 
 def test_adopted_buffers_that_overlap_are_copied_right(place: Any, mode: Mode) -> None:
-    """No device copies such a thing in one step, and some give nonsense."""
+    """No device copies such buffers in one step; some write wrong bytes."""
     one, two = Blob((4,), device=place), Blob((4,), device=place)
     if mode is Mode.GPU:
         row: Any = place.empty(24)
@@ -455,7 +455,7 @@ def test_what_cannot_be_copied_is_refused(device: SimulatedDeviceAllocator) -> N
 
 
 def test_blobs_without_a_shape_are_copied(place: Any, mode: Mode) -> None:
-    """Caffe reaches through a null pointer for them (H14); the heads move as of others."""
+    """Caffe follows a null pointer for them (H14); the heads move as for other blobs."""
     one, two = Blob(device=place), Blob(device=place)
     with using_mode(mode):
         two.copy_from(one)
@@ -464,7 +464,7 @@ def test_blobs_without_a_shape_are_copied(place: Any, mode: Mode) -> None:
 
 
 def test_a_copy_that_fails_leaves_shape_and_memory(device: SimulatedDeviceAllocator) -> None:
-    """Caffe has reshaped by then, and what it held is lost."""
+    """In Caffe the target has its new shape by then, and its old contents are lost."""
     blob, source = Blob((4,), device=device), Blob((7,), device=device)
     at_head(blob.data_memory, SYNCED, Y)
     at_head(source.data_memory, CPU, np.zeros(7, np.float32))
@@ -484,7 +484,7 @@ def test_a_copy_that_fails_leaves_shape_and_memory(device: SimulatedDeviceAlloca
 
 
 def test_the_host_of_a_memory_computes(device: SimulatedDeviceAllocator) -> None:
-    """Of a shared memory too: it has the allocators it was made with."""
+    """It holds for a shared memory too, which keeps the allocators it was made with."""
     mine, log = recorded(device, (4,))
     theirs = Blob((4,), host=CPUDeviceAllocator(), device=mine.device)
     at_head(theirs.data_memory, CPU, X)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def expected(proto: Any) -> tuple[tuple[int, ...], list[float], list[float] | None] | None:
-    """What Caffe's FromProto makes of a parsed message, value by value, or None where it would stop the process."""
+    """The result of Caffe's FromProto for a parsed message, value by value; None where it would end the process."""
     if any(proto.HasField(name) for name in ("num", "channels", "height", "width")):
         dims = (proto.num, proto.channels, proto.height, proto.width)
     else:
@@ -41,7 +41,7 @@ def expected(proto: Any) -> tuple[tuple[int, ...], list[float], list[float] | No
 
 
 def found(wire: bytes) -> tuple[tuple[int, ...], list[float], list[float] | None] | None:
-    """What we make of it, or None where it is refused."""
+    """Our result; None if the message is refused."""
     try:
         contents = read_proto(wire)
     except FileFormatError:
@@ -58,7 +58,7 @@ def parsed(wire: bytes) -> Any:
 
 
 def bits(values: Any) -> Any:
-    """Lists of floats as something that compares NaNs too."""
+    """Lists of floats in a form in which NaNs can be compared."""
     return None if values is None else np.array(values, np.float64).tobytes()
 
 
@@ -68,7 +68,7 @@ single = st.floats(width=32, allow_nan=False)
 
 @st.composite
 def pieces(draw: st.DrawFn, number: int, code: str, count: int) -> list[bytes]:
-    """That many values of a repeated field, packed, not packed, or in pieces of both kinds."""
+    """A number of values of a repeated field: packed, not packed, or in parts of both kinds."""
     values = draw(st.lists(single, min_size=count, max_size=count))
     parts: list[bytes] = []
     while values:
@@ -83,7 +83,7 @@ def pieces(draw: st.DrawFn, number: int, code: str, count: int) -> list[bytes]:
 
 @st.composite
 def messages(draw: st.DrawFn) -> bytes:
-    """Messages that a blob may be read from, in any order of fields, with some that we do not know."""
+    """Messages from which a blob may be read, with fields in any order, and some that we do not know."""
     dims = draw(st.lists(small, max_size=5))
     legacy = draw(st.booleans()) and len(dims) == 4
     count = math.prod(dims)
@@ -100,7 +100,7 @@ def messages(draw: st.DrawFn) -> bytes:
 
 
 def agrees(wire: bytes) -> bool:
-    """Ours is what Caffe would read; where ours is refused, that is for the caller to judge."""
+    """Check that our result is Caffe's; if ours is a refusal, the caller decides."""
     result, proto = found(wire), parsed(wire)
     if result is None:
         return False
@@ -129,7 +129,7 @@ def test_every_message_is_read_as_the_protobuf_package_reads_it(wire: bytes) -> 
 def test_what_is_encoded_is_what_the_protobuf_package_would_write(
     case: tuple[tuple[int, ...], bytes, str, bool],
 ) -> None:
-    """Byte for byte, of any bits; and it comes back."""
+    """They are the same byte for byte, for values of any bits; and reading gives the blob again."""
     dims, raw, dtype, with_diff = case
     data: Any = np.frombuffer(raw, dtype)[: math.prod(dims)].reshape(dims)
     wire = encoded(dims, data, data if with_diff else None)
@@ -168,7 +168,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 @example(shape(1 << 60))
 @example(b"\x0b" * 5000)
 def test_a_damaged_message_is_read_right_or_refused_in_little_memory(wire: bytes) -> None:
-    """There is no other exception, and no allocation that the length of the message does not explain."""
+    """There is no other exception, and no allocation that is too large for the length of the message."""
     tracemalloc.start()
     try:
         found(wire)
@@ -235,7 +235,7 @@ def test_groups_in_groups_are_stepped_over() -> None:
 
 
 def test_a_message_cut_anywhere_is_refused_or_a_whole_one() -> None:
-    """A cut between two fields leaves a message, and then its counts are wrong."""
+    """A message that is cut between two fields is a message, but its counts are wrong."""
     wire = shape(2, 3) + floats(5, *range(6)) + floats(6, *range(6))
     whole = {length for length in range(len(wire) + 1) if found(wire[:length]) is not None}
 
@@ -250,7 +250,7 @@ def test_a_run_of_values_that_are_not_packed_is_read() -> None:
 
 
 def test_data_and_diff_may_take_turns() -> None:
-    """Values that are not packed, of one and the other."""
+    """Values that are not packed may alternate between the two."""
     contents = read_proto(shape(3000) + (b"\x2d\0\0\x80?" * 2 + b"\x35\0\0\0@" * 2) * 1500)
 
     assert contents.diff is not None
@@ -258,7 +258,7 @@ def test_data_and_diff_may_take_turns() -> None:
 
 
 def test_more_bytes_than_a_message_has_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is 2 GiB; a smaller one stands for it here."""
+    """The limit is 2 GiB; this test sets a smaller one."""
     monkeypatch.setattr(messages_module, "MOST_BYTES", 5)
     with pytest.raises(FileFormatError, match="it has 6 bytes, and a message has at most 5"):
         read_proto(floats(5, 1))
@@ -273,7 +273,7 @@ def no_message(_: str) -> Any:
 
 
 class FullMessage:
-    """A message that there is no room for."""
+    """A message for which there is no room."""
 
     shape = SimpleNamespace(dim=[])
     FromString = SerializeToString = full
@@ -294,7 +294,7 @@ class FullMessage:
 def test_a_lack_of_memory_is_an_error_of_the_family(
     name: str, replacement: Any, call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parsing, writing, and making an array."""
+    """It holds for parsing, for writing, and for making an array."""
     monkeypatch.setattr(messages_module, name, replacement)
     with pytest.raises(AllocationError, match="on the host"):
         call()

@@ -34,7 +34,7 @@ def filled(blob: Any, values: Any) -> None:
 
 
 def net(generation: str) -> Any:
-    """A small net of one generation: a layer with two blobs, and one without any."""
+    """A small net of one generation: a layer with two blobs, and one without blobs."""
     net = caffe_pb2.NetParameter(name="net")
     for name, arrays in {"ip": (WEIGHTS, WEIGHTS[0]), "relu": ()}.items():
         if generation == "LayerParameter":
@@ -56,7 +56,7 @@ def stored(folder: Path, wire: bytes) -> Path:
 
 
 def layer(*blobs: bytes, name: bytes = b"ip") -> bytes:
-    """A layer of a net, by hand."""
+    """The bytes of a layer, made by hand."""
     return chunk(100, chunk(1, name) + b"".join(chunk(7, blob) for blob in blobs))
 
 
@@ -77,7 +77,7 @@ def test_layers_are_handed_out_with_their_blobs(tmp_path: Path, generation: str)
 
 
 def test_arrays_from_a_file_are_ones_own(tmp_path: Path) -> None:
-    """They can be written, and two readings do not share memory."""
+    """They can be written, and two readings share no memory."""
     ((_, blobs),) = load_caffemodel(stored(tmp_path, layer(floats(5, 1))))
     first = blobs[0].data
     first[...] = 2
@@ -87,7 +87,7 @@ def test_arrays_from_a_file_are_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> None:
-    """As Caffe refuses to upgrade it, wherever in the file they are (upgrade_proto.cpp, UpgradeV1Net)."""
+    """Caffe refuses to upgrade such a file, in any order of its layers (upgrade_proto.cpp, UpgradeV1Net)."""
     new, old = net("LayerParameter").SerializeToString(), net("V1LayerParameter").SerializeToString()
     for wire in (new + old, old + new):
         with pytest.raises(FileFormatError, match=r"net\.caffemodel: it has both 'layer' and 'layers'"):
@@ -95,7 +95,7 @@ def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_layer_in_several_parts_is_one_layer(tmp_path: Path) -> None:
-    """As the protobuf package merges them."""
+    """The protobuf package merges the parts."""
     inside = [chunk(1, chunk(1, b"a") + chunk(50, floats(5, 1))), chunk(1, chunk(1, b"b") + chunk(50, floats(5, 2)))]
     ((name, blobs),) = load_caffemodel(stored(tmp_path, chunk(2, b"".join(inside))))
 
@@ -109,7 +109,7 @@ def test_a_name_need_not_be_utf8(tmp_path: Path) -> None:
 
 
 def test_blobs_can_be_asked_for_when_the_file_is_gone(tmp_path: Path) -> None:
-    """All of it was read; an array is made each time."""
+    """The whole file has been read; each access makes new arrays."""
     path = stored(tmp_path, net("LayerParameter").SerializeToString())
     layers = dict(load_caffemodel(path))
     path.unlink()
@@ -135,7 +135,7 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("generation", NETS)
 def test_a_file_that_is_cut_short_gives_no_weights_at_all(tmp_path: Path, generation: str) -> None:
-    """Except between two layers, where what is left is a file too."""
+    """The exception is a cut between two layers, after which the rest is still a file."""
     wire = net(generation).SerializeToString()
     whole: list[int] = []
     for length in range(len(wire)):
@@ -175,14 +175,14 @@ def test_a_hostile_file_is_refused_with_its_path(tmp_path: Path, wire: bytes, me
 
 
 def test_what_is_stored_as_it_cannot_be_is_passed_over(tmp_path: Path) -> None:
-    """A name that is a number, blobs that are floats: as the protobuf package, and so Caffe, reads them."""
+    """A name that is a number, or blobs that are floats: protobuf skips them, and so does Caffe."""
     wire = chunk(100, key(1, 0) + b"\x01") + chunk(100, key(7, 5) + bytes(4))
 
     assert [("", 0), ("", 0)] == [(name, len(blobs)) for name, blobs in load_caffemodel(stored(tmp_path, wire))]
 
 
 def plain(path: Path) -> Any:
-    """Names, shapes and bits of all that is in a file, or None if it is refused."""
+    """The names, shapes and bits of everything in a file; None if it is refused."""
     try:
         return [
             (
@@ -203,7 +203,7 @@ def plain(path: Path) -> Any:
 def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
     tmp_path: Path, generation: str, data: st.DataObject
 ) -> None:
-    """In little memory, and with no other exception."""
+    """It takes little memory, and there is no other exception."""
     wire = bytearray(net(generation).SerializeToString())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(wire) - 1))
@@ -236,7 +236,7 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
 
 
 def test_a_directory_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
-    """Each at once, as the built-in that a caller would catch, too."""
+    """The error comes at once, and is also the built-in error that a caller would catch."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     refused: dict[Path | str, str] = {
@@ -252,7 +252,7 @@ def test_a_directory_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) ->
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system says, with its number; tests may run as root, who may read everything."""
+    """The error has the system's message and number.  Tests may run as root, who may read everything."""
 
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
@@ -266,7 +266,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def opened(stream: object) -> Any:
-    """In place of `Path.open`."""
+    """A replacement for `Path.open`."""
 
     def opening(*_: object) -> Any:
         return contextlib.nullcontext(stream)
@@ -315,7 +315,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(
 
 
 def test_a_file_that_is_longer_than_a_message_is_refused_unread(tmp_path: Path) -> None:
-    """A hole stands for its bytes."""
+    """The file has a hole in place of its bytes."""
     path = stored(tmp_path, b"")
     os.truncate(path, 1 << 31)
     with pytest.raises(FileFormatError, match="it has 2,147,483,648 bytes, and at most 2,147,483,647 are read"):
@@ -323,7 +323,7 @@ def test_a_file_that_is_longer_than_a_message_is_refused_unread(tmp_path: Path) 
 
 
 def test_a_net_of_countless_layers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers and their blobs are counted together."""
+    """The limit counts layers and their blobs together."""
     monkeypatch.setattr(caffemodel, "_MOST_PARTS", 4)
 
     assert [2, 0] == [
@@ -335,7 +335,7 @@ def test_a_net_of_countless_layers_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_large_net_is_far_from_the_limit(tmp_path: Path) -> None:
-    """Ten thousand layers of two blobs each."""
+    """The net has ten thousand layers of two blobs each."""
     blob = floats(5, 1) + shape(1)
     path = stored(tmp_path, layer(blob, blob) * 10_000)
 
@@ -354,7 +354,7 @@ SMALL = {
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_what_a_hostile_file_takes_is_in_proportion_to_its_size(tmp_path: Path, kind: str) -> None:
-    """No more than the documented 64 bytes for each of its own, whatever protobuf makes of it."""
+    """It takes at most the documented 64 bytes for each of its own, whatever protobuf makes of it."""
     path = stored(tmp_path, SMALL[kind])
     program = """
 import sys

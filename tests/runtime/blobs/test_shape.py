@@ -73,7 +73,7 @@ def test_what_is_no_sequence_of_integers_is_no_shape(bad: Any) -> None:
     ],
 )
 def test_a_shape_that_no_blob_can_have_is_refused(bad: tuple[int, ...], reason: str) -> None:
-    """Before anything is done with it; an endless one too."""
+    """It is refused before anything is done with it; an endless one too."""
     with pytest.raises(InvalidShapeError, match=reason) as caught:
         check_shape(bad, 4)
 
@@ -91,7 +91,7 @@ def test_a_shape_is_printed_as_caffe_does() -> None:
 
 @given(shapes, st.integers(-7, 7))
 def test_negative_axes_count_from_the_back(shape: tuple[int, ...], axis: int) -> None:
-    """As NumPy's do."""
+    """They count as NumPy's do."""
     if -len(shape) <= axis < len(shape):
         assert shape[axis] == shape[canonical_axis_index(shape, axis)]
         return
@@ -101,7 +101,7 @@ def test_negative_axes_count_from_the_back(shape: tuple[int, ...], axis: int) ->
 
 @given(shapes, st.integers(-1, 6), st.none() | st.integers(-1, 6))
 def test_the_volume_of_a_range_of_axes(shape: tuple[int, ...], start: int, end: int | None) -> None:
-    """No negative axes, nothing beyond the last one, and one for no axes at all."""
+    """There are no negative axes and none beyond the last; the volume of no axes is one."""
     last = len(shape) if end is None else end
     if 0 <= start <= last <= len(shape):
         assert int(np.prod(shape[start:last], dtype=object)) == count_axes(shape, start, end)
@@ -112,7 +112,7 @@ def test_the_volume_of_a_range_of_axes(shape: tuple[int, ...], start: int, end: 
 
 @pytest.mark.parametrize(("index", "extent"), [(0, 3), (1, 2), (2, 1), (3, 1), (-1, 2), (-2, 3), (-3, 1), (-4, 1)])
 def test_missing_axes_have_extent_one(index: int, extent: int) -> None:
-    """At the end from the front, at the beginning from the back: 3x2 read both ways."""
+    """They are at the end for an index from the front, and at the beginning for one from the back."""
     assert extent == legacy_shape((3, 2), index)
 
 
@@ -125,7 +125,7 @@ def test_there_are_four_legacy_axes(index: int) -> None:
 
 
 def test_offsets_are_those_of_rows_of_numbers() -> None:
-    """Both forms, for every element; missing indices are zero."""
+    """Both forms give the same offset for every element; missing indices are zero."""
     numbers = np.arange(120).reshape(SHAPE)
     for indices in product(*map(range, SHAPE)):
         assert numbers[indices] == offset(SHAPE, indices) == offset_4d(SHAPE, indices)
@@ -151,7 +151,7 @@ def test_offsets_are_those_of_rows_of_numbers() -> None:
     ],
 )
 def test_an_index_outside_is_refused(call: Any, message: str) -> None:
-    """Negative ones too, which Caffe reads memory with."""
+    """With a negative index Caffe reads memory that is not the blob's."""
     with pytest.raises(InvalidIndexError, match=message):
         call()
 
