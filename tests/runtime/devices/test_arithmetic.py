@@ -56,7 +56,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
 
 @pytest.fixture(params=DTYPES)
 def dtype(request: pytest.FixtureRequest) -> Any:
-    """A type that there is arithmetic for."""
+    """An element type that has arithmetic."""
     return DTYPES[request.param]
 
 
@@ -71,12 +71,12 @@ def put(place: Any, values: Any) -> Any:
 
 
 def got(array: Any) -> Any:
-    """A copy of what is on a device."""
+    """A copy on the host of values on a device."""
     return array.get() if hasattr(array, "get") else array.copy()
 
 
 def numbers(dtype: Any, size: int, seed: int, exponent: float = 0.0) -> Any:
-    """Numbers of both signs, of some order of magnitude and below it, with zeros among them."""
+    """Numbers of both signs, up to some order of magnitude, with zeros among them."""
     random = np.random.default_rng(seed)
     values = random.standard_normal(size) * 2.0**exponent * 2.0 ** -random.integers(0, 12, size)
     values[random.random(size) < 0.1] = 0
@@ -85,7 +85,7 @@ def numbers(dtype: Any, size: int, seed: int, exponent: float = 0.0) -> Any:
 
 
 def close(result: Any, expected: Any, bound: Any) -> bool:
-    """Whether results are as near as they must be, or exactly as they must be where they are not finite."""
+    """Whether finite results are as accurate as promised, and results that are not finite are exact."""
     with np.errstate(all="ignore"):
         result, expected = plain.wide(result), plain.wide(expected)
         same = (result == expected) | (np.isnan(result) & np.isnan(expected))
@@ -93,7 +93,7 @@ def close(result: Any, expected: Any, bound: Any) -> bool:
 
 
 def overflows(dtype: Any, expected: Any) -> Any:
-    """What a type makes of results: those beyond its range are infinite."""
+    """Results as the type holds them: those beyond its range are infinite."""
     with np.errstate(all="ignore"):
         return np.asarray(expected).astype(np.float64).astype(dtype)
 
@@ -149,7 +149,7 @@ def test_sums_stay_within_their_bounds(place: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_goes_its_way(place: Any, dtype: Any, special: float) -> None:
-    """One such element, in a full row or in the rest of one, is seen in every sum; and in no element but its own."""
+    """One such element, in a full row or in the rest of one, appears in every sum, and in no element but its own."""
     arithmetic = arithmetic_of(place)
     for index in (5, 2050):
         x = numbers(dtype, 2051, 1)
@@ -168,7 +168,7 @@ def test_what_is_not_finite_goes_its_way(place: Any, dtype: Any, special: float)
 
 @pytest.mark.parametrize("exponent", [-149, -140, -80, 64, 127])
 def test_sums_of_float32_do_not_leave_the_range_that_float32_has(place: Any, exponent: int) -> None:
-    """Squares of denormals, and of numbers whose squares are beyond ``float32``, count like all others."""
+    """Squares of denormals, and of numbers whose squares are beyond ``float32``, are counted like all others."""
     x = np.full(5000, 2.0**exponent, np.float32)
     there = put(place, x)
     arithmetic = arithmetic_of(place)
@@ -214,7 +214,7 @@ def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None
 
 
 def test_a_hundred_million_ones_are_a_hundred_million() -> None:
-    """Counting in ``float32`` would end at 16,777,216."""
+    """A count in ``float32`` would stop at 16,777,216."""
     ones = np.ones(10**8, np.float32)
 
     assert HostArithmetic().asum(ones) == 1e8
@@ -368,7 +368,7 @@ def test_foreign_byte_order_is_refused() -> None:
 
 
 def test_numpy_settings_neither_stop_nor_warn() -> None:
-    """Also not in the threads that large arithmetic are worked on with."""
+    """It holds for the threads that compute large arrays too."""
     x = np.full(LARGE, 1e38, np.float32)
     with np.errstate(all="raise"):
         HostArithmetic().scal(1e30, x)
@@ -407,7 +407,7 @@ def test_no_array_lives_longer_for_having_been_worked_on() -> None:
 
 
 def test_an_allocator_of_somebody_else_is_taken_for_what_it_says() -> None:
-    """One that does not say that it is of the host is not taken for that, as a memory does not take it."""
+    """An allocator that does not say that it is the host's is not taken for one; a memory does not accept it either."""
     silent = SimpleNamespace(allocate=None)
     for other in (silent, SimpleNamespace(allocate=None, device_type=0), SimpleNamespace(allocate=None, device_type=4)):
         with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):

@@ -47,7 +47,7 @@ def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int) -> N
 
 
 def test_slices_are_those_of_a_list(device: SimulatedDeviceAllocator) -> None:
-    """Over the same bytes, also of a slice."""
+    """A slice shows the same bytes, and so does a slice of a slice."""
     block, plain = allocated(device), list(range(SIZE))
     block.set(np.array(plain, np.uint8))
     for key in (slice(None), slice(3, 9), slice(-4, None), slice(9, 3), slice(0, 99), slice(99, 120)):
@@ -65,7 +65,7 @@ def test_get_copies_and_views_do_not(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
-    """Its slices and views too; and it can be read."""
+    """It holds for its slices and views too; it can be read."""
     frozen = device.read_only(allocated(device, 7))
     for array in (frozen, frozen[2:], frozen.view()):
         assert array.read_only
@@ -98,7 +98,7 @@ UNSETTABLE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", UNSETTABLE)
 def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDeviceAllocator, name: str) -> None:
-    """As real devices do between them; the error shows what was given, and nothing is written."""
+    """Real devices together are as strict; the error shows the argument, and nothing is written."""
     data, shown = UNSETTABLE[name]
     block = allocated(device, 7)
     expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, got "
@@ -109,7 +109,7 @@ def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDe
 
 
 def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
-    """Also those that are masked, and those that may only be read."""
+    """It holds for masked items too, and for arrays that are read-only."""
     block, empty, frozen = allocated(device), device.empty(0), row(5)
     frozen.flags.writeable = False
     block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))
@@ -124,7 +124,7 @@ def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDevice
 
 
 def test_an_array_takes_another_shape(device: SimulatedDeviceAllocator) -> None:
-    """Over the same bytes; as CuPy's and PyOpenCL's do."""
+    """The new array shows the same bytes, as CuPy's and PyOpenCL's do."""
     row_of_24 = device.empty(24)
     numbers = row_of_24.view(np.float32)
     table = numbers.reshape(2, 3)
@@ -176,7 +176,7 @@ def test_a_shape_of_other_size_is_refused(device: SimulatedDeviceAllocator, shap
 
 
 def test_items_change_their_length_in_a_row_only(device: SimulatedDeviceAllocator) -> None:
-    """Which axis would change is not the same on all devices."""
+    """On several axes it would not be clear which axis changes, and devices differ."""
     table: Any = device.empty(24).view(np.float32).reshape(2, 3)
     assert ((2, 3), np.int32) == (table.view(np.int32).shape, table.view(np.int32).dtype)
     with pytest.raises(InvalidArgumentError, match="dtype must be a type of numbers"):

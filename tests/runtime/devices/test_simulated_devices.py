@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_the_current_device_belongs_to_a_thread_and_is_restored(device: SimulatedDeviceAllocator) -> None:
-    """Also after an exception, and after calls on another device."""
+    """It is restored after an exception too, and after calls on another device."""
     other, seen = SimulatedDeviceAllocator(2), list[int]()
 
     def work() -> None:
@@ -64,7 +64,7 @@ def test_a_capacity_is_a_size(capacity: Any, error: type[Exception]) -> None:
 
 @pytest.mark.parametrize("use", ["get", "memcpy", "allocate", "release", "synchronize"])
 def test_two_threads_on_one_device_wait_for_each_other(device: SimulatedDeviceAllocator, use: str) -> None:
-    """While one of them performs what is queued, the other does not return with it half done."""
+    """While one thread performs queued work, the other does not return before that work is complete."""
     block, other, stream = allocated(device, 1), allocated(device), device.stream()
     entered, gate = threading.Event(), threading.Event()
     uses: dict[str, Callable[[], object]] = {

@@ -12,7 +12,7 @@ from syncedmem.runtime import SimulatedArray, SimulatedDeviceAllocator, Simulate
 
 
 def call(device: SimulatedDeviceAllocator, operation: str, block: SimulatedArray) -> None:
-    """One call of an operation that leaves everything as it was."""
+    """One call of an operation that changes nothing."""
     if operation == "allocate":
         device.release(device.allocate(SIZE))
     elif operation == "release":
@@ -26,7 +26,7 @@ def call(device: SimulatedDeviceAllocator, operation: str, block: SimulatedArray
 @pytest.mark.parametrize("operation", ["allocate", "release", "memcpy", "memset_zero"])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_kth_call_of_an_operation_fails_once(device: SimulatedDeviceAllocator, operation: str, k: int) -> None:
-    """Calls of others are not counted, and the failing one has done nothing."""
+    """Calls of other operations do not count, and the failing call has done nothing."""
     block = allocated(device, 7)
     device.fail_at(k, operation)
     device.release(None)
@@ -47,7 +47,7 @@ def test_the_kth_call_of_an_operation_fails_once(device: SimulatedDeviceAllocato
 
 
 def test_without_an_operation_every_call_counts(device: SimulatedDeviceAllocator) -> None:
-    """Those of the interface that touch memory; an array of one's own is no such call."""
+    """All calls of the interface that use memory count; making an array does not."""
     device.fail_at(4)
     block = allocated(device)
     device.empty(SIZE)
@@ -70,7 +70,7 @@ def test_zero_calls_a_failure_off(device: SimulatedDeviceAllocator) -> None:
 def test_only_calls_that_there_are_can_be_told_to_fail(
     device: SimulatedDeviceAllocator, k: Any, operation: str | None
 ) -> None:
-    """And what was told before stays."""
+    """What the device was told before is unchanged."""
     device.fail_at(1, "allocate")
     with pytest.raises(InvalidArgumentError, match=r"^(k|operation) must be "):
         device.fail_at(k, operation)

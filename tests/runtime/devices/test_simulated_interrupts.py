@@ -30,7 +30,7 @@ def _small_quarantine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Room:
-    """A device of limited capacity with a block in use and one in quarantine."""
+    """A device with a small capacity, one block in use and one in quarantine."""
 
     def __init__(self) -> None:
         self.device = SimulatedDeviceAllocator(capacity=2 * LARGE)
@@ -45,7 +45,7 @@ class Room:
 
 @pytest.mark.parametrize("error", INTERRUPTS)
 def test_a_release_can_be_repeated_after_an_interrupt(error: type[BaseException], require_unbroken: Require) -> None:
-    """Also if it came while the quarantine was making room."""
+    """It holds also if the interrupt came while the quarantine was making room."""
 
     def check(room: Room, _raised: BaseException | None) -> None:
         room.check()
@@ -92,7 +92,7 @@ def queue_and_wait(room: Room) -> None:
 def test_queued_work_happens_in_order_whatever_interrupts(
     error: type[BaseException], require_unbroken: Require
 ) -> None:
-    """What was interrupted may happen twice, as its effect on bytes is the same; nothing is left out or overtaken."""
+    """Work that was interrupted may happen twice, with the same effect on bytes; no work is left out or overtaken."""
 
     def check(room: Room, _raised: BaseException | None) -> None:
         room.check()
@@ -108,7 +108,7 @@ def test_queued_work_happens_in_order_whatever_interrupts(
 
 
 def at_the_end_of_the_stack(call: Callable[[], object]) -> None:
-    """Try a call where no frame is left, then one frame further up, and so on until it succeeds."""
+    """Try a call where no stack frame is left, then one frame further up, and so on until it succeeds."""
     try:
         at_the_end_of_the_stack(call)
     except (RecursionError, DeviceError):
@@ -116,7 +116,7 @@ def at_the_end_of_the_stack(call: Callable[[], object]) -> None:
 
 
 def test_a_push_is_waited_for_at_the_end_of_the_stack() -> None:
-    """The wait ends in RecursionError there, and not never; where there is room again, the memory can be closed."""
+    """There the wait ends with RecursionError, and not never; with more stack, the memory can be closed."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.async_gpu_push(stream=device.stream())

@@ -18,7 +18,7 @@ FLOATS: np.dtype[Any] = np.dtype(np.float32)
 
 
 def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
-    """Its lengths are in items, what it gets and takes has its type, and its own views and slices too."""
+    """Its length counts items; `get`, `set`, views and slices have its type."""
     block, numbers = allocated(device, 0), np.array([1.5, 2, -3, 4], np.float32)
     floats = block.view(np.float32)
     floats.set(numbers)
@@ -36,7 +36,7 @@ def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceA
 
 
 def test_a_typed_view_takes_no_bytes(device: SimulatedDeviceAllocator) -> None:
-    """What the block itself would take is of another type and shape."""
+    """Bytes of the block have another type and shape."""
     with pytest.raises(InvalidArgumentError, match=r"of shape \(4,\) and type float32, got ndarray of shape \(16,\)"):
         allocated(device).view(np.float32).set(row(1))
 
@@ -45,7 +45,7 @@ def test_a_typed_view_takes_no_bytes(device: SimulatedDeviceAllocator) -> None:
     "dtype", [np.float64, "f4", "object", "V1", "S2", "U1", "datetime64[s]", "nonsense", 7, b"", "f4,"]
 )
 def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
-    """A size that does not come out even is refused, and what is no type of numbers, or none at all."""
+    """A size that is not a whole number of items is refused, and so is a type that is no type of numbers."""
     expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
     with pytest.raises(InvalidArgumentError, match=expected) as caught:
         allocated(device)[1:].view(dtype)
@@ -55,7 +55,7 @@ def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAll
 
 
 def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
-    """It is read-only where the block is, belongs to its device, overlaps by bytes, and finds out that it is late."""
+    """It is read-only if the block is, belongs to its device, overlaps by bytes, and raises after the block is freed."""
     block, other = allocated(device, 7), allocated(device)
     floats = block.view(np.float32)
     frozen = device.read_only(block).view(np.float32)
@@ -73,7 +73,7 @@ def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator
 
 
 def test_a_typed_view_is_adopted_as_bytes(device: SimulatedDeviceAllocator) -> None:
-    """As many of them as are needed, counted in bytes."""
+    """The memory takes as many bytes as it needs."""
     floats = allocated(device, 7).view(np.float32)
     ptr = device.adopt(floats[1:], SIZE - 6)
 
@@ -97,7 +97,7 @@ def test_a_typed_view_is_no_pointer(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_overlaps_are_shared_bytes(device: SimulatedDeviceAllocator) -> None:
-    """Nothing is shared with no bytes, another block, or the same address on another device."""
+    """An array without bytes, another block, or the same address on another device shares none."""
     block, other = allocated(device), allocated(device)
 
     assert device.overlaps(block[:8], block[7:])

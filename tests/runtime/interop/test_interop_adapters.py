@@ -31,7 +31,7 @@ def test_an_allocator_without_addresses_is_refused(name: str, allocator: object)
 
 @pytest.mark.parametrize("name", ["rmm", "numba", "cupy", "warp"])
 def test_device_memory_is_assumed_and_needs_a_device(name: str, cpu: Limited) -> None:
-    """Nobody reads device memory from the host by accident."""
+    """So nobody reads device memory from the host by accident."""
     module = library(name)
     theirs = module.as_resource(cpu)
     if name == "numba":

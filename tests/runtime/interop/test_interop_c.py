@@ -26,7 +26,7 @@ LIBC = "libc.so.6"
 
 
 def compiled(folder: Path, source: str) -> str:
-    """A shared library."""
+    """A compiled shared library."""
     (folder / "lib.c").write_text(source, encoding="utf-8")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "lib.so", folder / "lib.c"], check=True)
     return str(folder / "lib.so")
@@ -74,7 +74,7 @@ def test_the_functions_for_torch_get_size_device_and_stream(tmp_path: Path) -> N
 
 
 def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
-    """It is found out at once, and in one line."""
+    """The error comes at once, and is one line."""
     library = compiled(tmp_path, TORCH)
     with pytest.raises(
         InvalidArgumentError, match=r"^library must be a shared library that can be loaded \(.*\), got '/no"
@@ -87,7 +87,7 @@ def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_our_memory_as_two_functions_of_c(cpu: CPUDeviceAllocator, printed: list[BaseException | None]) -> None:
-    """Called by address, as C does, and after the object that held them has gone."""
+    """C calls them by their addresses, also after the object that had them is gone."""
     first, second = interop.malloc.as_resource(cpu).addresses
     gc.collect()
     allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(first)
@@ -124,7 +124,7 @@ def test_torch_gets_nothing_on_another_device(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its address, as CUDA knows it."""
+    """The stream is given by its address, as in CUDA."""
     try:
         cuda: Any = importlib.import_module("syncedmem.runtime.devices.cuda")
     except NoDeviceError as error:
@@ -143,7 +143,7 @@ def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyP
 
 
 def test_a_round_trip_through_c_is_the_same_memory(cpu: CPUDeviceAllocator, tmp_path: Path) -> None:
-    """Ours as theirs, and theirs as ours again."""
+    """Our memory is lent as theirs, and that again as ours."""
     source = """
 void *(*a)(unsigned long); void (*d)(void *);
 void *alloc(unsigned long size) { return a(size); }

@@ -24,7 +24,7 @@ def cuda_core() -> Any:
 
 
 def test_buffers_of_cuda_core_are_ours(cuda_core: Any, cpu: Limited) -> None:
-    """NumPy reads them without a copy; closed or gone, they give their memory back."""
+    """NumPy reads them without a copy; they give their memory back when they are closed or gone."""
     resource = cuda_core.as_resource(cpu)
     first, second = resource.allocate(SIZE, stream=None), resource.allocate(SIZE, stream=None)
     np.from_dlpack(first)[:] = 7
@@ -67,7 +67,7 @@ def test_what_cuda_core_gives_back_wrongly_is_printed(
 def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
     cuda_core: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our side of it, without a GPU."""
+    """The test covers our side of it, without a GPU."""
 
     class Stream:
         waits = 0
@@ -103,7 +103,7 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
 
 
 def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) -> None:
-    """It says itself whether the host can read it."""
+    """The resource itself says whether the host can read its memory."""
     allocator = cuda_core.from_resource(cuda_core.as_resource(cpu))
     check_allocator(allocator, cpu)
     gc.collect()
@@ -111,7 +111,7 @@ def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) 
 
 
 def test_a_full_device_of_cuda_core_is_an_allocation_error(cuda_core: Any) -> None:
-    """Its error is no ``MemoryError`` and has no code; here it is made as cuda.core makes it."""
+    """Its error is no ``MemoryError`` and has no code; the test makes it as cuda.core does."""
     made: Any = importlib.import_module("cuda.core._utils.cuda_utils").handle_return
     codes: Any = importlib.import_module("cuda.bindings.runtime").cudaError_t
 

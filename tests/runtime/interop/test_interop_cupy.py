@@ -33,7 +33,7 @@ def test_cupy_pointers_give_their_memory_back_when_they_go(cupy: Any, cpu: Limit
 
 
 def test_cupy_sees_out_of_memory_and_zero_bytes(cupy: Any, cpu: Limited) -> None:
-    """CUDA cannot say which device a null pointer is on."""
+    """CUDA cannot tell which device a null pointer is on."""
     allocate = cupy.as_resource(cpu)
     pointer = allocate(0)
     assert (0, 0, 0) == (pointer.ptr, pointer.mem.size, pointer.mem.device_id)
@@ -42,14 +42,14 @@ def test_cupy_sees_out_of_memory_and_zero_bytes(cupy: Any, cpu: Limited) -> None
 
 
 def test_cupy_takes_our_allocator_for_its_own(cupy: Any, cpu: Limited) -> None:
-    """As far as CuPy gets without a GPU: it is set, and found again."""
+    """Without a GPU the test can only set the allocator and read it again."""
     allocate = cupy.as_resource(cpu)
     with cupy.cupy.cuda.using_allocator(allocate):
         assert allocate is cupy.cupy.cuda.get_allocator()
 
 
 def test_cupys_pinned_memory_is_ours(cupy: Any, cpu: Limited) -> None:
-    """It is a buffer, and CuPy itself hands it out."""
+    """Such memory is a buffer, and CuPy itself returns it."""
     allocate = cupy.as_pinned_resource(cpu)
     cupy.cupy.cuda.set_pinned_memory_allocator(allocate)
     try:
@@ -67,7 +67,7 @@ def test_cupys_pinned_memory_is_ours(cupy: Any, cpu: Limited) -> None:
 
 
 def test_an_allocator_of_cupy_is_ours(cupy: Any, cpu: Limited) -> None:
-    """A function, a pool, and pinned memory."""
+    """It may be a function, a pool, or pinned memory."""
 
     class Pool:
         malloc = staticmethod(cupy.as_resource(cpu))

@@ -48,7 +48,7 @@ def test_a_lender_hands_out_the_addresses_of_live_blocks(cpu: CPUDeviceAllocator
 
 @pytest.mark.parametrize("alignment", [1, 16, 64, 256, 4096])
 def test_every_address_is_aligned(alignment: int) -> None:
-    """Whatever the allocator below gives: here addresses that are never a multiple of more than eight."""
+    """It holds for every allocator below; this one gives addresses that are multiples of eight and no more."""
     below = ForeignHostAllocator(Source("a heap", Heap(shift=8).take))
     lender = Lender(below, alignment=alignment)
     addresses = [lender.allocate(size) for size in (1, 100, SIZE)]
@@ -72,7 +72,7 @@ def test_an_allocator_that_is_aligned_already_is_asked_once_for_what_is_needed(c
     "adaptor", [GuardingAllocator, PoolAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator]
 )
 def test_adaptors_go_between_their_memory_and_ours(adaptor: Any, heap: Heap, foreign: ForeignHostAllocator) -> None:
-    """Foreign memory below, an adaptor of ours over it, and all of it lent again."""
+    """Foreign memory is at the bottom, an adaptor of ours over it, and the result is lent again."""
     stack = adaptor(foreign)
     lender = Lender(stack, alignment=256)
     address = lender.allocate(SIZE)
@@ -98,7 +98,7 @@ def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:
 
 
 def test_a_wrong_deallocation_is_refused_and_changes_nothing(cpu: CPUDeviceAllocator) -> None:
-    """Foreign, of another size, or twice."""
+    """The block is foreign, of another size, or given back twice."""
     lender = Lender(cpu)
     address = lender.allocate(SIZE)
     with pytest.raises(InvalidPointerError, match=f"'{address + 1:#x}': no block is lent at this address"):
@@ -129,7 +129,7 @@ def test_a_release_that_fails_leaves_the_block_lent() -> None:
 
 
 def test_of_two_threads_that_give_the_same_block_back_one_does(cpu: CPUDeviceAllocator) -> None:
-    """The second one comes between the look-up and the removal."""
+    """The second thread comes between the look-up and the removal."""
 
     class Racing(dict[int, Any]):
         def pop(self, key: int, default: Any = None) -> Any:
@@ -147,7 +147,7 @@ def test_of_two_threads_that_give_the_same_block_back_one_does(cpu: CPUDeviceAll
 
 @pytest.mark.parametrize("error", [RuntimeError("not now"), KeyboardInterrupt()])
 def test_giving_back_never_raises(error: BaseException, printed: list[BaseException | None]) -> None:
-    """Not even an interrupt: C++ would end the process, or the next call fail with a SystemError."""
+    """Not even an interrupt is raised: C++ would end the process, or the next call would fail with a SystemError."""
     fussy = Fussy()
     lender = Lender(fussy)
     address = lender.allocate(SIZE)
@@ -171,7 +171,7 @@ def test_nothing_is_given_back_when_python_goes(cpu: CPUDeviceAllocator) -> None
 def test_work_on_device_memory_is_waited_for(
     kind: DeviceType, waits: int, monkeypatch: pytest.MonkeyPatch, printed: list[BaseException | None]
 ) -> None:
-    """Before it is given back; if that fails, it is not given back."""
+    """The wait comes before the release; if it fails, the block is not released."""
     monkeypatch.setattr(CPUDeviceAllocator, "device_type", kind)
     cpu = CPUDeviceAllocator()
     lender = Lender(cpu)
@@ -190,7 +190,7 @@ def test_work_on_device_memory_is_waited_for(
 
 
 def test_the_address_of_device_memory_is_that_of_its_pointer(cpu: CPUDeviceAllocator) -> None:
-    """As CuPy's arrays say it."""
+    """CuPy's arrays tell their address so."""
     lender = Lender(cpu)
     lender.on_device = True
     assert 4096 == lender._start(SimpleNamespace(data=SimpleNamespace(ptr=4096)))  # pyright: ignore[reportPrivateUsage] -- no GPU here

@@ -25,7 +25,7 @@ def numba() -> Any:
 
 
 def test_numba_takes_our_class_for_its_own(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It checks the version of the interface."""
+    """Numba checks the version of the interface."""
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     monkeypatch.setattr(driver, "_memory_manager", None)  # afterwards it is what it was
     manager: Any = numba.as_resource(cpu)
@@ -49,7 +49,7 @@ def test_numba_pointers_give_their_memory_back_when_they_go_or_before(numba: Any
 
 
 def test_numba_defers_and_resets(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is deferred goes back later; after a reset nothing goes back twice."""
+    """A deferred block is given back later; after a reset nothing is given back twice."""
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     # The driver makes it, which is not here.
     monkeypatch.setattr(driver, "_logger", driver.make_logger(), raising=False)
@@ -90,12 +90,12 @@ def test_numbas_context_of_another_device_is_refused(numba: Any, cpu: Limited, m
 
 
 def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
-    """Pointers that are freed, and pointers that count their owners."""
+    """Its pointers may be freed, or count their owners."""
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     plain: Any = numba.as_resource(cpu)(context=None)
 
     class Counting:
-        """As Numba's own manager: it keeps the pointers, and hands out owners that only know them."""
+        """As Numba's own manager: it keeps the pointers, and returns owners that only refer to them."""
 
         def __init__(self) -> None:
             self.pointers: list[Any] = []
@@ -113,7 +113,7 @@ def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
 
 
 def test_a_full_device_of_numba_is_an_allocation_error(numba: Any) -> None:
-    """Numba's error is no ``MemoryError``; its other errors are not for a full device."""
+    """Numba's error is no ``MemoryError``; its other errors do not mean a full device."""
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     codes = numba.bindings.CUresult
 
@@ -142,7 +142,7 @@ def test_the_simulator_of_numba_says_what_it_lacks(numba: Any) -> None:
 
 
 def test_a_numba_without_managers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As its simulator is, in this process."""
+    """Numba's simulator is such a one."""
     monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", SimpleNamespace())
     monkeypatch.delitem(sys.modules, "syncedmem.runtime.interop.numba", raising=False)

@@ -26,7 +26,7 @@ SIZE = 1000
 
 
 class Tracking(CPUDeviceAllocator):
-    """Host memory with a note of what is asked for, dirty when it is handed out, and limited."""
+    """Host memory with a limit; it records the requests, and is not zeroed."""
 
     def __init__(self, limit: int = 1 << 30) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def driven(memory: Tracking) -> Driven:
 
 
 def test_numpy_takes_its_arrays_from_our_allocator(memory: Tracking) -> None:
-    """Inside the block and not after it; and what was made there goes back there."""
+    """It does so inside the block and not after it; arrays that were made inside give their memory back to it."""
     handler, before = handlers.as_resource(memory, name="mine"), get_handler_name()
     with handlers.using(handler):
         assert "mine" == get_handler_name()
@@ -129,7 +129,7 @@ def test_other_threads_keep_their_handler(memory: Tracking) -> None:
 
 
 def test_an_allocator_that_makes_arrays_does_not_call_itself(memory: Tracking) -> None:
-    """Ours does: a block of host memory is a NumPy array."""
+    """Our host allocator is such a one: its blocks are NumPy arrays."""
     with handlers.using(handlers.as_resource(memory)):
         array = np.empty(SIZE, np.uint8)
         assert [SIZE] == memory.asked
@@ -203,7 +203,7 @@ def test_realloc_of_null_is_malloc_and_free_of_null_is_nothing(driven: Driven, m
 def test_what_fails_is_null_and_changes_nothing(
     driven: Driven, memory: Tracking, printed: list[BaseException | None]
 ) -> None:
-    """Out of memory says nothing; other errors are printed."""
+    """For a lack of memory nothing is printed; other errors are printed."""
     block = driven.malloc(SIZE)
     huge = 1 << 40
     assert (None, None, None) == (driven.malloc(huge), driven.calloc(huge, 2), driven.realloc(block, huge))
@@ -222,7 +222,7 @@ def test_what_fails_is_null_and_changes_nothing(
 
 
 def test_a_handler_outlives_everything_but_the_process() -> None:
-    """An array may go after all else, when Python itself goes: nothing is printed, and nothing crashes."""
+    """An array may be freed last, when Python exits: nothing is printed, and nothing crashes."""
     program = """
 import gc, numpy as np
 from syncedmem import CPUDeviceAllocator
@@ -288,7 +288,7 @@ def test_the_memory_of_numpys_handler_is_ours_to_allocate() -> None:
 
 
 def test_a_round_trip_through_a_handler_is_the_same_memory(memory: Tracking) -> None:
-    """The handler stays as long as a block of it does."""
+    """The handler stays as long as one of its blocks."""
     again = handlers.from_resource(handlers.as_resource(memory, name="mine"))
     block: Any = again.allocate(SIZE)
     del again
@@ -299,7 +299,7 @@ def test_a_round_trip_through_a_handler_is_the_same_memory(memory: Tracking) -> 
 
 
 def test_a_block_keeps_the_handler_that_it_goes_back_to(memory: Tracking) -> None:
-    """Also when the allocator is gone."""
+    """It holds also when the allocator is gone."""
     handler = handlers.as_resource(memory)
     before = sys.getrefcount(handler)
     block: Any = handlers.from_resource(handler).allocate(SIZE)

@@ -33,7 +33,7 @@ def mr(rmm: Any) -> Any:
 
 
 def test_rmms_pools_take_their_memory_from_ours(rmm: Any, mr: Any, cpu: Limited) -> None:
-    """Without a driver; and nobody but the pool keeps what it calls."""
+    """No GPU driver is needed; only the pool keeps the functions that it calls."""
     makers: list[Callable[[Any], Any]] = [
         lambda upstream: mr.PoolMemoryResource(upstream, initial_pool_size=1 << 20, maximum_pool_size=1 << 22),
         lambda upstream: mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=4),
@@ -66,7 +66,7 @@ def test_rmm_sees_out_of_memory_and_zero_bytes(rmm: Any, cpu: Limited) -> None:
 def test_what_rmm_gives_back_wrongly_is_printed_and_kept(
     rmm: Any, cpu: Limited, printed: list[BaseException | None]
 ) -> None:
-    """An exception there becomes a SystemError of whatever comes next."""
+    """An exception there would become a SystemError of the next call."""
     resource = rmm.as_resource(cpu)
     address = resource.allocate(SIZE)
     resource.deallocate(address, SIZE - 1)
@@ -78,7 +78,7 @@ def test_what_rmm_gives_back_wrongly_is_printed_and_kept(
 
 
 def test_device_memory_of_rmm_waits_for_its_stream(rmm: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our side of it, without a GPU."""
+    """The test covers our side of it, without a GPU."""
     waits: list[int] = []
     stream = SimpleNamespace(synchronize=lambda: waits.append(cpu.live_blocks))
 
@@ -125,7 +125,7 @@ def test_an_rmm_resource_is_given_the_stream(rmm: Any) -> None:
 
 
 def test_a_pool_of_rmm_may_be_the_last_to_go(rmm: Any) -> None:
-    """When Python goes, nothing calls what is gone."""
+    """When Python exits, nothing calls an object that is gone."""
     del rmm
     program = """
 import numpy as np
@@ -140,7 +140,7 @@ np.block = rmm.from_resource(np.late, device=None).allocate(1000)
 
 
 def test_errors_are_of_the_family(rmm: Any) -> None:
-    """Whatever a library raises, our callers see ours."""
+    """Whatever a library raises, our callers get one of our errors."""
 
     class Broken:
         def allocate(self, *_: Any) -> int:

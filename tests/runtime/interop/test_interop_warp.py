@@ -21,7 +21,7 @@ def warp() -> Any:
 
 
 def test_warp_accepts_our_allocator(warp: Any, cpu: Limited, printed: list[BaseException | None]) -> None:
-    """As far as Warp gets without a GPU: it is an allocator, by its protocol and the check behind the setters."""
+    """Without a GPU the test can check Warp's protocol, and the check behind the setters."""
     theirs = warp.as_resource(cpu)
     assert isinstance(theirs, warp.wp.Allocator)
     sys.modules["warp._src.context"]._validate_allocator(theirs)
@@ -48,7 +48,7 @@ def test_arrays_of_warp_lie_in_our_memory(warp: Any, cpu: Limited) -> None:
 
 
 def test_warps_own_allocator_is_ours(warp: Any) -> None:
-    """It says itself that the host can read it; a full host is an error of ours."""
+    """It says itself that the host can read its memory; a full host is one of our errors."""
     warp.wp.config.quiet = True
     allocator = warp.from_resource(warp.wp.get_device_allocator("cpu"))
     block = allocator.allocate(SIZE)
