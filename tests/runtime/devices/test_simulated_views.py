@@ -55,7 +55,7 @@ def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAll
 
 
 def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
-    """It is read-only if the block is, belongs to its device, overlaps by bytes, and raises after the block is freed."""
+    """It is read-only if the block is, belongs to its device, overlaps by bytes, and raises when the block is freed."""
     block, other = allocated(device, 7), allocated(device)
     floats = block.view(np.float32)
     frozen = device.read_only(block).view(np.float32)
