@@ -30,7 +30,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -57,6 +57,9 @@ $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.
 $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
 	$(BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
+
+# All that .venv can hold.
+environment: $(STAMPS)/lint $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs $(STAMPS)/package-tools
 
 # ------------------------------------------------------------------------------------------------- jobs
 
@@ -165,7 +168,7 @@ kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses;
 	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills
 	$(MAKE) generated
 
-check-generated:  ## fail if one of them is not up to date
+check-generated: $(STAMPS)/package  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
 bench: $(STAMPS)/test  ## measure every speed that is promised
