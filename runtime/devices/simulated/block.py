@@ -25,7 +25,7 @@ RED_ZONE = 64
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 """The bytes of memory never written, of device memory freed, and of red zones."""
 
-# Compared with as bytes, also because `any` of NumPy imports a module, which a finaliser at the interpreter's exit cannot.
+# To be compared as bytes: `any` of NumPy imports a module, which a finaliser at the interpreter's exit cannot.
 _INTACT = bytes([GUARD]) * RED_ZONE
 
 _QUARANTINE_BYTES = 4 << 20
