@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .dispatch import Dispatch, facts_of, head_of
 from .editions import dispatch
-from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
+from .head import DEFAULT_EDITION, EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 
 __all__ = [
@@ -125,7 +125,7 @@ class Step(NamedTuple):
 
 
 @cache
-def inputs(edition: str = "caffe", *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
+def inputs(edition: str = DEFAULT_EDITION, *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
     """The inputs of an edition: its calls but for release, and on request NULL data and changes of mode."""
     calls = [call for call in dispatch(edition).columns if not call.ends]
     found = [Input(call) for call in calls]
@@ -179,13 +179,13 @@ def _step(table: Dispatch, state: State, entry: Input) -> Step:
 
 
 @cache
-def space(edition: str = "caffe") -> Space:
+def space(edition: str = DEFAULT_EDITION) -> Space:
     """The space of an edition with changes of mode as inputs: 62 states and 558 transitions for ``caffe``."""
     return explore(dispatch(edition), inputs(edition))
 
 
 @cache
-def configurations(edition: str = "caffe") -> tuple[Configuration, ...]:
+def configurations(edition: str = DEFAULT_EDITION) -> tuple[Configuration, ...]:
     """The reachable configurations of an edition, in breadth-first order: 17 for ``caffe``."""
     return tuple(dict.fromkeys(state.configuration for state in space(edition).steps))
 
@@ -200,7 +200,7 @@ class Entry(NamedTuple):
 
 
 @cache
-def matrix(edition: str = "caffe", mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
+def matrix(edition: str = DEFAULT_EDITION, mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
     """Every configuration and every call, NULL data included: 17 x 9 entries for ``caffe``.
 
     `mode` is the mode throughout.  It decides nothing but the pinned flag in ``Entry.facts``; of the states of

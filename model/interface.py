@@ -48,12 +48,20 @@ class DeviceType(enum.IntEnum):
 
 
 class MemcpyKind(enum.IntEnum):
-    """The direction of a copy; KuiperLLama's ``MemcpyKind``.  ``CUDA`` stands for the allocator's device."""
+    """The direction of a copy; KuiperLLama's ``MemcpyKind``, whose ``CUDA`` stands for the allocator's device.
+
+    Each has a second name, which says so: ``MemcpyKind.HOST_TO_DEVICE is MemcpyKind.CPU2CUDA``.
+    """
 
     CPU2CPU = 0
     CPU2CUDA = 1
     CUDA2CPU = 2
     CUDA2CUDA = 3
+
+    HOST_TO_HOST = CPU2CPU
+    HOST_TO_DEVICE = CPU2CUDA
+    DEVICE_TO_HOST = CUDA2CPU
+    DEVICE_TO_DEVICE = CUDA2CUDA
 
     @classmethod
     def between(cls, *, from_device: bool, to_device: bool) -> MemcpyKind:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import EDITIONS, Action, Fact
+from .head import DEFAULT_EDITION, EDITIONS, Action, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ Taken = tuple[State, Input]
 
 
 @cache
-def access_words(edition: str = "caffe") -> dict[State, Word]:
+def access_words(edition: str = DEFAULT_EDITION) -> dict[State, Word]:
     """A shortest word from a fresh memory to every state."""
     return _access(space(edition))
 
@@ -56,7 +56,7 @@ def _access(found: Space) -> dict[State, Word]:
 
 
 @cache
-def tour(edition: str = "caffe") -> tuple[Word, ...]:
+def tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
     """Words, each for a fresh memory, that together take every transition of the space at least once.
 
     Greedy: from where it stands the tour goes to the nearest transition not yet taken, and starts a new
@@ -93,7 +93,7 @@ def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> W
 
 
 @cache
-def pair_tour(edition: str = "caffe") -> tuple[Word, ...]:
+def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
     """Words that together take every transition right after every transition that can come before it.
 
     Greedy, as the tour: from the transition that was taken last to the nearest pair that is missing.
@@ -142,12 +142,12 @@ def _nearest_pair(
     return ()
 
 
-def cycles(edition: str = "caffe") -> tuple[Word, ...]:
+def cycles(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
     """Words that can be repeated, and that copy, push and adopt each time."""
     return tuple(tuple(map(Input, cycle)) for cycle in EDITIONS[edition].cycles)
 
 
-def counter_words(edition: str = "caffe", times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
+def counter_words(edition: str = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
     """The cycles repeated: for faults that come with the n-th copy, push, adoption or mere look."""
     return tuple(cycle * n for cycle in cycles(edition) for n in times)
 
@@ -174,7 +174,7 @@ class MinimalMachine(NamedTuple):
 
 
 @cache
-def minimal_machine(edition: str = "caffe") -> MinimalMachine:
+def minimal_machine(edition: str = DEFAULT_EDITION) -> MinimalMachine:
     """The space of an edition, minimised: 27 classes for ``caffe``."""
     return minimise(space(edition))
 
@@ -238,7 +238,7 @@ def output(found: Space, state: State, entry: Input) -> Output:
 
 
 @cache
-def hsi_suite(edition: str = "caffe", extra: int = 0) -> tuple[Word, ...]:
+def hsi_suite(edition: str = DEFAULT_EDITION, extra: int = 0) -> tuple[Word, ...]:
     """The complete suite of an edition, for implementations with so many states more than the minimal machine."""
     return complete_suite(minimal_machine(edition), extra)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidExportError
+from ..head import DEFAULT_EDITION
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
@@ -32,7 +33,7 @@ __all__ = ["diamond_svg"]
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
-    edition: str = "caffe",
+    edition: str = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,

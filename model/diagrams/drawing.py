@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..editions import head_machine
 from ..exploration import Input, matrix
-from ..head import Action, Call, Guard, SyncedHead, Transition
+from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
 from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Drawing(NamedTuple):
         return {head for note in self.notes if note.final for head in note.heads}
 
 
-def drawing(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
+def drawing(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
     """The diagram of an edition.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import Action, Call, Refusal
+from ..head import DEFAULT_EDITION, Action, Call, Refusal
 from ..mode import Mode
 from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
@@ -123,7 +123,7 @@ def _copies(step: Step, place: Host) -> int:
 
 
 def trace_of(
-    calls: str | Iterable[str], *, edition: str = "caffe", size: int | None = None, mode: Mode = Mode.GPU
+    calls: str | Iterable[str], *, edition: str = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
 ) -> Trace:
     """Walk some calls from a fresh memory.
 

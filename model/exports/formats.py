@@ -209,7 +209,7 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
-        return _rendered(format_, edition or "caffe", calls, detail)
+        return _rendered(format_, edition or DEFAULT_EDITION, calls, detail)
     if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT_EDITION, **options)

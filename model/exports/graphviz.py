@@ -18,6 +18,7 @@ from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
 from ..errors import MissingProgramError
+from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -46,7 +47,7 @@ _FONT = 'fontname="DejaVu Sans Mono"'
 
 
 def dot(
-    edition: str = "caffe",
+    edition: str = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,

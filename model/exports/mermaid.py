@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..diagrams.drawing import Detail, Line, drawing
-from ..head import Call
+from ..head import DEFAULT_EDITION, Call
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["mermaid"]
 
 
-def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
+def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters

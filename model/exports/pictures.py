@@ -18,6 +18,7 @@ from zlib import crc32
 
 from ..diagrams.diamond import diamond_svg
 from ..errors import InvalidExportError
+from ..head import DEFAULT_EDITION
 from .graphviz import DENSITY, dot, laid_out
 
 __all__ = ["pdf_picture", "png_picture"]
@@ -46,7 +47,7 @@ cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=fl
 }
 
 
-def png_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def png_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture in pixels; parameters and errors are those of `diamond_svg`.
 
     It says how many pixels are an inch, so that a document takes it as large as the PDF.
@@ -70,7 +71,7 @@ def png_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN40
     return _dense(_painted(text, "png", _PIXELS), 96 * _PIXELS)
 
 
-def pdf_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def pdf_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture for print; parameters and errors are those of `diamond_svg`.
 
     Raises

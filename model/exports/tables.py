@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..diagrams.drawing import Detail, effect, guards_of
 from ..editions import head_machine
 from ..exploration import inputs, matrix
-from ..head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
+from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, SyncedHead, Transition
 from ..vocabulary import code_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Table(NamedTuple):
     coded: bool
 
 
-def table_of(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
+def table_of(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
     """The table of an edition.
 
     Parameters
@@ -180,7 +180,9 @@ class Markup(NamedTuple):
 _MARKDOWN = Markup("`{}`".format, "**{}**".format)
 
 
-def markdown_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def markdown_table(
+    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
     """A table in Markdown, by default head by call: what each call does in each head, and the head it leads to.
 
     Refusals are in bold, the destructor leads to no head, and flags that change are in brackets.  See `table_of`
@@ -203,7 +205,7 @@ def markdown_table(edition: str = "caffe", *, calls: Collection[Call] = (), deta
     return f"{text}\n{legend}.\n" if legend else text
 
 
-def markdown_matrix(edition: str = "caffe") -> str:
+def markdown_matrix(edition: str = DEFAULT_EDITION) -> str:
     """The configuration x call matrix in Markdown, with a legend of its codes."""
     return markdown_table(edition, detail=Detail.CONFIGURATIONS)
 
@@ -222,7 +224,7 @@ def _strong(text: str) -> str:
 _HTML = Markup(_code, _strong)
 
 
-def rst_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def rst_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     name = _RST.code if table.coded else str
@@ -246,7 +248,7 @@ def _rst_row(cells: list[list[str]]) -> list[str]:
     return lines
 
 
-def html_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def html_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as an HTML element with a caption and scopes; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(edition)}</caption>", "<thead>"]
@@ -262,7 +264,7 @@ def html_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: 
     return "\n".join(lines) + "\n"
 
 
-def csv_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def csv_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """The table in long form as CSV, a row per transition, or with ``CONFIGURATIONS`` a row per cell.
 
     Lists are separated by blanks.  Parameters and errors are those of `table_of`, but that heads and guards are

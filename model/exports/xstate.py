@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagrams.drawing import Detail
 from ..editions import head_machine
 from ..exploration import matrix
-from ..head import EFFECTS, Action, Call, Fact, Guard
+from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, Guard
 from ..mode import Mode
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ END = "RELEASED"
 """The final state, after ``release``."""
 
 
-def xstate_machine(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Json:
+def xstate_machine(
+    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> Json:
     """What ``createMachine`` takes.
 
     Parameters
@@ -53,7 +55,7 @@ def xstate_machine(edition: str = "caffe", *, calls: Collection[Call] = (), deta
     return {"id": "syncedmem", **made, "states": {**states, END: {"type": "final"}}}
 
 
-def xstate_json(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def xstate_json(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """The configuration as text, ending in a newline."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"
 

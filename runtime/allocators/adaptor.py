@@ -37,7 +37,8 @@ class Adaptor(DeviceAllocator):
 
     What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through; but
     where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
-    `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own.
+    `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own, which
+    a memory takes as ``pinned=``.
 
     Parameters
     ----------

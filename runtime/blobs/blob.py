@@ -43,7 +43,7 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
-from ..devices.registry import resolve_device, resolve_host
+from ..devices.registry import resolve_device, resolve_sides
 from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
 from . import shape as shapes
@@ -93,7 +93,8 @@ class Blob(Generic[ScalarT]):
     or compute, have to take turns.
 
     A class that is derived from this one may need other arguments.  Copies and pickles keep its attributes and do not
-    call its ``__init__``; `from_array`, `load` and `from_contents` call it, with ``dtype``, ``host`` and ``device``.
+    call its ``__init__``; `from_array`, `load` and `from_contents` call it, with ``dtype``, ``host`` and ``device``,
+    and with ``pinned`` if they were given one.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class Blob(Generic[ScalarT]):
     dtype : numpy.dtype or type
         ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
         It may also follow one number or the sequence, without its name.
-    host, device : DeviceAllocator, str or None
+    host, pinned, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
 
     Raises
@@ -111,7 +112,17 @@ class Blob(Generic[ScalarT]):
     InvalidShapeError, InvalidArgumentError, NoDeviceError
     """
 
-    __slots__ = ("__weakref__", "_data", "_device", "_diff", "_host", "_shape", "_shape_known", "_shape_memory")
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_device",
+        "_diff",
+        "_host",
+        "_pinned",
+        "_shape",
+        "_shape_known",
+        "_shape_memory",
+    )
 
     @overload
     def __init__(
@@ -121,6 +132,7 @@ class Blob(Generic[ScalarT]):
         /,
         *,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     @overload
@@ -128,6 +140,7 @@ class Blob(Generic[ScalarT]):
         self: Blob[np.float32],
         *shape: Any,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     @overload
@@ -136,6 +149,7 @@ class Blob(Generic[ScalarT]):
         *shape: Any,
         dtype: type[ScalarT] | np.dtype[ScalarT],
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
     @overload
@@ -144,15 +158,17 @@ class Blob(Generic[ScalarT]):
         *shape: Any,
         dtype: str,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> None: ...
-    def __init__(self, *shape: Any, dtype: Any = None, host: Any = None, device: Any = "auto") -> None:
+    def __init__(
+        self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = "auto"
+    ) -> None:
         if len(shape) == 2 and dtype is None and not shapes.is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         kind = check_dtype(np.float32 if dtype is None else dtype)
-        self._host = resolve_host(host)
-        self._device = resolve_device(device)
+        self._host, self._pinned, self._device = resolve_sides(host, pinned, device)
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
@@ -172,9 +188,19 @@ class Blob(Generic[ScalarT]):
         return len(self.shape)
 
     @property
+    def ndim(self) -> int:
+        """How many axes there are, as arrays call it."""
+        return len(self.shape)
+
+    @property
     def count(self) -> int:
         """How many elements there are; 64 bits wide, where Caffe has an ``int``."""
         return 0 if self._shape is None else prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the data has, and the diff too; memory behind the shape is not counted."""
+        return self.count * self.dtype.itemsize
 
     @property
     def num(self) -> int:
@@ -373,6 +399,11 @@ class Blob(Generic[ScalarT]):
     def host(self) -> DeviceAllocator:
         """The allocator of ordinary host memory."""
         return self._host
+
+    @property
+    def pinned(self) -> DeviceAllocator:
+        """The allocator of host memory that is allocated in GPU mode; without a device, that of ordinary memory."""
+        return self._pinned
 
     @property
     def device(self) -> DeviceAllocator | None:
@@ -895,6 +926,7 @@ class Blob(Generic[ScalarT]):
         *,
         dtype: Any = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
@@ -904,7 +936,7 @@ class Blob(Generic[ScalarT]):
         path : str or os.PathLike
         dtype : numpy.dtype or type, optional
             What to convert the elements to; None for the type that they have.
-        host, device
+        host, pinned, device
             As for the class.
 
         Raises
@@ -914,7 +946,8 @@ class Blob(Generic[ScalarT]):
         InvalidValueError
             If elements of `dtype` cannot hold one of the numbers.
         """
-        return cls.from_contents(file_kind(path).load(path), dtype=dtype, host=host, device=device)
+        contents = file_kind(path).load(path)
+        return cls.from_contents(contents, dtype=dtype, host=host, pinned=pinned, device=device)
 
     @classmethod
     def from_contents(
@@ -923,23 +956,25 @@ class Blob(Generic[ScalarT]):
         *,
         dtype: Any = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob from what was read of a file, for example by `syncedmem.load_caffemodel`; see `load`."""
-        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, device)
+        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
         blob._fill(contents)  # noqa: SLF001 -- one of this class
         return blob  # type: ignore[no-any-return]
 
     # --- arrays of others
 
     @classmethod
-    def from_array(
+    def from_array(  # noqa: PLR0913 -- what the class takes, and two more
         cls,
         array: Any,
         *,
         dtype: Any = None,
         copy: bool | None = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob whose data is somebody else's array: NumPy's, CuPy's, PyTorch's, JAX's, PyOpenCL's, or a list.
@@ -954,7 +989,7 @@ class Blob(Generic[ScalarT]):
             The type of the elements; None for the array's own.
         copy : bool, optional
             True: always copy.  False: never.  None: if it cannot be adopted.
-        host, device
+        host, pinned, device
             As for the class.
 
         Raises
@@ -973,7 +1008,7 @@ class Blob(Generic[ScalarT]):
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)
         kind = theirs.element_type() if dtype is None else dtype
-        blob: Blob[Any] = cls._made(kind, host, allocator).reshape(theirs.shape)
+        blob: Blob[Any] = cls._made(kind, host, pinned, allocator).reshape(theirs.shape)
         if not copy:
             try:
                 theirs.check_adoptable(blob.dtype)
@@ -983,23 +1018,24 @@ class Blob(Generic[ScalarT]):
                     raise
             else:
                 return blob
-        theirs.copied_to(blob._data, blob.host)
+        theirs.copied_to(blob._data, blob._memory)
         return blob
 
     # --- copies, pickles, and how a derived class is made
 
     @classmethod
-    def _made(cls, dtype: Any, host: Any, device: Any) -> Self:
+    def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any) -> Self:
         """A blob without a shape, as the class that this becomes is made."""
         make: Any = cls
-        blob: Self = make(dtype=dtype, host=host, device=device)
+        # Derived classes need not have a parameter that nobody uses.
+        blob: Self = make(dtype=dtype, host=host, device=device, **({} if pinned is None else {"pinned": pinned}))
         return blob
 
     @classmethod
-    def _bare(cls, dtype: Any, host: Any, device: Any) -> Self:
+    def _bare(cls, dtype: Any, **where: Any) -> Self:
         """A blob without a shape, and without what a derived class adds, whose ``__init__`` may need more than this."""
         blob: Any = object.__new__(cls)
-        Blob.__init__(blob, dtype=dtype, host=host, device=device)  # pyright: ignore[reportUnknownMemberType] -- of no type yet
+        Blob.__init__(blob, dtype=dtype, **where)  # pyright: ignore[reportUnknownMemberType] -- of no type yet
         return blob  # type: ignore[no-any-return]
 
     def _added(self) -> dict[str, Any]:
@@ -1011,11 +1047,11 @@ class Blob(Generic[ScalarT]):
         return (attributes or {}) | {name: value for name, value in slots.items() if name not in _OWN}
 
     def _memory(self, size: int) -> SyncedMemory:
-        return SyncedMemory(size, host=self._host, device=self._device)
+        return SyncedMemory(size, host=self._host, pinned=self._pinned, device=self._device)
 
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""
-        blob = self._bare(self.dtype, self._host, self._device)
+        blob = self._bare(self.dtype, host=self._host, pinned=self._pinned, device=self._device)
         blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- one of this class
         return blob
 
@@ -1095,7 +1131,7 @@ def _unpickled(  # noqa: PLR0913 -- what there is to a blob
 ) -> Blob[Any]:
     """A blob from what was pickled: on the device of this process, if it was on one."""
     kept: Any = kind
-    blob: Blob[Any] = kept._bare(dtype, None, "auto" if on_device else None)  # noqa: SLF001 -- one of this class
+    blob: Blob[Any] = kept._bare(dtype, device="auto" if on_device else None)  # noqa: SLF001 -- one of this class
     if shape is not None:
         blob.reshape(shape)
     if data is not None:

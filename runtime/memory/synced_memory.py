@@ -42,7 +42,7 @@ from syncedmem.model.machine import refusal_error
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
-from ..devices.registry import resolve_device, resolve_host
+from ..devices.registry import resolve_sides
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
 from .transaction import Sides, Transaction
@@ -136,19 +136,26 @@ class SyncedMemory:
     size : int
         In bytes; zero is legal and allocates nothing.
     host : DeviceAllocator or None
-        Where pageable host memory comes from; None for the shared `CPUDeviceAllocator`.  Pinned host memory
-        comes from the device (``device.pinned_host()``).
+        Where pageable host memory comes from: that of a memory without a device, and of any in CPU mode.  None for the
+        shared `CPUDeviceAllocator`.
+    pinned : DeviceAllocator or None
+        Where host memory comes from that is allocated in GPU mode, which is the usual one where there is a device, and
+        in which Caffe takes page-locked memory (CaffeMallocHost, syncedmem.hpp:19-34).  None for
+        ``device.pinned_host()``; if that is ordinary memory, as with OpenCL, then for what `host` says.  A `host` of
+        your own needs this argument too where the device has page-locked memory: ``pinned=host`` for one allocator in
+        both modes, or ``pinned=device.pinned_host()``.  A limit on the device does not bound it.
     device : DeviceAllocator, str or None
-        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides, with ``cpu`` for None),
-        ``"simulated"``, ``"opencl"``, ``"cuda"``, an allocator, or None for a memory without a device.
+        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides), ``"simulated"``,
+        ``"opencl"``, ``"cuda"``, one of these three with a number (``"cuda:1"``), an allocator, or None or ``"cpu"``
+        for a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `size` is negative, beyond the address space or not an integer, or `host` or `device` is nothing
-        that can be used.
+        If `size` is negative, beyond the address space or not an integer, `host`, `pinned` or `device` is nothing
+        that can be used, or `pinned` is missing.
     NoDeviceError
         If `device` names one that is unknown or not here.
     """
@@ -187,12 +194,13 @@ class SyncedMemory:
         size: int,
         *,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
         check_device: bool = False,
     ) -> None:
         if hasattr(self, "_sides"):
             raise TypeError("a SyncedMemory is initialised once; make another one")
-        sides = Sides(resolve_host(host), resolve_device(device))
+        sides = Sides(*resolve_sides(host, pinned, device))
         self._size = check_byte_size(size, "size")
         self._sides = sides
         self._table = _TABLES[sides.device is not None]
@@ -382,6 +390,11 @@ class SyncedMemory:
     @property
     def size(self) -> int:
         """The size in bytes; never changes."""
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes, as arrays call it."""
         return self._size
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncedmem.model import InvalidArgumentError
@@ -43,8 +45,8 @@ class Maker(Protocol):
     """Makes a memory that takes all its memory from the given allocators.
 
     Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
-    ``device.pinned_host()``.  `device` is None for a memory without a device.  ``check_device=True`` is
-    passed only to makers whose subject says so.
+    ``device.pinned_host()``; if the maker has a parameter ``pinned``, that is passed there.  `device` is None for a
+    memory without a device.  ``check_device=True`` is passed only to makers whose subject says so.
     """
 
     def __call__(self, size: int, *, host: Any, device: Any) -> Memory: ...
@@ -66,6 +68,22 @@ class BlobMaker(Protocol):
 def edition_of(*, has_device: bool) -> str:
     """The edition of the model that a memory with a device, or without one, is compared with."""
     return "caffe" if has_device else "cpu_only"
+
+
+@dataclass(frozen=True)
+class _Pinning:
+    """A maker that passes the page-locked memory of the device on to one that wants to be told."""
+
+    make: Any
+
+    def __call__(self, *shape: Any, device: Any, **options: Any) -> Any:
+        return self.make(*shape, device=device, pinned=device.pinned_host(), **options)
+
+
+def _takes_pinned(make: Any) -> bool:
+    with suppress(TypeError, ValueError):  # of what is written in C nothing may be known
+        return "pinned" in signature(make).parameters
+    return False
 
 
 @dataclass(frozen=True)
@@ -102,6 +120,8 @@ class Subject:
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
+        if self.device is not None and _takes_pinned(self.make):
+            object.__setattr__(self, "make", _Pinning(self.make))
 
     @property
     def defers(self) -> bool:

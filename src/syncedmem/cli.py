@@ -74,7 +74,7 @@ def verify(  # noqa: PLR0913 -- options
             metavar="NAME",
             help="Check this one only; repeat it for more. There are cpu (host memory alone), simulated, "
             "simulated-seeded (the same, with queued copies happening when a seeded scheduler decides), opencl and "
-            "cuda. Without this option all of them are checked.",
+            "cuda; a number says which one of its kind, as in cuda:1. Without this option all of them are checked.",
         ),
     ] = None,
     steps: Annotated[
@@ -154,9 +154,9 @@ def devices(
 ) -> None:
     """List the devices of this machine: what each one is, or what is missing for it.
 
-    SyncedMemory(size, device=NAME) takes these names, except that host memory alone (cpu) is device=None. Without
-    device= it is "auto": the line below the table says what that is here. The variable SYNCEDMEM_DEVICE may name one of
-    these devices for it, cpu included.
+    SyncedMemory(size, device=NAME) takes these names; cpu is the host alone, as device=None. A number says which device
+    of its kind, counted from 0, as in cuda:1. Without device= it is "auto": the line below the table says what that is
+    here. The variable SYNCEDMEM_DEVICE may name one of these devices for it.
 
     "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
     OpenCL the host computes.
@@ -170,7 +170,8 @@ def devices(
     except NoDeviceError as error:
         trouble = str(error)
     if as_json:
-        typer.echo(json.dumps([{**vars(report), "auto": report.name == automatic} for report in found], indent=2))
+        kind = automatic.partition(":")[0]
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == kind} for report in found], indent=2))
         if trouble:
             typer.echo(f"syncedmem: {trouble}", err=True)
         return

@@ -24,7 +24,7 @@ from .model import (
 from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from .runtime.devices.compilers import check_switch
 from .runtime.devices.host import cpu_allocator
-from .runtime.devices.registry import DEVICE_NAMES, check_wish, report_of, sibling
+from .runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
 from .spec import (
     REQUIREMENTS,
     Conformance,
@@ -91,10 +91,27 @@ def make_subject(name: str, seed: int) -> Subject:
     source = f"from syncedmem.verification import make_subject\nsubject = make_subject({name!r}, {seed})"
     if name == HOST:
         return Subject(name, SyncedMemory, cpu_allocator(), None, source=source)
-    device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
+    kind, ordinal = _parsed(name)
+    device: Any = SimulatedDeviceAllocator(ordinal, seed=seed) if kind == SEEDED else named_device(name)
     return Subject(
         name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source
     )
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    """The one of `SUBJECTS` that a name names, and the number of the device.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the name is unknown.
+    NoDeviceError
+        If no number follows the colon.
+    """
+    kind, _, number = name.partition(":")
+    if kind not in SUBJECTS or (number and kind == HOST):
+        raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
+    return kind, parse_device(name.replace(SEEDED, "simulated"))[1]
 
 
 def make_blob_subject(name: str, seed: int) -> Subject:
@@ -116,7 +133,7 @@ def verify_device(
         subject, blobs = make_subject(name, seed), make_blob_subject(name, seed)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error), None)
-    known = report_of(name) if name in DEVICE_NAMES else None
+    known = report_of(name) if _parsed(name)[0] in DEVICE_NAMES else None
     return DeviceVerdict(
         name,
         "",
@@ -139,7 +156,7 @@ def verify(
     Parameters
     ----------
     devices : sequence of str
-        Names from `SUBJECTS`.
+        Names from `SUBJECTS`; a number says which one of its kind, as in ``"cuda:1"``.
     steps : int
         Generated steps on each device.
     seed : int
@@ -158,8 +175,7 @@ def verify(
     check_wish()
     check_switch()
     for name in devices:
-        if name not in SUBJECTS:
-            raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
+        _parsed(name)
     check_steps(steps)
     if type(processes) is not int or processes < 1:
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")

@@ -47,7 +47,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     ordinal : int
         Which simulated device, from 0 to 3.
     capacity : int or None
-        The most bytes that may be allocated at once; None for no limit.
+        The most bytes that may be allocated at once; None for no limit.  Page-locked host memory, which `pinned_host`
+        gives, is not counted.
     seed : int or None
         With a seed, queued copies happen at arbitrary, replayable moments; without, only when waited for.
 

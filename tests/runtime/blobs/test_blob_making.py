@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from copy import copy
 from types import SimpleNamespace
 from typing import Any, assert_type
 
@@ -14,7 +15,8 @@ from blob_views import got, heads, recorded
 
 from syncedmem import runtime
 from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedHead
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, StatisticsAllocator
+from syncedmem.runtime.devices.host import cpu_allocator
 
 place = each_place
 
@@ -109,8 +111,21 @@ def test_allocators_are_checked_as_a_memory_checks_them() -> None:
         Blob((2,), host=SimulatedDeviceAllocator())
 
 
+def test_blobs_say_where_their_host_memory_comes_from(device: SimulatedDeviceAllocator) -> None:
+    """In either mode; a file and an array of others become blobs with the same memory, and so does a copy."""
+    ours = StatisticsAllocator(CPUDeviceAllocator())
+    blob = Blob((2, 3), host=ours, pinned=ours, device=device)
+    theirs = Blob.from_array(np.ones(3, np.float32), copy=True, host=ours, pinned=ours, device=device)
+    blob.cpu_data()
+
+    assert (24 + 12, ours, ours) == (ours.statistics.current_bytes, copy(theirs).host, copy(theirs).pinned)
+    assert (device.pinned_host(), cpu_allocator()) == (Blob(device=device).pinned, Blob(device=None).pinned)
+    with pytest.raises(InvalidArgumentError, match="pinned must be an allocator, because there is a host="):
+        Blob((2, 3), host=ours, device=device)
+
+
 def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
-    blob = Blob((2, 3), host=CPUDeviceAllocator(), device=device)
+    blob = Blob((2, 3), device=device)
     blob.set_cpu_data(np.zeros(6, np.float32))
     blob.gpu_data()
 

@@ -345,7 +345,7 @@ def test_copies_are_made_where_the_mode_says(
     place: Any, mode: Mode, source: SyncedHead, target: SyncedHead, side: str
 ) -> None:
     one, log = recorded(place, (2, 2))
-    two = Blob((2, 2), host=one.host, device=one.device)
+    two = Blob((2, 2), host=one.host, pinned=one.pinned, device=one.device)
     at_head(getattr(one, f"{side}_memory"), source, X)
     at_head(getattr(two, f"{side}_memory"), target, Y)
     del log[:]
@@ -365,7 +365,7 @@ def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, mo
     monkeypatch.setattr(there, "overlaps", None)
     monkeypatch.setattr(arithmetic, "arithmetic_of", None)
     monkeypatch.setattr(np, "may_share_memory", None)
-    sharer = Blob((2, 2), host=blob.host, device=blob.device)
+    sharer = Blob((2, 2), host=blob.host, pinned=blob.pinned, device=blob.device)
     sharer.share_data(blob)
     for source in (blob, sharer):
         with using_mode(mode):
@@ -484,7 +484,7 @@ def test_a_copy_that_fails_leaves_shape_and_memory(device: SimulatedDeviceAlloca
 def test_the_host_of_a_memory_computes(device: SimulatedDeviceAllocator) -> None:
     """Of a shared memory too: it has the allocators it was made with."""
     mine, log = recorded(device, (4,))
-    theirs = Blob((4,), host=CPUDeviceAllocator(), device=mine.device)
+    theirs = Blob((4,), host=CPUDeviceAllocator(), pinned=mine.pinned, device=mine.device)
     at_head(theirs.data_memory, CPU, X)
     mine.share_data(theirs)
     log.clear()
