@@ -1,10 +1,10 @@
-"""What the pool and the adaptors cost, as ratios against a baseline timed in the same run.
+"""What the pool and the adaptors cost, as ratios to a baseline that is timed in the same run.
 
-Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every figure is
-the median over rounds, in time of the processor, and the two sides of a ratio alternate within each round.
+Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every figure is the
+median over rounds, in processor time, and the two sides of a ratio alternate within each round.
 
-RMM's pool is the baseline of ours, driven from Python over a callback as ours is over an allocator.  It needs no
-driver for that: ``pip install rmm-cu12``.  Without it those rows say so.
+The baseline for our pool is RMM's pool.  Python drives it over a callback, as ours is driven over an allocator.  It
+needs no GPU driver: ``pip install rmm-cu12``.  If it is not installed, its rows say so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEPT = 64
 
 
 class Fixed:
-    """An allocator that always has the same block: what is above it is all that takes time."""
+    """An allocator that always returns the same block, so only the allocator above it takes time."""
 
     name = "fixed:0"
 
@@ -46,15 +46,15 @@ class Fixed:
         self.block = np.zeros(SMALL, np.uint8)
 
     def allocate(self, byte_size: int) -> Any:
-        """The block."""
+        """Return the block."""
         return self.block if byte_size else None
 
     def release(self, ptr: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def pairs(allocator: Any) -> float:
-    """Seconds of an allocation with its release."""
+    """Seconds for an allocation and its release."""
     allocate, release = allocator.allocate, allocator.release
     start = time.thread_time()
     for _ in range(LOOP):
@@ -63,7 +63,7 @@ def pairs(allocator: Any) -> float:
 
 
 def hits(pool: Any) -> float:
-    """Seconds of an allocation that finds an idle block, alone."""
+    """Seconds for an allocation that finds an idle block, without the release."""
     allocate, blocks = pool.allocate, deque[Any](maxlen=KEPT)
     took = 0.0
     for _ in range(LOOP // KEPT):
@@ -77,7 +77,7 @@ def hits(pool: Any) -> float:
 
 
 def compared(first: Callable[[], float], second: Callable[[], float]) -> tuple[float, float, float]:
-    """Medians of two measurements made in turn, and the median of their ratio."""
+    """The medians of two measurements that alternate, and the median of their ratio."""
     rounds = [(first(), second()) for _ in range(ROUNDS)]
     return (
         statistics.median(a for a, _ in rounds),
@@ -110,19 +110,19 @@ class RmmPool:
         libc = ctypes.CDLL(None)
         libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
         libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
-        # Kept, because RMM calls them until it is gone, and what they use with them.
+        # RMM calls these functions as long as it lives, so they are kept, with the objects that they use.
         self._callbacks = (partial(_take, libc), partial(_give, libc))
         upstream = rmm.CallbackMemoryResource(*self._callbacks)
         self._pool = rmm.PoolMemoryResource(upstream, initial_pool_size=64 << 20, maximum_pool_size=64 << 20)
         self.allocate = self._pool.allocate
 
     def release(self, ptr: int) -> None:
-        """Give an address back; RMM wants to know its size."""
+        """Give an address back; RMM needs its size."""
         self._pool.deallocate(ptr, SMALL)
 
 
 def pool_rows() -> list[dict[str, Any]]:
-    """A hit of the pool, against RMM's and against what NumPy takes for an array of its own."""
+    """A hit of the pool, compared with RMM's pool and with the time that NumPy takes for an array."""
     pool = PoolAllocator(CPUDeviceAllocator())
     for block in [pool.allocate(SMALL) for _ in range(KEPT)]:
         pool.release(block)

@@ -1,9 +1,9 @@
-"""How near arithmetic comes to the speed of the memory, as ratios within one run.
+"""How close arithmetic comes to the speed of the memory, as ratios within one run.
 
-Run with ``make bench``.  The machine's own speed is measured beside ours: *triad* is the best that NumPy does with
-two streams in and one out, *scale* with one in and out, *read* with one in, *read two* with two in; each with one
-thread and with one for every processor.  In every round everything is run once, in an order that changes; a ratio is
-that of the best times, because others who use the machine only ever make it slower.
+Run with ``make bench``.  The machine's own speed is measured in the same run, with the fastest functions of NumPy:
+*triad* has two streams in and one out, *scale* one in and one out, *read* one in, and *read two* two in.  Each is
+measured with one thread and with one for every processor.  Each round runs everything once, in an order that changes.
+A ratio is that of the best times, because other users of the machine can only make it slower.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ROUNDS = 25
 PIECE = 1 << 20
 
 Job = tuple["Callable[[], object]", int]
-"""What is run, and how many bytes it must move for each element."""
+"""A function to run, and how many bytes it has to move for each element."""
 
 
 def everywhere(pool: ThreadPoolExecutor, threads: int, piece: Callable[[slice], object]) -> Callable[[], object]:
-    """A job done in pieces, by so many threads."""
+    """A job that is cut into pieces, for a number of threads."""
     slices = [slice(start, start + PIECE) for start in range(0, SIZE, PIECE)]
 
     def some(number: int) -> None:
@@ -44,7 +44,7 @@ def everywhere(pool: ThreadPoolExecutor, threads: int, piece: Callable[[slice], 
 
 
 def machine(pool: ThreadPoolExecutor, x: Any, y: Any, z: Any) -> dict[str, dict[str, Job]]:
-    """The contenders for the speed of this machine, by what they move."""
+    """The functions that may show the speed of this machine, by the bytes that they move."""
     threads = len(os.sched_getaffinity(0))
     rows, others = x.reshape(-1, 4096), y.reshape(-1, 4096)
     one = np.float32(1)
@@ -86,7 +86,7 @@ def best_times(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
 
 
 def torch_jobs(x: Any, y: Any) -> dict[str, Job]:
-    """What PyTorch does on the same memory, where it is installed."""
+    """The same in PyTorch on the same memory, if it is installed."""
     try:
         torch: Any = import_module("torch")
     except ImportError:
@@ -105,8 +105,8 @@ def extra_memory(call: Callable[[], object]) -> int:
 
 
 def measured(rounds: int) -> list[dict[str, Any]]:
-    """All rows: ours, against what each is to be compared with."""
-    # y is subtracted from forever; x is small beside it, so that it stays finite.
+    """All rows: our functions, each with its ratios to the functions to compare with."""
+    # x is subtracted from y very often; x is small compared with y, so that y stays finite.
     x = np.random.default_rng(1).standard_normal(SIZE, dtype=np.float32) * np.float32(1e-3)
     y, z = np.ones_like(x), np.zeros_like(x)
     host = arithmetic_of(CPUDeviceAllocator())

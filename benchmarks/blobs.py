@@ -1,8 +1,8 @@
 """What a blob adds to its memory and to arithmetic on vectors, as ratios and differences within one run.
 
-Run with ``make bench``.  Three questions: how much longer an accessor of a blob takes than that of its memory; whether
-``update``, ``asum`` and ``sumsq`` through a blob are as fast as the machine's own triad and reading, beside NumPy (and
-PyTorch, where it is installed); and what a blob costs to make and to store.
+Run with ``make bench``.  It asks three questions.  How much longer does an accessor of a blob take than that of its
+memory?  Are ``update``, ``asum`` and ``sumsq`` of a blob as fast as the machine's own triad and reading, compared with
+NumPy (and PyTorch, if it is installed)?  What does it cost to make a blob and to store it?
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STORED = 100_000_000
 
 
 def accessors() -> list[dict[str, Any]]:
-    """Each accessor with nothing to do, against that of the memory, in nanoseconds."""
+    """Each accessor with nothing to do, compared with that of the memory, in nanoseconds."""
     rows: list[dict[str, Any]] = []
     for name in ("simulated", "opencl", "cuda"):
         try:
@@ -41,7 +41,7 @@ def accessors() -> list[dict[str, Any]]:
             ours, theirs = getattr(blob, call), getattr(memory, call)
             ours()
             pairs = [(seconds(ours, LOOP), seconds(theirs, LOOP)) for _ in range(ROUNDS)]
-            # The best of each: others who use the machine only ever make it slower.
+            # The best time of each, because other users of the machine can only make it slower.
             added = (min(first for first, _ in pairs) - min(second for _, second in pairs)) * 1e9
             rows.append({"what": f"{call}() on {name}, added", "ns": added, "wanted": "<= 150 ns"})
     return rows
@@ -52,7 +52,7 @@ def arithmetic(rounds: int) -> list[dict[str, Any]]:
     blob = Blob((SIZE,), device=None)
     blob.data[...] = 1
     np.copyto(blob.mutable_cpu_diff(), np.random.default_rng(1).standard_normal(SIZE, dtype=np.float32))
-    blob.scale_diff(1e-3)  # subtracted again and again, it has to stay finite
+    blob.scale_diff(1e-3)  # it is subtracted very often, and the data has to stay finite
     x, y, z = blob.cpu_diff(), blob.mutable_cpu_data(), np.zeros(SIZE, np.float32)
     ours: dict[str, Job] = {
         "update()": (blob.update, 12),
@@ -79,7 +79,7 @@ def arithmetic(rounds: int) -> list[dict[str, Any]]:
 
 
 def on_cuda(rounds: int) -> list[dict[str, Any]]:
-    """The same on a GPU, against a copy from device to device of the same run."""
+    """The same on a GPU, compared with a copy within the device in the same run."""
     try:
         device = named_device("cuda")
     except NoDeviceError as error:
@@ -104,7 +104,7 @@ def on_cuda(rounds: int) -> list[dict[str, Any]]:
 
 
 def storing() -> list[dict[str, Any]]:
-    """Through a message and back, against a copy of the numbers into fresh memory and back."""
+    """Into a message and back, compared with a copy of the numbers into new memory and back."""
     blob, back = Blob((STORED // 4,), device=None), Blob((STORED // 4,), device=None)
     blob.data = 1
     back.data = 0
@@ -125,7 +125,7 @@ def storing() -> list[dict[str, Any]]:
 
 
 def making() -> dict[str, Any]:
-    """What a blob costs that nobody looks at."""
+    """What a blob costs that nobody uses."""
     device = named_device("simulated")
     return {"what": "Blob((2, 3))", "ns": seconds(lambda: Blob((2, 3), device=device), 5_000) * 1e9, "wanted": "small"}
 

@@ -1,9 +1,9 @@
-"""Copies, memory, arithmetic and overlap on an NVIDIA GPU, against CUDA and CuPy in the same run.
+"""Copies, memory, arithmetic and overlap on an NVIDIA GPU, compared with CUDA and CuPy in the same run.
 
 ``python benchmarks/cuda.py`` measures all of it and writes ``benchmarks/results/<date>-cuda.json``.  Without a GPU it
 says so and does nothing.  ``--quick`` takes small sizes, to try the program.  These are measurements, not tests:
-nothing fails when a machine is slow.  Every figure is the median over rounds, in time of the clock from the call until
-the device is done, and the two sides of a ratio alternate within each round.
+nothing fails when a machine is slow.  Every figure is the median over rounds, in wall-clock time from the call until
+the device is done.  The two sides of a ratio alternate within each round.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Scale(NamedTuple):
     blocks : tuple of int
         Sizes of allocations.
     vector : int
-        Bytes in a vector.  256 MiB take an H200 some 60 us, which is little more than a launch.
+        Bytes in a vector.  An H200 takes about 60 us for 256 MiB, which is little more than a launch.
     batch : int
         Bytes in a push that overlaps with kernels.
     rounds, loop : int
-        Of everything; and how many calls that take no time are timed at once.
+        The number of rounds of everything; and how many very short calls are timed at once.
     """
 
     copies: tuple[int, ...] = (4 << 10, 1 << 20, 64 << 20, 4 << 30)
@@ -57,7 +57,7 @@ QUICK = Scale(copies=(4 << 10, 1 << 20), blocks=(4 << 10,), vector=1 << 20, batc
 
 
 class Empty:
-    """Has a method that does nothing: the least a Python call can cost."""
+    """Has a method that does nothing: the cost of the cheapest call in Python."""
 
     def method(self) -> None:
         """Do nothing."""
@@ -73,11 +73,12 @@ class Bench:
     Raises
     ------
     NoDeviceError
+        If there is no GPU that can be used.
     """
 
     def __init__(self, scale: Scale) -> None:
         self.device: Any = named_device("cuda")
-        from syncedmem.runtime.devices.cuda import cupy  # noqa: PLC0415 -- there is none where there is no device
+        from syncedmem.runtime.devices.cuda import cupy  # noqa: PLC0415 -- without a device there may be no CuPy
 
         self.cupy: Any = cupy
         self.runtime: Any = cupy.cuda.runtime
@@ -86,7 +87,7 @@ class Bench:
         self.scale = scale._replace(copies=fitting, vector=min(scale.vector, 1 << room.bit_length() - 1))
 
     def about(self) -> dict[str, str]:
-        """What the figures belong to."""
+        """The machine and the versions that the figures belong to."""
         return {
             "device": self.device.description,
             "driver": str(self.runtime.driverGetVersion()),
@@ -114,7 +115,7 @@ class Bench:
     # --- timing
 
     def seconds(self, call: Callable[[], object], prepare: Callable[[], object] | None = None) -> float:
-        """The time of one call until the device is done, after a preparation that does not count."""
+        """The time of one call until the device is done; a preparation comes first and is not timed."""
         if prepare is not None:
             prepare()
         self.runtime.deviceSynchronize()
@@ -130,7 +131,7 @@ class Bench:
         second: Callable[[], object],
         prepare: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
-        """Medians of two calls timed in turn, and the median of how much faster the first one is."""
+        """The medians of two calls that alternate, and the median of how much faster the first one is."""
         self.seconds(first, prepare)
         self.seconds(second, prepare)
         pairs = [(self.seconds(first, prepare), self.seconds(second, prepare)) for _ in range(self.scale.rounds)]
@@ -142,7 +143,7 @@ class Bench:
         }
 
     def repeated(self, call: Callable[[], object]) -> Callable[[], None]:
-        """Many calls, for those that take no time."""
+        """The time of one call, measured over many, for calls that take almost no time."""
 
         def loop() -> None:
             for _ in range(self.scale.loop):
@@ -153,7 +154,7 @@ class Bench:
     # --- what is measured
 
     def idle_call(self) -> dict[str, Any]:
-        """A call with nothing to do, against an empty method."""
+        """A call with nothing to do, compared with an empty method."""
         with SyncedMemory(4096, device=self.device) as memory:
             memory.gpu_data()
             row = self.compared(
@@ -166,10 +167,10 @@ class Bench:
         return row
 
     def copies_of(self, size: int, *, pinned: bool) -> list[dict[str, Any]]:
-        """Both ways through a memory, against ``cudaMemcpy`` on the same bytes."""
+        """A copy through a memory, in both directions, compared with ``cudaMemcpy`` on the same bytes."""
         host_memory: Any = self.device.pinned_host() if pinned else CPUDeviceAllocator()
         host, there = host_memory.allocate(size), self.device.allocate(size)
-        host[:] = 1  # so that its pages are there
+        host[:] = 1  # so that the system has made its pages
         memory = SyncedMemory(size, device=self.device)
         memory.set_gpu_data(there)
         memory.set_cpu_data(host)
@@ -191,7 +192,7 @@ class Bench:
         return [with_speed(row, size) for row in rows]
 
     def copy_across(self, size: int) -> dict[str, Any]:
-        """On the device, against ``cudaMemcpyAsync`` and a wait."""
+        """A copy within the device, compared with ``cudaMemcpyAsync`` and a wait."""
         source, target = self.device.allocate(size), self.device.allocate(size)
         stream = self.cupy.cuda.get_current_stream()
         ends = (target.data.ptr, source.data.ptr, size, int(MemcpyKind.CUDA2CUDA))
@@ -204,10 +205,10 @@ class Bench:
         row = self.compared(f"{shown(size)} on the device, against cudaMemcpyAsync", ours, bare)
         for block in (source, target):
             self.device.release(block)
-        return with_speed(row, 2 * size)  # read and written
+        return with_speed(row, 2 * size)  # every byte is read and written
 
     def allocations_of(self, size: int) -> list[dict[str, Any]]:
-        """A block from the pool and back, against ``cudaMalloc`` and the pool of CuPy."""
+        """A block from the pool and back, compared with ``cudaMalloc`` and with CuPy's pool."""
         pool, theirs = PoolAllocator(self.device), self.cupy.cuda.MemoryPool()
 
         def ours() -> None:
@@ -225,7 +226,7 @@ class Bench:
         return rows
 
     def arithmetic_of(self, name: str) -> list[dict[str, Any]]:
-        """Each operation, against a copy on the device that moves as many bytes."""
+        """Each operation, compared with a copy within the device that moves as many bytes."""
         size, arithmetic = self.scale.vector, self.device.arithmetic()
         blocks = [self.device.allocate(size) for _ in range(2)]
         x, y = (block.view(name) for block in blocks)
@@ -248,7 +249,7 @@ class Bench:
         return rows
 
     def overlap(self) -> list[dict[str, Any]]:
-        """A push while kernels run on other memory, and one that waits for them, against one after the other."""
+        """A push while kernels run on other memory, and one after them, compared with a push and kernels in turn."""
         size, stream = self.scale.batch, self.device.stream()
         memory = SyncedMemory(size, device=self.device)
         memory.gpu_data()
@@ -294,7 +295,7 @@ def with_speed(row: dict[str, Any], moved: int) -> dict[str, Any]:
 
 
 def shown(size: int) -> str:
-    """A size as people say it."""
+    """A size with its unit, as KiB, MiB or GiB."""
     unit, shift = next(pair for pair in (("GiB", 30), ("MiB", 20), ("KiB", 10)) if size >> pair[1])
     return f"{size >> shift} {unit}"
 

@@ -1,8 +1,8 @@
-"""How large the page to play with is, and how soon it can be used, in headless Chromium; wanted under 200 ms.
+"""How large the page of the explorer is, and how soon it can be used, in headless Chromium; wanted under 200 ms.
 
-Of each browser the first load counts apart from those after it: it also pays for the fonts and for compiling.  What
-is measured begins with the navigation, and ends when the page can be used: its buttons work and it has been painted.
-A page of one word, loaded in a new browser too, says how much of that is the browser's own.
+The first load of each browser is counted apart from the later ones, because it also loads fonts and compiles.  The
+measured time begins with the navigation.  It ends when the page can be used: its buttons work and it has been painted.
+A page of one word is also loaded in a new browser: this shows how much of the time is the browser's own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PAINTED = 'return performance.getEntriesByName("first-contentful-paint")[0]?.st
 
 
 def times_of(browser: Any, page: Path) -> list[float]:
-    """Milliseconds from the navigation to use, of one load after another in a new browser."""
+    """Milliseconds from the navigation until the page can be used, for several loads in a new browser."""
     explorer = browser.Explorer(page)
     try:
         found: list[float] = []
@@ -44,7 +44,7 @@ def times_of(browser: Any, page: Path) -> list[float]:
 
 
 def paint_of(browser: Any, page: Path) -> float:
-    """Milliseconds until a new browser shows the word."""
+    """Milliseconds until a new browser shows a page of one word."""
     explorer = browser.Explorer(page)
     try:
         explorer.driver.get(page.as_uri())
@@ -72,7 +72,7 @@ def shown(row: dict[str, Any]) -> str:
 
 
 def browser_or_what_is_missing() -> tuple[Any, str]:
-    """The module of the tests that drives Chromium; or None, and what is not installed."""
+    """The module of the tests that drives Chromium; or None, and the name of what is not installed."""
     try:
         browser: Any = import_module("browser")
     except ImportError:
@@ -81,7 +81,7 @@ def browser_or_what_is_missing() -> tuple[Any, str]:
 
 
 def main() -> None:
-    """Measure, and print; without a browser, the size alone."""
+    """Measure and print; without a browser, only the size."""
     arguments = options_of(__doc__).parse_args()
     sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
     text = explorer_page()

@@ -11,15 +11,15 @@ from syncedmem.model import EDITIONS  # noqa: E402 -- the import is a part of wh
 from syncedmem.model.exports.formats import FORMATS, export  # noqa: E402 -- as above
 
 WANTED = 2.0
-"""Seconds for all of it."""
+"""How many seconds all of it may take."""
 
 
 PROGRAMS = ("png", "pdf")
-"""What other programs make."""
+"""The formats that another program makes."""
 
 
 def main() -> None:
-    """Print a line per format, and what all of them take together."""
+    """Print a line for each format, and the time of all formats together."""
     print(f"{'import':12} {1000 * (time.perf_counter() - started):8.1f} ms")
     count = 0
     for name, found in FORMATS.items():

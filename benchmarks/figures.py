@@ -1,4 +1,4 @@
-"""What was measured: the options that say where it goes, a table of it, and a file."""
+"""The frame of a benchmark: the options for its output, a table of the figures, and a file with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["options_of", "publish"]
 
 
 def options_of(doc: str | None) -> argparse.ArgumentParser:
-    """The parser of a benchmark, which begins with what all of them have; `doc` is that of its module."""
+    """A parser for a benchmark, with the options that all of them have; `doc` is the docstring of its module."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, help="write the figures there")
     return parser
@@ -30,7 +30,7 @@ def publish(
     note: str = "",
     more: dict[str, str] | None = None,
 ) -> None:
-    """Print the rows and what they were measured on, with `more` about it; and write them to a file, if given."""
+    """Print the rows, and the machine with `more` about it; write them to a file, if one is given."""
     about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()} | (more or {})
     print(f"Python {about['python']}, NumPy {about['numpy']}, {about['machine']}{note}")
     print("\n".join(map(show, rows)))

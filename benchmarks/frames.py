@@ -1,8 +1,8 @@
-"""How many Python functions a first call enters, and over how many files they are spread.
+"""How many Python functions a first call enters, and in how many files they are.
 
-Run with ``make bench``.  A call that has nothing left to do is measured by ``hot_path.py``; this is about the call
-before it, which a reader or a debugger has to follow.  The process is warm: each call is made once before, on another
-object.  Counted are the frames of this package, and beside them those of all other Python code.
+Run with ``make bench``.  ``hot_path.py`` measures a call that has nothing to do.  This module looks at the call before
+it, which a reader or a debugger has to follow.  Each call is made once before, on another object, so the process is
+warm.  It counts the frames of this package, and separately those of all other Python code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PACKAGE = str(Path(syncedmem.__file__).parent)
 
 
 def first_gpu_data() -> Callable[[], object]:
-    """A memory that was written on the host: allocate on the device, copy, and show."""
+    """A memory that was written on the host: the call allocates on the device, copies, and makes a view."""
     memory = SyncedMemory(64, device="simulated")
     memory.mutable_cpu_data()
     return memory.gpu_data
@@ -40,7 +40,7 @@ def first_update_on_the_host() -> Callable[[], object]:
 
 
 def first_update_of_no_diff() -> Callable[[], object]:
-    """Data was written on the host, and the diff nowhere: it has to be allocated and zeroed."""
+    """The data was written on the host, and the diff never: it has to be allocated and zeroed."""
     blob = Blob((2, 3), device=None)
     blob.mutable_cpu_data()
     return blob.update
@@ -55,7 +55,7 @@ def first_update_on_the_device() -> Callable[[], object]:
 
 
 def first_update_across() -> Callable[[], object]:
-    """Data was written on the device, and the diff on the host: it has to be allocated there, and copied."""
+    """The data was written on the device and the diff on the host, so the diff has to be allocated there and copied."""
     blob = Blob((2, 3), device="simulated")
     blob.mutable_gpu_data()
     blob.mutable_cpu_diff()
@@ -72,7 +72,7 @@ CALLS = {
 
 
 def frames_of(call: Callable[[], object]) -> Counter[str]:
-    """How often each file's functions are entered in a call."""
+    """How often a call enters the functions of each file."""
     entered: Counter[str] = Counter()
 
     def note(frame: Any, event: str, _: object) -> None:
@@ -89,7 +89,7 @@ def frames_of(call: Callable[[], object]) -> Counter[str]:
 
 def counted(what: str, prepare: Callable[[], Callable[[], object]]) -> dict[str, Any]:
     """The frames of one call."""
-    prepare()()  # what is loaded or compiled once in a process
+    prepare()()  # once before, for everything that is loaded or compiled once in a process
     entered = frames_of(prepare())
     ours = {file: count for file, count in entered.items() if file.startswith(PACKAGE)}
     return {

@@ -1,6 +1,6 @@
-"""How fast the fuzzer is, the oracle included: operations a second on allocators that cost little themselves.
+"""How fast the fuzzer is with its oracle: operations a second, on allocators that take little time themselves.
 
-The baseline in the same run is the allocator alone, driven by a bare loop: what is left is the fuzzer's own work.
+The baseline in the same run is the allocator alone, driven by a simple loop.  The difference is the fuzzer's own work.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ WANTED = {"pure Python pool": 50_000, "RMM pool over a callback": 200_000}
 
 
 def rmm_pool() -> Any:
-    """The pool of examples/rmm_pool.py; None without RMM."""
+    """The pool of examples/rmm_pool.py; None if RMM is not installed."""
     try:
         rmm: Any = importlib.import_module("rmm")
     except ImportError:
         return None
-    rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
+    rmm.set_logging_level(rmm.level_enum.off)  # it logs every refusal, and there are thousands
     return _example()["pool"]()
 
 
 @cache
 def _example() -> dict[str, Any]:
-    """The names of the example, kept: pools of RMM call its functions even when the collector takes both at once."""
+    """The names of the example, which must stay alive: RMM's pools call its functions even while both are collected."""
     return runpy.run_path(str(EXAMPLE))
 
 
@@ -48,19 +48,19 @@ def rate_of_the_fuzzer(target: object, seed: int) -> float:
 
 
 def rate_alone(allocator: Any) -> float:
-    """Calls a second of the allocator in a bare loop: 64 blocks, each given back in turn."""
+    """Calls a second of the allocator in a simple loop: 64 blocks, each given back in turn."""
     live: list[tuple[Any, int]] = []
     start = time.perf_counter()
     for step in range(STEPS // 2):
         size = 16 + (step * 37 & 1023)
         live.append((allocator.allocate(size), size))
-        if len(live) > 64:  # noqa: PLR2004 -- as the docstring says
+        if len(live) > 64:  # noqa: PLR2004 -- the number in the docstring
             allocator.deallocate(*live.pop(0))
     return STEPS / (time.perf_counter() - start)
 
 
 def measure() -> dict[str, dict[str, float]]:
-    """The best of some rounds, interleaved."""
+    """The best figures of some rounds; the two measurements alternate."""
     targets: dict[str, Any] = {"pure Python pool": Pool, "RMM pool over a callback": rmm_pool}
     figures: dict[str, dict[str, float]] = {}
     for seed in range(ROUNDS):

@@ -1,7 +1,7 @@
-"""What a call costs, as ratios against a baseline timed in the same run.
+"""What a call costs, as ratios to a baseline that is timed in the same run.
 
-Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every
-figure is the median over rounds, and the two sides of a ratio alternate within each round.
+Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every figure is the
+median over rounds, and the two sides of a ratio alternate within each round.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ SIZES = (1 << 20, 16 << 20, 128 << 20)
 
 
 class Empty:
-    """Has a method that does nothing: the least a Python call can cost."""
+    """Has a method that does nothing: the cost of the cheapest call in Python."""
 
     def method(self) -> None:
         """Do nothing."""
 
 
 class Actions:
-    """Has every action, and does nothing."""
+    """Has a method for every action, which does nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return self._nothing
@@ -63,7 +63,7 @@ def seconds(call: Callable[[], object], number: int) -> float:
 
 
 def compared(first: Callable[[], object], second: Callable[[], object], number: int) -> tuple[float, float, float]:
-    """Medians of two calls timed in turn, and the median of their ratio."""
+    """The medians of two calls that alternate, and the median of their ratio."""
     pairs = [(seconds(first, number), seconds(second, number)) for _ in range(ROUNDS)]
     return (
         statistics.median(a for a, _ in pairs),
@@ -73,7 +73,7 @@ def compared(first: Callable[[], object], second: Callable[[], object], number: 
 
 
 def idle_calls() -> list[dict[str, Any]]:
-    """A call with nothing to do, against an empty method and against the same trigger through `transitions`."""
+    """A call with nothing to do, compared with an empty method and with the same trigger in `transitions`."""
     memory = SyncedMemory(4096, device="simulated")
     memory.cpu_data()
     bound = head_machine("caffe").bind(Actions())
@@ -93,7 +93,7 @@ def idle_calls() -> list[dict[str, Any]]:
 
 
 def making() -> dict[str, Any]:
-    """SyncedMemory(n) and close(), with what the allocators were asked for."""
+    """SyncedMemory(n) and close(), with the requests that the allocators got."""
 
     class Counted(SimulatedDeviceAllocator):
         allocations = 0
@@ -114,7 +114,7 @@ def making() -> dict[str, Any]:
 
 
 def lazy_zero() -> dict[str, Any]:
-    """A first cpu_data() of 1 GiB, and how much of it became resident."""
+    """A first cpu_data() of 1 GiB, and how many of its bytes became resident."""
     size = 1 << 30
     memory = SyncedMemory(size, device=None)
     before, start = _resident(), time.perf_counter()
@@ -132,7 +132,7 @@ def _resident() -> int:
 
 
 def copies(name: str) -> list[dict[str, Any]]:
-    """Copies through a memory against the device library's own copies into existing buffers."""
+    """Copies through a memory, compared with the device library's own copies between existing buffers."""
     try:
         device: Any = named_device(name)
     except NoDeviceError as error:
@@ -141,7 +141,7 @@ def copies(name: str) -> list[dict[str, Any]]:
 
 
 def _after(prepare: Callable[[], object], call: Callable[[], object]) -> float:
-    """The time of one call, with a preparation that does not count."""
+    """The time of one call; a preparation comes first and is not timed."""
     prepare()
     start = time.perf_counter()
     call()
@@ -151,7 +151,7 @@ def _after(prepare: Callable[[], object], call: Callable[[], object]) -> float:
 def _both(
     prepare: Callable[[], object], first: Callable[[], object], second: Callable[[], object], number: int
 ) -> tuple[float, float]:
-    """The times of two calls, each first in every other round."""
+    """The times of two calls; in every other round the second comes first."""
     if number % 2:
         late = _after(prepare, second)
         return _after(prepare, first), late
@@ -159,7 +159,7 @@ def _both(
 
 
 def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
-    # The memory adopts the very buffers of the bare copy, so that both touch the same pages.
+    # The memory adopts the buffers of the library's own copy, so that both use the same pages.
     host_memory = device.pinned_host()
     host, there = host_memory.allocate(size), device.allocate(size)
     host[:] = 1
@@ -187,7 +187,7 @@ def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
 
 
 def _bare(device: Any, host: Any, there: Any, *, up: bool) -> tuple[Callable[[], object], str]:
-    """The same copy without a memory and without our allocator, as far as there is one, and its name."""
+    """The same copy without a memory, and its name: the library's own, or else that of our allocator."""
     kind = MemcpyKind.CPU2CUDA if up else MemcpyKind.CUDA2CPU
     if device.device_type is DeviceType.CUDA:
         cuda: Any = importlib.import_module("cupy").cuda.runtime
@@ -202,7 +202,7 @@ def _bare(device: Any, host: Any, there: Any, *, up: bool) -> tuple[Callable[[],
 
 
 def imports() -> dict[str, Any]:
-    """What `import syncedmem.model` loads."""
+    """Which of the heavy modules `import syncedmem.model` loads."""
     program = "import sys, syncedmem.model; print([m for m in ('numpy', 'cupy', 'hypothesis') if m in sys.modules])"
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 -- fixed words
@@ -211,7 +211,7 @@ def imports() -> dict[str, Any]:
 
 
 def footprint() -> dict[str, Any]:
-    """The bytes of Python objects for one memory that nobody has touched."""
+    """How many bytes the Python objects of one unused memory have."""
     device = named_device("simulated")
     kept: list[SyncedMemory] = []
     tracemalloc.start()

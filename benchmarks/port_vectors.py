@@ -1,6 +1,6 @@
 """How long it takes to write all test vectors, to replay them on our memory, and to prove the model.
 
-Run with ``make bench``.  The vectors are to be written in ten seconds.
+Run with ``make bench``.  Writing the vectors should take at most ten seconds.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ WANTED = {"vectors written": 10.0}
 
 
 def written() -> None:
-    """Every file."""
+    """Write every file."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder))
 
 
 def replayed() -> None:
-    """Every vector, on our own memory with the simulated device, or without any."""
+    """Replay every vector on our own memory, with the simulated device or without a device."""
     for edition in EDITIONS:
         subject = make_subject("cpu" if edition == "cpu_only" else "simulated", 0)
         for suite in SUITES:
@@ -41,7 +41,7 @@ def replayed() -> None:
 
 
 def proved() -> None:
-    """Every invariant of every edition."""
+    """Prove every invariant of every edition."""
     summarise()
 
 
@@ -53,7 +53,7 @@ JOBS: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Measure each once, from cold caches, and print."""
+    """Measure each once, with empty caches, and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
-"""What it costs to store a blob and to read it, as ratios against a baseline timed in the same run.
+"""What it costs to store a blob and to read it again, as ratios to a baseline that is timed in the same run.
 
 Run with ``make bench``.  These are measurements, not tests: nothing fails when a machine is slow.  Every figure is the
-median over rounds, and the two sides of a ratio alternate within each round.  Both sides of a ratio take an array to
-what stores it and back into an array that is there already, as a blob's memory is; a memory copy does so with NumPy.
+median over rounds, and the two sides of a ratio alternate within each round.  Both sides store an array and read it
+back into another array that exists already, as a blob's memory does.  For the memory copy, NumPy copies it twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BYTES = 100_000_000
 FEW = 100
-"""How much smaller the blob is that the slow loop gets; its time grows with the values."""
+"""How many times smaller the blob for the slow loop is; the time of that loop grows with the number of values."""
 
 
 class Roundtrips:
@@ -37,23 +37,23 @@ class Roundtrips:
         self.shape = self.values.shape
 
     def copy(self) -> None:
-        """Two copies, the first into fresh memory."""
+        """Two copies; the first is into new memory."""
         np.copyto(self.back, self.values.copy())
 
     def fresh_bytes(self) -> None:
-        """The same through a bytes object, whose pages the system has to make one by one."""
+        """Two copies through a bytes object, for which the system has to make new pages."""
         np.copyto(self.back, np.frombuffer(self.values.tobytes(), self.values.dtype))
 
     def message(self) -> None:
-        """What ``to_proto`` and ``from_proto`` of a blob do."""
+        """The work of ``to_proto`` and ``from_proto`` of a blob."""
         np.copyto(self.back, read_proto(write_proto(self.shape, self.values)).data)
 
     def wire(self) -> None:
-        """The same, with the bytes of the message in place of the message."""
+        """The same, but through the bytes of the message instead of the message."""
         np.copyto(self.back, read_proto(encoded(self.shape, self.values)).data)
 
     def package(self) -> None:
-        """The least that the protobuf package does for a message: parse it, and hand out its values."""
+        """The least that the protobuf package does for a message: parse it, and return its values."""
         message = message_types()[1]()
         message.MergeFromString(encoded(self.shape, self.values))
         name = "data" if self.values.itemsize == np.dtype("f4").itemsize else "double_data"
@@ -86,14 +86,14 @@ def messages() -> list[dict[str, Any]]:
 
 
 def files() -> list[dict[str, Any]]:
-    """A ``.caffemodel`` of 16 layers against reading as many bytes into one array."""
+    """A ``.caffemodel`` of 16 layers, compared with reading as many bytes into one array."""
     with tempfile.TemporaryDirectory() as folder:
         path, layers = Path(folder) / "net.caffemodel", 16
         net = parsed("NetParameter", b"", "nothing")
         blob = net.layer.add().blobs.add()
         blob.shape.dim.append(BYTES // 4 // layers)
         blob.data.extend(np.ones(BYTES // 4 // layers, np.float32))
-        path.write_bytes(net.SerializeToString() * layers)  # messages in a row are one message
+        path.write_bytes(net.SerializeToString() * layers)  # several messages in a row are read as one message
 
         def walk() -> None:
             for _, blobs in load_caffemodel(path):

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of the pages here: `make docs`; what is particular to this project is in ``extension``."""
+"""The configuration of Sphinx for the pages here (`make docs`); our extensions are in ``extension``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ nitpicky = True
 
 # --- pages
 myst_heading_anchors = 3
-myst_fence_as_directive = ["mermaid"]  # GitHub draws these; here the model does
+myst_fence_as_directive = ["mermaid"]  # GitHub draws these blocks; here the model draws them
 
 # --- reference
 default_role = "py:obj"
@@ -40,7 +40,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # --- looks
-WIDE = ("index", "play", "machine", "errata", "requirements", "peers")  # tables take the room of the list of headings
+WIDE = ("index", "play", "machine", "errata", "requirements", "peers")  # their tables need the space of the side bar
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"
 html_static_path = ["_static"]

@@ -1,6 +1,6 @@
-"""Writes what is made from the spec in docs/, pages and parts of pages: ``python docs/generated_pages.py [--check]``.
+"""Writes the pages and parts of pages in docs/ that are generated: ``python docs/generated_pages.py [--check]``.
 
-A part stands between ``<!-- made: NAME -->`` and ``<!-- end -->`` in a page that is written by hand otherwise.
+Such a part is between ``<!-- made: NAME -->`` and ``<!-- end -->`` in a page that is otherwise written by hand.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ KINDS = {"memory": "memories", "blob": "blobs"}
 
 
 def errata_page() -> str:
-    """All errata, by source."""
+    """The page of errata, by source."""
     parts = [
         "# Errata",
         NOTE.format("spec/errata/registry.py"),
         (
-            "Five texts and two programs are what this project was built from, and all have mistakes in them. Each is "
+            "This project was built from five texts and two programs, and all of them have mistakes. Each mistake is "
             "listed with what is right, and with what shows it. A name in one word is a *seeded bug*: a memory, a "
-            "blob or an allocator with that very mistake, which a kit must refuse. The others are tests."
+            "blob or an allocator with this mistake, which a kit must refuse. The other names are tests."
         ),
     ]
     for source, title in SOURCES.items():
@@ -59,22 +59,23 @@ def errata_page() -> str:
         parts += [
             f"## {source}",
             f"{title}.",
-            table(("where", "says or does, and what is wrong with that", "right", "shown by"), rows),
+            table(("where", "what it says or does, and what is wrong", "what is right", "shown by"), rows),
         ]
     return "\n\n".join(parts) + "\n"
 
 
 def requirements_page() -> str:
-    """All requirements, with the seeded bugs that the kit refuses for breaking them."""
+    """The page of requirements, with the seeded bugs that break them and that the kit refuses."""
     parts = [
         "# Requirements",
         NOTE.format("spec/requirements"),
         (
-            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
-            "there is a *seeded bug*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
-            "naming it ([the test](../tests/spec/test_seeded_bugs.py)). R are about memories, B about blobs. Sources "
-            "are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are "
-            "hazards of Caffe, which [the errata](errata.md) explain."
+            "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names "
+            "one. For each there are one or more *seeded bugs*: a memory or a blob that breaks the requirement. The "
+            "kit must refuse it and name the requirement ([the test](../tests/spec/test_seeded_bugs.py)). R are "
+            "requirements of memories, B of blobs. Sources are [Caffe's files by name and "
+            "line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, which "
+            "[the errata](errata.md) explain."
         ),
     ]
     bugs = list(chain(MEMORY_BUGS.values(), BLOB_BUGS.values()))
@@ -94,7 +95,7 @@ def requirements_page() -> str:
 
 
 def blob_calls() -> str:
-    """What a blob must have to be tested with its kit; the table of docs/conformance.md."""
+    """What a blob must have so that its kit can test it; the table of docs/conformance.md."""
     asked = {
         "always": "always",
         "safe": "with the profile `safe`",
@@ -102,16 +103,16 @@ def blob_calls() -> str:
         "messages": "if there is `to_proto`",
     }
     rows = [(it.spelt(), it.result, asked[it.asked]) for it in CALLS]
-    return table(("of a blob", "is, or does", "asked for"), rows)
+    return table(("member of a blob", "what it is or does", "when it is needed"), rows)
 
 
 def _place(name: str) -> str:
-    """Something to link to: ``requirements.md#r10-same-bytes``."""
+    """An anchor in a page: ``requirements.md#r10-same-bytes``."""
     return f'<a id="{name.lower()}"></a>'
 
 
 def _planted(bug: SeededBug) -> str:
-    """Its name, leading to where it is written."""
+    """A name as a link to the code that defines it."""
     room, _, module = bug.make.__module__.removeprefix("syncedmem.").partition(".")
     return f"[{bug.name}](../{room}/{module.replace('.', '/')}.py)"
 
@@ -130,7 +131,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def blob_table() -> str:
-    """What Caffe's blob does, what is done here, and what shows it."""
+    """The table of docs/blobs.md: what Caffe's blob does, what ours does, and which test shows it."""
     rows = [
         (
             it.place,
@@ -146,7 +147,7 @@ def blob_table() -> str:
 
 
 def suite_table() -> str:
-    """The suites of test vectors, with their sizes."""
+    """The table of the suites of test vectors, with their sizes."""
     sizes = {it["file"]: f"{it['vectors']:,} / {it['steps']:,}" for it in _manifest()["suites"]}
     rows = [
         (f"`{name}`", suite.text, suite.profile, *(sizes[f"{edition}/{name}.jsonl"] for edition in EDITIONS))
@@ -156,18 +157,18 @@ def suite_table() -> str:
 
 
 def refusal_table() -> str:
-    """What a step can be refused for."""
+    """The table of reasons for which a step can be refused."""
     rows = [(f"`{name}`" if name else "`null`", why) for name, why in REFUSALS.items()]
     return table(("`refusal`", "meaning"), rows)
 
 
 def committed_sentence() -> str:
-    """Which vectors are kept in the repository."""
+    """The sentence that names the vectors in the repository."""
     kept = sorted(path.relative_to(VECTORS).with_suffix("").as_posix() for path in VECTORS.rglob("*.jsonl"))
     names = [f"`{name}`" for name in kept]
     return (
-        "`vectors/` in the repository holds the manifest, the schema, and for reading "
-        f"{len(names)} small suites: {', '.join(names[:-1])} and {names[-1]}."
+        "`vectors/` in the repository has the manifest, the schema, and "
+        f"{len(names)} small suites for reading: {', '.join(names[:-1])} and {names[-1]}."
     )
 
 
@@ -184,28 +185,28 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
-    """A page with its parts as they must be.
+    """A page with new text in its generated parts.
 
     Raises
     ------
     ValueError
-        If the page has not just these parts.
+        If the page does not have exactly these parts.
     """
     found = re.split(r"(<!-- made: (\w+) -->\n\n).*?(\n\n<!-- end -->)", text, flags=re.DOTALL)
     if sorted(found[2::4]) != sorted(parts):
-        raise ValueError(f"parts {', '.join(parts)} are wanted, and there are {', '.join(found[2::4]) or 'none'}")
+        raise ValueError(f"parts {', '.join(parts)} are needed, and the page has {', '.join(found[2::4]) or 'none'}")
     pieces = zip(found[::4], [*found[1::4], ""], [*found[2::4], ""], [*found[3::4], ""], strict=True)
     return "".join(f"{before}{start}{parts[name]() if name else ''}{end}" for before, start, name, end in pieces)
 
 
 def wanted(folder: Path) -> dict[str, str]:
-    """Every page that is made, in whole or in part, as it must be."""
+    """Every page that is generated, in whole or in part, with its right text."""
     parts = {name: filled((folder / name).read_text(encoding="utf-8"), made) for name, made in PARTS.items()}
     return {**{name: text() for name, text in PAGES.items()}, **parts}
 
 
 def stale(folder: Path) -> list[str]:
-    """The pages of a folder that are not what would be written."""
+    """The pages of a folder that are not up to date."""
     return [
         name
         for name, text in wanted(folder).items()
@@ -214,7 +215,7 @@ def stale(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str], folder: Path = HERE) -> int:
-    """Write the pages, or with ``--check`` say which would change."""
+    """Write the pages; with ``--check``, name those that would change."""
     outdated, made = stale(folder), wanted(folder)
     for name in outdated:
         if "--check" in arguments:

@@ -1,4 +1,4 @@
-"""A port that keeps a head and nothing else, for examples/replay.py."""
+"""A port that only keeps a head, for examples/replay.py."""
 
 SETS = ("set_cpu_data", "set_gpu_data")
 WRITES = ("mutable_cpu_data", "mutable_gpu_data")
@@ -14,13 +14,13 @@ class Port:
 
     @property
     def head(self) -> str:
-        """The head, by which sides are fresh."""
+        """The head; it follows from the sides that are fresh."""
         if len(self.fresh) == 1:
             return f"HEAD_AT_{next(iter(self.fresh)).upper()}"
         return "SYNCED" if self.fresh else "UNINITIALIZED"
 
     def perform(self, call: str, argument: object, *, fails: bool) -> str | None:
-        """Do one call, or say why not; an action that fails must leave everything as it was."""
+        """Do one call, or return why it is refused; if an action fails, nothing may change."""
         side = "gpu" if "gpu" in call else "cpu"
         if side == "gpu" and not self.has_gpu:
             return "no_gpu"

@@ -3,8 +3,8 @@
        syncedmem vectors --out build/vectors
        cc -o build/replay examples/replay.c && build/replay < build/vectors/caffe/tour.jsonl
 
-   Every suite can be replayed. Looked at are heads, and what is refused or failed; docs/vectors.md says what else
-   there is. Lines have no spaces and their keys have an order, so they can be read without a JSON library. */
+   You can replay every suite. This program compares heads, refusals and failures; docs/vectors.md says what else you
+   can compare. Lines have no spaces and their keys have an order, so no JSON library is needed to read them. */
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct {
     int has_gpu;
 } port;
 
-/* Do one call, or say why not; an action that fails must leave everything as it was. */
+/* Do one call, or return why it is refused; if an action fails, nothing may change. */
 static const char *perform(port *m, const char *call, const char *argument, int fails) {
     unsigned side = strstr(call, "gpu") ? 2 : 1;
     int set = strncmp(call, "set_", 4) == 0 && strstr(call, "data");
@@ -39,7 +39,7 @@ static const char *perform(port *m, const char *call, const char *argument, int 
     return "done";
 }
 
-/* What follows a key of a step, or nothing. */
+/* The rest of a line after a key of a step, or an empty text. */
 static const char *field(const char *step, const char *key) {
     const char *found = strstr(step, key);
     return found ? found + strlen(key) : "";

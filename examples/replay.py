@@ -3,8 +3,8 @@
 syncedmem vectors --out build/vectors
 python examples/replay.py < build/vectors/caffe/tour.jsonl
 
-Every suite can be replayed. Looked at are heads, and what is refused or failed; docs/vectors.md says what else there
-is.
+You can replay every suite. This program compares heads, refusals and failures; docs/vectors.md says what else you can
+compare.
 """
 
 import json

@@ -3,8 +3,8 @@
 //     syncedmem vectors --out build/vectors
 //     rustc -o build/replay examples/replay.rs && build/replay < build/vectors/caffe/tour.jsonl
 //
-// Every suite can be replayed. Looked at are heads, and what is refused or failed; docs/vectors.md says what else there
-// is. Lines have no spaces and their keys have an order, so they can be read without a JSON library.
+// You can replay every suite. This program compares heads, refusals and failures; docs/vectors.md says what else you
+// can compare. Lines have no spaces and their keys have an order, so no JSON library is needed to read them.
 
 use std::io::BufRead;
 
@@ -17,7 +17,7 @@ struct Port {
 }
 
 impl Port {
-    /// Do one call, or say why not; an action that fails must leave everything as it was.
+    /// Do one call, or return why it is refused; if an action fails, nothing may change.
     fn perform(&mut self, call: &str, argument: &str, fails: bool) -> Result<(), &'static str> {
         let side = if call.contains("gpu") { 2 } else { 1 };
         let set = call.starts_with("set_") && call.ends_with("data");
@@ -46,12 +46,12 @@ impl Port {
     }
 }
 
-/// What follows a key of a step.
+/// The rest of a line after a key of a step.
 fn field<'a>(step: &'a str, key: &str) -> Option<&'a str> {
     Some(step.split_once(key)?.1)
 }
 
-/// A text that follows a key of a step.
+/// The text value of a key of a step.
 fn text<'a>(step: &'a str, key: &str) -> Option<&'a str> {
     field(step, key)?.strip_prefix('"')?.split('"').next()
 }

@@ -1,4 +1,4 @@
-"""RMM's pool over the C library: it needs no GPU, and neither does `syncedmem fuzz examples/rmm_pool.py:pool`."""
+"""A pool of RMM over the C library.  It needs no GPU; test it with `syncedmem fuzz examples/rmm_pool.py:pool`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def allocate(size: int, stream: object) -> int:
 
 
 def free(address: int, size: int, stream: object) -> None:
-    """Back to the C library."""
+    """Give memory back to the C library."""
     del size, stream
     libc.free(address)
 
@@ -30,5 +30,5 @@ UPSTREAM = rmm.mr.CallbackMemoryResource(allocate, free)
 
 
 def pool() -> object:
-    """A fresh pool for every round."""
+    """A new pool for every round."""
     return rmm.mr.PoolMemoryResource(UPSTREAM, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)

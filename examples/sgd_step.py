@@ -1,4 +1,4 @@
-"""One step of gradient descent on a blob: what is where after each line."""
+"""One step of gradient descent on a blob.  After each line it prints which sides are fresh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def show(line: str, weights: Blob[np.float32]) -> None:
 
 
 def main() -> None:
-    """Forward, backward, update."""
+    """Forward, backward, update: one step."""
     weights = Blob((2, 3))
     show("weights = Blob((2, 3))", weights)
 
@@ -37,7 +37,7 @@ def main() -> None:
 
     first = weights.data[0, 0]
     show("first = weights.data[0, 0]", weights)
-    assert np.isclose(first, 0.8)  # noqa: S101 -- it is shown to be right
+    assert np.isclose(first, 0.8)  # noqa: S101 -- the example checks its own result
     assert np.isclose(loss, 0.64 * 91)  # noqa: S101 -- as above
 
 

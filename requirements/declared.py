@@ -1,9 +1,9 @@
-"""Prints what pyproject.toml declares, as ``pip install --requirement`` takes it.
+"""Prints what pyproject.toml declares, in the format of ``pip install --requirement``.
 
 =====================  ===========================================================================================
 ``declared.py EXTRA``  the dependencies, and those of the extras that are named
 ``--lowest``           the lower bound of every dependency, of all extras and of the build, as a version
-``--rest``             constraints for all others: constraints.txt without what is in --lowest or lowest.txt
+``--rest``             constraints for all other packages: constraints.txt without those in --lowest or lowest.txt
 =====================  ===========================================================================================
 """
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LEFT_OUT = "cuda13"  # its CuPy would take the place of that of cuda12, which stands for both
+LEFT_OUT = "cuda13"  # its CuPy would replace that of cuda12; the tests of cuda12 count for both
 
-# A name, extras, the lower bound and whatever other bounds, and a marker.
+# A requirement: a name, extras, the lower bound and other bounds, and a marker.
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[^\]]*\])?>=(?P<lowest>[\w.]+)[^;]*(?P<marker>;.*)?")
 
 
 def lowest(requirement: str) -> str:
-    """The lower bound as a version; without extras, which are about what else is installed."""
+    """The lower bound as a version; extras are left out, because they add other packages."""
     found = REQUIREMENT.fullmatch(requirement)
     if found is None:
         sys.exit(f"pyproject.toml: {requirement!r} has no lower bound")
@@ -31,7 +31,7 @@ def lowest(requirement: str) -> str:
 
 
 def name_of(line: str) -> str:
-    """The name with which a requirement begins, as it is compared."""
+    """The name at the beginning of a requirement, normalised for comparisons."""
     found = re.match(r"[\w.-]+", line)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
 

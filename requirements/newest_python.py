@@ -1,7 +1,7 @@
-"""Prints the newest Python of this machine that is of another version than the one that runs this script.
+"""Prints the newest Python of this machine that has another version than the one that runs this script.
 
-It looks where programs are found, and where version managers put theirs.  That there is none is said, and is no error.
-Free-threaded and unfinished releases are passed over: few libraries have wheels for them.
+It looks where the system and where version managers install Python.  If there is none, it says so; that is no error.
+It skips free-threaded and unfinished releases, because few libraries have wheels for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 PROGRAM = re.compile(r"python3\.\d+")
 
-# Below the home directory, unless the variable of the version manager says otherwise.
+# Folders below the home directory, unless the environment variable of the version manager names another one.
 MANAGERS = {
     "pyenv": ("PYENV_ROOT", ".pyenv", "versions/*/bin"),
     "uv": ("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", "*/bin"),
@@ -26,7 +26,7 @@ MANAGERS = {
 }
 SYSTEM = ("/usr/local/bin", "/opt/python/*/bin")
 
-# What a Python says of itself, if it can make environments.
+# The program that a Python runs to tell its version, and whether it can make environments.
 QUESTION = """
 import ensurepip, json, sys, sysconfig, venv
 finished = sys.version_info.releaselevel == "final" and not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -35,7 +35,7 @@ print(json.dumps([*sys.version_info[:3], finished and sys.implementation.name ==
 
 
 def directories(environment: dict[str, str]) -> list[Path]:
-    """Where a Python may be."""
+    """The paths where a Python may be."""
     home = Path(environment.get("HOME", "/"))
     found = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep) if entry]
     for variable, default, pattern in MANAGERS.values():
@@ -47,7 +47,7 @@ def directories(environment: dict[str, str]) -> list[Path]:
 
 
 def version_of(program: Path) -> tuple[int, ...] | None:
-    """The version, or None for one that does not start (pyenv has such), makes no environments or is passed over."""
+    """The version; None if it does not start (as some of pyenv), cannot make environments, or is to be skipped."""
     try:
         done = subprocess.run([program, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603 -- found on this machine by its name
         *version, usable = json.loads(done.stdout)
@@ -64,14 +64,14 @@ def found(environment: dict[str, str]) -> dict[Path, tuple[int, ...] | None]:
 
 
 def newest(versions: dict[Path, tuple[int, ...] | None], lowest: tuple[int, ...]) -> Path | None:
-    """The newest that is not of our own version, and at least `lowest`."""
+    """The newest Python of another version than ours, which must be at least `lowest`."""
     fit = {path: version for path, version in versions.items() if version is not None and version >= lowest}
     others = {path: version for path, version in fit.items() if version[:2] != sys.version_info[:2]}
     return max(others, key=lambda path: others[path], default=None)
 
 
 def main(environment: dict[str, str]) -> None:
-    """Print its path, or what was passed over."""
+    """Print the path of that Python, or what was skipped."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     bound: str = project["requires-python"]
     versions = found(environment)
@@ -79,9 +79,9 @@ def main(environment: dict[str, str]) -> None:
     if python is not None:
         print(python)
         return
-    print(f"No other Python {bound} than {sys.version.split()[0]} was found.  Passed over:", file=sys.stderr)
+    print(f"No other Python {bound} than {sys.version.split()[0]} was found.  Skipped:", file=sys.stderr)
     for path, version in sorted(versions.items()):
-        said = "does not start, or is no finished CPython that makes environments"
+        said = "does not start, or is no finished CPython that can make environments"
         print(f"  {path}: {said if version is None else '.'.join(map(str, version))}", file=sys.stderr)
 
 

@@ -1,12 +1,11 @@
-"""What moves bytes, in rooms; each knows those below it.
+"""The code that moves bytes, in rooms; each room imports only those after it in this list.
 
-``blobs`` has `Blob`, and the messages and files that blobs are kept in.  ``buffer`` is memory of one
-allocator with an owner.  ``memory`` has `SyncedMemory`.  ``interop`` adapts the allocators of other libraries.
-``devices`` has the memory and the arithmetic of each device, and ``allocators`` the base of them all, with adaptors and
-the pool.
+``blobs`` has `Blob`, and its messages and files.  ``buffer`` has `Buffer`, which is memory of one allocator with an
+owner.  ``memory`` has `SyncedMemory`.  ``interop`` connects allocators of other libraries with ours.  ``devices`` has
+the memory and the arithmetic of each device.  ``allocators`` has their base class, the adaptors and the pool.
 
-CuPy is imported in ``devices.cuda`` only, PyOpenCL in ``devices.opencl`` only and protobuf in ``blobs.messages`` only,
-all when asked for.
+CuPy is imported only in ``devices.cuda``, PyOpenCL only in ``devices.opencl``, and protobuf only in ``blobs.messages``;
+each only when it is needed.
 """
 
 from syncedmem.model.interface import DeviceType, Event, MemcpyKind

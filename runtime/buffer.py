@@ -1,8 +1,7 @@
 """`Buffer`: bytes on one device, with an owner.
 
-Memory is given back by itself when nobody uses it any more.  This is KuiperLLama's ``base::Buffer``
-(kuiper/include/base/buffer.h), with its ownership, and without what is wrong in it: see the errata in
-docs/allocators.md.
+The memory is released when nobody uses the buffer any more.  This is KuiperLLama's ``base::Buffer``
+(kuiper/include/base/buffer.h), with its rules of ownership and without its errors: see docs/allocators.md.
 """
 
 from __future__ import annotations
@@ -46,25 +45,27 @@ __all__ = ["Buffer"]
 
 
 class Buffer:
-    """Bytes on one device: its own, allocated and released by it, or external, which it never releases.
+    """Bytes on one device: its own, which it allocates and releases, or external, which it never releases.
 
     Parameters
     ----------
     byte_size : int
-        In bytes; zero is legal and allocates nothing.
+        In bytes.  Zero is allowed and allocates nothing.
     allocator : DeviceAllocator or None
-        Where the bytes come from and go back to.  With it and without `ptr` they are allocated at once, contents
-        undefined.  Without either there is nothing, until somebody makes another buffer.
+        The allocator of the bytes.  With it and without `ptr`, they are allocated at once; their contents are
+        undefined.  Without both, the buffer has no memory.
     ptr : array or None
-        Memory that is there already, at least `byte_size` bytes.
+        Memory that exists already, at least `byte_size` bytes.
     use_external : bool
-        `ptr` is somebody else's: it is kept alive and never released, as with `from_external`.  Otherwise it is what
-        `allocator` has allocated, and becomes this buffer's to release.
+        True: `ptr` is somebody else's; it is kept alive and never released, as with
+        `from_external`.  False: `allocator` has allocated `ptr`,
+        and this buffer has to release it.
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `byte_size` is no size, `allocator` no allocator, or `ptr` is to be released and there is no allocator.
+        If `byte_size` is not a size, `allocator` is no allocator, or `ptr` has to be released and there is no
+        allocator.
     BufferMismatchError
         If `ptr` is too small, read-only, not contiguous, or not memory of the allocator's device.
     AllocationError
@@ -101,7 +102,7 @@ class Buffer:
         self._allocator = allocator
         self._external = False
         self._closed = False
-        self._held = Holding("a Buffer", self._byte_size)  # the block, if it is ours, and the copies in flight
+        self._held = Holding("a Buffer", self._byte_size)  # the block, if we own it, and the copies in flight
         self._finaliser = Finaliser(self._held)
         self._lock = threading.RLock()
         self._busy = False
@@ -138,7 +139,7 @@ class Buffer:
         if self._allocator is None and not use_external:
             raise InvalidArgumentError("allocator", None, "an allocator, which ptr came from and can go back to")
         try:
-            # Looking at it checks it: the size, the kind, the device.
+            # Adopting it checks the size, the kind and the device.
             view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
         except SyncedMemoryError:
             raise
@@ -146,12 +147,12 @@ class Buffer:
             raise BufferMismatchError("Buffer", ptr, words(error)) from None
         except Exception as error:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
-        # What is to be released must be the very array that was allocated, and not a view of it.
+        # The array to release must be the very array that was allocated, not a view of it.
         owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), ptr),)
         self._ptr, self._external, self._held.blocks = (view if use_external else ptr), use_external, owned
 
     def allocate(self) -> bool:
-        """Allocate the bytes anew, contents undefined; what was there is released, if it was ours, or let go.
+        """Allocate new bytes, with undefined contents; the old memory is released if it was ours, or dropped.
 
         After `close` this opens the buffer again.
 
@@ -165,14 +166,14 @@ class Buffer:
         InvalidArgumentError
             If there is no allocator.
         AllocationError
-            If there is no room for old and new at once.
+            If there is no room for the old and the new bytes at once.
         ReleaseError
-            If what was there cannot be released.  After an error the buffer is as it was.
+            If the old memory cannot be released.  After any of these errors the buffer is unchanged.
         """
         return bool(self._alone("allocate", self._allocate))
 
     def _alone(self, call: str, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do the work of a call while no other thread is in one, and refuse calls from within it."""
+        """Do the work of a call while no other thread is inside, and refuse calls from inside it."""
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
@@ -193,16 +194,17 @@ class Buffer:
             self._land()
             self._free()
             effect = (fresh,), fresh.ptr
-        except BaseException as error:  # noqa: BLE001 -- it is raised below
+        except BaseException as error:  # noqa: BLE001 -- it is raised again below
             interrupt = error
         if interrupt is not None:
             try:
                 effect = self._rescue(fresh, interrupt)
-            except BaseException as error:  # noqa: BLE001 -- an interrupt: what is being undone is undone first
+            except BaseException as error:  # noqa: BLE001 -- an interrupt: first the undoing is completed
                 interrupt = error
                 effect = self._rescue(fresh, interrupt)
         if effect is not None:
-            # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
+            # No interrupt and no error can come between these lines: they assign values, without a call and a new
+            # object.
             blocks, ptr = effect
             held.blocks = blocks
             self._ptr = ptr
@@ -211,7 +213,7 @@ class Buffer:
             try:
                 raise interrupt
             finally:
-                del interrupt  # its traceback knows this frame: a cycle that would keep the buffer
+                del interrupt  # its traceback refers to this frame: this cycle would keep the buffer alive
         return self._ptr is not None
 
     def _fill(self, block: OwnedBlock) -> None:
@@ -227,9 +229,9 @@ class Buffer:
             raise AllocationError(where_of(block.allocator), self._byte_size, "the allocator returned None")
 
     def _rescue(self, fresh: OwnedBlock, error: BaseException) -> Effect | None:
-        """Bring `allocate` to an end that failed or was interrupted; can be repeated.
+        """End an `allocate` that failed or was interrupted.  It can be repeated.
 
-        What was there before is gone only if it was an interrupt that came; then the new block takes its place.
+        If the old block is released, an interrupt must have come; then the new block takes its place.
         """
         if any(block.is_gone() for block in self._held.blocks):
             return (fresh,), fresh.ptr
@@ -237,31 +239,31 @@ class Buffer:
         return None
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
-        """Copy all bytes of another buffer to the beginning of this one, from whatever device it is on.
+        """Copy all bytes of another buffer to the beginning of this one, between any two devices.
 
         Parameters
         ----------
         source : Buffer
-            At most as long as this one.
+            It is at most as long as this buffer.
         stream : stream or None
-            Of the device that one of the two is on.  With it the copy is queued, and both buffers wait for it
-            before they give their memory back; what is queued on another stream does not wait for it.  Without, it
-            is done on return, after the copies that were queued into and out of both.  Between two devices that
-            cannot reach each other bytes go by way of the host, and are there on return in any case.
+            A stream of the device of one of the two.  With it the copy is queued, and both buffers wait for it before
+            they release their memory; work on other streams does not wait for it.  Without it, the copy is done on
+            return, and comes after the copies that are queued into and out of both.  If the two devices cannot reach
+            each other, the bytes go through the host, and the copy is done on return in any case.
         need_sync : bool
-            Wait for the whole device.
+            Wait for the whole device before returning.
 
         Raises
         ------
         InvalidArgumentError
             If `source` is no buffer, or one of the two has no memory.
         InvalidSizeError
-            If `source` is longer than this buffer; KuiperLLama copies what fits and says nothing.
+            If `source` is longer than this buffer; KuiperLLama copies the part that fits, without an error.
         DeviceError
-            If the copy fails, or one that was queued and has to be over first did not happen, which is told once.  One
-            that was queued and could not be recorded happens nevertheless.
+            If the copy fails.  Also if an earlier queued copy has to be over first and has failed; this is told once.
+            A copy that was queued happens even if its event cannot be recorded.
         ReentrantCallError
-            If an allocator calls back into a buffer that is calling it; so do `allocate` and `close`.
+            If an allocator calls this buffer while this buffer calls it; the same holds for `allocate` and `close`.
         """
         if not isinstance(source, Buffer):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("source", source, "a Buffer")
@@ -275,7 +277,7 @@ class Buffer:
         if source is self:
             self._alone("copy_from", *work)
             return
-        # In the order of their ids, so that two threads that copy back and forth cannot deadlock.
+        # In the order of their ids, so that two threads that copy in opposite directions cannot deadlock.
         outer, inner = sorted((self, source), key=id)
         outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
@@ -293,7 +295,7 @@ class Buffer:
             for buffer in (self, source):
                 buffer._land()  # noqa: SLF001 -- of this class
         if indirect:
-            # No copy between these two: by way of the host, which both can reach.
+            # These two cannot copy directly, so the bytes go through the host, which both can reach.
             host = cpu_allocator().empty(size)
             with reporting("copy_from", source.allocator):
                 cast("Any", source.allocator).memcpy(source.ptr, host, size, MemcpyKind.CUDA2CPU)
@@ -316,7 +318,7 @@ class Buffer:
             there.memcpy(None, None, 0, kind, stream, need_sync)
 
     def _pending(self) -> list[Push]:
-        """The copies that may still be on their way."""
+        """The copies that may still be in flight."""
         return [flight for flight in self._held.flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
@@ -329,12 +331,14 @@ class Buffer:
         return True
 
     def close(self) -> None:
-        """Release what is ours, once copies in flight have happened; external memory is let go.  Twice is harmless.
+        """Release the memory if it is ours, when copies in flight have happened; external memory is dropped.
+
+        Closing twice is harmless.
 
         Raises
         ------
         ReleaseError, DeviceError
-            If memory cannot be released, or a copy cannot be waited for; it is still ours.
+            If the memory cannot be released, or a copy cannot be waited for; we still have to release it.
         """
         self._alone("close", self._close)
 
@@ -343,14 +347,14 @@ class Buffer:
         finish(self._let_go)
 
     def _land(self) -> None:
-        """Wait for the copies in flight; that one failed is told once, and is no reason to keep the memory."""
+        """Wait for the copies in flight.  If one failed, this is told once, and the memory is released nevertheless."""
         for flight in self._held.flights:
             if not flight.failed:
                 flight.wait()
         self._held.flights = []
 
     def _let_go(self) -> None:
-        """Do what closing does; can be repeated."""
+        """Do the work of `close`; it can be repeated."""
         self._free()
         self._held.blocks = ()
         self._ptr = None
@@ -373,7 +377,7 @@ class Buffer:
 
     @property
     def ptr(self) -> Any:
-        """The memory itself, as an array of the device's kind; None if there is none."""
+        """The memory itself, as an array of the device's own kind; None if there is none."""
         return self._ptr
 
     @property
@@ -388,12 +392,12 @@ class Buffer:
 
     @property
     def allocator(self) -> DeviceAllocator | None:
-        """Where the memory comes from, or None."""
+        """The allocator of the memory, or None."""
         return self._allocator
 
     @property
     def device_type(self) -> DeviceType:
-        """The kind of device the memory is on; unknown if there is neither allocator nor memory."""
+        """The kind of device that has the memory; unknown if there is neither an allocator nor memory."""
         if self._allocator is not None:
             return self._allocator.device_type
         return DeviceType.UNKNOWN if self._ptr is None else DeviceType.CPU

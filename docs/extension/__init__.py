@@ -1,4 +1,4 @@
-"""What the site needs beyond Sphinx: pictures, the explorer, help of commands, lists of names, names of docstrings."""
+"""Our extensions of Sphinx: pictures, the explorer, help of commands, lists of names, names in docstrings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["setup"]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register all of it."""
+    """Register all extensions."""
     app.add_directive("command-line", command_line.CommandLine)
     app.add_directive("mermaid", pictures.MachineDiagram)
     app.add_directive("public-names", public_names.PublicNames)

@@ -1,4 +1,4 @@
-"""The help of every command, asked of the program itself."""
+"""The help of every command, taken from the program itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WIDTH = "88"
 
 
 def helps() -> dict[str, str]:
-    """What each command says of itself, by its name."""
+    """The help of each command, by its name."""
     shell = CliRunner(env={"COLUMNS": WIDTH, "NO_COLOR": "1", "TERM": "dumb"})
     group = typer.main.get_command(app)
     return {name: shell.invoke(app, [name, "--help"], prog_name="syncedmem").output for name in group.commands}  # type: ignore[attr-defined]
 
 
 class CommandLine(SphinxDirective):
-    """A section for every command."""
+    """A directive that makes a section for every command."""
 
     def run(self) -> list[Node]:
         """Put the sections in place of the directive."""

@@ -1,4 +1,4 @@
-"""The explorer, as a file of the site."""
+"""The explorer as a file of the site."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Public names: where docstrings that use them lead, and whether each has a place in the reference.
+"""Public names: what a name in a docstring links to, and whether the reference has every name.
 
-Sphinx does neither by itself, because our names are public in another module than the one that defines them: it looks
-for a name where its module documents it, and its coverage builder passes over what a module has imported.
+Sphinx does neither itself, because our names are public in another module than the one that defines them.  It searches
+a name in the module that defines it, and its coverage builder skips names that a module has imported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ REFERENCE = "reference/"
 
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
-    """Lead a name that is used in a docstring to where it is documented.
+    """Link a name in a docstring to the place where it is documented.
 
-    Docstrings use names as their module has them (`SyncedHead` for ``syncedmem.SyncedHead``), and names of parameters
-    and of what is not public; the last two stay text.  On pages that are written by hand a name has to be there.
+    Docstrings use the names of their module (`SyncedHead` for ``syncedmem.SyncedHead``), names of parameters, and names
+    that are not public.  The last two stay text.  On a page that is written by hand, every name must exist.
     """
     if node.get("refdomain") != "py":
         return None
@@ -45,14 +45,14 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: El
 
 
 def check(_app: Sphinx, env: BuildEnvironment) -> None:
-    """Warn of every public name that the reference leaves out."""
+    """Warn of every public name that is missing in the reference."""
     documented = cast("PythonDomain", env.get_domain("py")).objects
     for name in undocumented(documented):
-        getLogger(__name__).warning("%s is public and in no page of the reference", name)
+        getLogger(__name__).warning("%s is public, but no page of the reference has it", name)
 
 
 def undocumented(documented: Iterable[str]) -> list[str]:
-    """The public names that the reference leaves out; each belongs there once, under any of its doors."""
+    """The public names that are missing in the reference; a name belongs there once, under any of its modules."""
     there = {name.rpartition(".")[2] for name in documented if name.rpartition(".")[0] in DOORS}
     public = {f"{door}.{name}" for door in DOORS for name in import_module(door).__all__}
     return sorted(name for name in public if name.rpartition(".")[2] not in there | {"__version__"})

@@ -17,12 +17,12 @@ __all__ = ["MachineDiagram", "picture_of"]
 
 
 def picture_of(diagram: str) -> str:
-    """The picture that shows what a Mermaid diagram of ours says.
+    """The picture of the machine that a Mermaid diagram of ours shows.
 
     Parameters
     ----------
     diagram : str
-        As ``syncedmem diagram --format mermaid`` writes it, of any edition.
+        A diagram that ``syncedmem diagram --format mermaid`` has written, of any edition.
 
     Returns
     -------
@@ -32,16 +32,16 @@ def picture_of(diagram: str) -> str:
     Raises
     ------
     ValueError
-        If the model says no such thing, so the page is not up to date.
+        If no edition has such a diagram, so the page is not up to date.
     """
     for edition in EDITIONS:
         if str(export("mermaid", edition=edition)).strip() == diagram.strip():
             return str(export("svg", edition=edition))
-    raise ValueError(f"no edition is drawn so any more: {diagram.strip()[:60]!r}...; make generated")
+    raise ValueError(f"no edition has this diagram any more: {diagram.strip()[:60]!r}...; make generated")
 
 
 class MachineDiagram(SphinxDirective):
-    """A block of Mermaid, which GitHub draws by itself: here the model's picture of the same machine."""
+    """A block of Mermaid.  GitHub draws it itself; here it becomes the model's picture of the same machine."""
 
     has_content = True
 
@@ -51,7 +51,7 @@ class MachineDiagram(SphinxDirective):
         Raises
         ------
         docutils.utils.SystemMessage
-            If the text is not the model's.
+            If no edition has such a diagram.
         """
         try:
             picture = picture_of("\n".join(self.content))

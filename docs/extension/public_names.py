@@ -1,4 +1,4 @@
-"""Every public name of a module that lists its names: the errors, and the adaptors."""
+"""A directive that documents every public name of a module that lists its names: the errors, and the adaptors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["PublicNames", "described"]
 
 
 def described(module: str) -> str:
-    """What asks Sphinx's autodoc for each name of a module, as users import it."""
+    """The directives of Sphinx's autodoc for all names of a module, under the names that users import."""
     found = import_module(module)
     kinds = {name: "exception" if issubclass(getattr(found, name), Exception) else "class" for name in found.__all__}
     return "\n".join(f".. auto{kind}:: syncedmem.{name}\n   :members:\n" for name, kind in kinds.items())
 
 
 class PublicNames(SphinxDirective):
-    """The reference of all names of a module, which is the argument."""
+    """A directive that documents all names of a module; its argument is the module."""
 
     required_arguments = 1
 

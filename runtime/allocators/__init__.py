@@ -1,12 +1,13 @@
-"""The base of every allocator, what all of them check, and allocators over an allocator.
+"""The base class of all allocators, the checks that they share, and allocators over another allocator.
 
-``base`` has `DeviceAllocator`, ``pointers`` what is checked of sizes and pointers, ``failures`` what becomes of errors,
-``handover`` how a block changes hands whatever interrupts it, and ``arithmetic`` what an allocator computes.
+``base`` has `DeviceAllocator`.  ``pointers`` checks sizes and pointers, ``failures`` translates errors, ``handover``
+says how a block changes its owner although an interrupt may come, and ``arithmetic`` has what an allocator can compute.
 
-``adaptor`` is the base of allocators over another one, to be stacked in any order: each does one thing, and passes the
-rest on.  ``tracking`` knows what is out, ``limits`` how much may be, and ``counters`` how much was; ``log`` writes it
-down; ``injection`` fails on request; ``guards`` finds stray writes; ``locking`` lets one thread in at a time.
-``pool``, with its ``idle_blocks``, keeps what was released.
+``adaptor`` is the base class of allocators over another allocator.  They can be stacked in any order: each does one
+thing and passes everything else on.  ``tracking`` knows which blocks are allocated, ``limits`` limits their bytes,
+``counters`` counts them, and ``log`` logs them.  ``injection`` fails on request, ``guards`` finds stray writes, and
+``locking`` lets one thread in at a time.  ``pool`` keeps released blocks for later requests; ``idle_blocks`` are the
+blocks that it keeps.
 """
 
 from .adaptor import Adaptor

@@ -1,11 +1,12 @@
-"""`Adaptor`: an allocator over another one, which does the work.
+"""`Adaptor`: an allocator over another allocator, its upstream, which does the work.
 
-What an adaptor does not change it passes on as it is, so a stack of them, in any order, is an allocator like the
-one at the bottom: of the same device, with its streams and its alignment.
+An adaptor passes on unchanged whatever it does not change itself.  So a stack of adaptors, in any order, is an
+allocator like the one at the bottom: it is of the same device, and has the same streams and the same alignment.
 
-An adaptor keeps the promise of `DeviceAllocator` about interrupts with the means of ``handover``.  In ``allocate`` the
-upstream comes first and the adaptor's own book last; if that is not reached, the block goes back.  In ``release`` the
-own book comes first, so that of two threads one succeeds, and the upstream last; if that raises, the book is as it was.
+An adaptor keeps the promise of `DeviceAllocator` about interrupts by the rules of ``handover``.  ``allocate`` calls the
+upstream first and changes the adaptor's own record last.  If the record is not changed, the block goes back to the
+upstream.  ``release`` changes the adaptor's own record first, so that of two threads only one succeeds, and calls the
+upstream last.  If the upstream raises, the record is restored.
 """
 
 from __future__ import annotations
@@ -29,21 +30,22 @@ if TYPE_CHECKING:
 __all__ = ["COUNTS", "Adaptor"]
 
 COUNTS = frozenset({"allocated_bytes", "leak_report", "live_blocks", "outstanding_allocations", "statistics"})
-"""What tells how much is out.  Below an adaptor that keeps memory it tells how much that one has."""
+"""The attributes that tell how much is allocated.  Below an adaptor that keeps memory, they count what it keeps too."""
 
 
 class Adaptor(DeviceAllocator):
-    """Passes everything on to another allocator; subclasses say what they do besides.
+    """Passes every call on to another allocator; subclasses override what they change.
 
-    What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through; but
-    where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
-    `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own, which
-    a memory takes as ``pinned=``.
+    Attributes that only `upstream` has (``live_blocks``, ``check``, ``fail_at``...) can be read from the adaptor too.
+    There is one exception: if an adaptor keeps released memory, the counts of its upstream are not those of its users,
+    so they raise ``AttributeError`` here.  Ask the upstream itself.
+    `pinned_host` is passed on unchanged: page-locked memory belongs to another allocator, which takes its own adaptors;
+    a memory takes it as ``pinned=``.
 
     Parameters
     ----------
     upstream : DeviceAllocator
-        Or anything that behaves like one.
+        Or any object that has the same calls.
 
     Raises
     ------
@@ -53,7 +55,7 @@ class Adaptor(DeviceAllocator):
     Attributes
     ----------
     keeps_memory : bool
-        Whether a block may stay with the adaptor after its release, or be larger than was asked for.
+        Whether a block may stay with the adaptor after its release, or be larger than the request.
     """
 
     keeps_memory: ClassVar[bool] = False
@@ -134,7 +136,7 @@ class Adaptor(DeviceAllocator):
         return arithmetic_of(self._upstream)
 
     def __getattr__(self, name: str) -> Any:
-        # Not what begins with an underscore: without an upstream there would be no end to it.
+        # Names with an underscore are not passed on: if `_upstream` itself were missing, this would recurse for ever.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if self.keeps_memory and name in COUNTS:

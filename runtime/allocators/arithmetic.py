@@ -1,17 +1,17 @@
 """Arithmetic where the elements are: `Arithmetic`, and `arithmetic_of` an allocator.
 
-What is needed is little: ``y += alpha x``, ``x *= alpha``, sums of magnitudes, squares and products, and a copy.
-Each touches every element once and computes almost nothing with it, so the speed of the memory is the speed of the
-operation.  A device implements six short methods, with the arithmetic of its own library: SciPy's BLAS, CuPy, PyOpenCL.
-What is checked before, and refused, is the same for all and stands here.
+Little is needed: ``y += alpha x``, ``x *= alpha``, sums of magnitudes, squares and products, and a copy.  Each
+operation touches every element once and computes almost nothing with it, so it is as fast as the memory.  A device
+implements six short methods with the arithmetic of its own library: SciPy's BLAS, CuPy or PyOpenCL.  The checks of the
+arguments are the same for all devices, and are in this module.
 
-**Operands.**  One-dimensional contiguous arrays of the device's own kind, two of them of one type and one length.
-They may be the same array, but may not overlap in part, where the order of elements would matter.  Arithmetic is for
-``float32``, ``float64``, and ``float16`` and ``bfloat16`` where the device has them.  Integers can be copied and
-nothing else, as in Caffe.
+**Operands.**  An operand is a one-dimensional contiguous array of the device's own kind.  Two operands have the same
+type and the same length.  They may be the same array.  They may not overlap in part, because then the order of the
+elements would matter.  There is arithmetic for ``float32`` and ``float64``, and for ``float16`` and ``bfloat16`` if the
+device has them.  Integers can only be copied, as in Caffe.
 
-**Accuracy.**  With *u* the unit roundoff (2**-53 in float64, 2**-24 in float32, 2**-11 in float16, 2**-8 in bfloat16)
-and *t* the smallest positive number of the type, against exact arithmetic:
+**Accuracy.**  *u* is the unit roundoff (2**-53 in float64, 2**-24 in float32, 2**-11 in float16, 2**-8 in bfloat16),
+and *t* is the smallest positive number of the type.  Compared with exact arithmetic, the error is at most:
 
 ============================ ==============================================================
 ``axpy``                     ``3 u (|alpha x| + |y|) + t`` for each element
@@ -21,18 +21,19 @@ and *t* the smallest positive number of the type, against exact arithmetic:
                              each term that is smaller than that
 ============================ ==============================================================
 
-Sums of ``float32`` on the host are BLAS's own, piece by piece, and BLAS has as many partial sums as the processor's
-vectors have elements.  Where a few elements are many orders of magnitude larger than all others, the error may be
-larger than 2**-14.  Sums are Python floats and overflow where a float does, not where ``float32`` would.  *alpha* is
-first rounded to the type that is computed in: ``float64`` for itself, ``float32`` for all others.  Infinities and NaN
-go their usual way, also where BLAS looks away: ``0 * nan`` is NaN.  No warning is given of any of it, and NumPy's own
+On the host, BLAS adds ``float32`` piece by piece, with as many partial sums as the processor's vectors have elements.
+If a few elements are many orders of magnitude larger than all others, the error may be larger than 2**-14.  Sums are
+Python floats.  They overflow where a Python float does, not where ``float32`` would.  *alpha* is first rounded to the
+type of the computation: ``float64`` for ``float64``, and ``float32`` for all other types.  Infinities and NaN follow
+the rules of IEEE 754, even if BLAS skips them: ``0 * nan`` is NaN.  None of this gives a warning, and NumPy's own error
 settings change nothing.
 
-**Order.**  As for `DeviceAllocator.memcpy` without a stream: after what the device's current stream holds, and
-finished on return.
+**Order.**  As for `DeviceAllocator.memcpy` without a stream: an operation runs after all work on the device's current
+stream, and has finished when it returns.
 
-**After an error** nothing has changed.  An interrupt (``KeyboardInterrupt``) that comes while ``axpy`` or ``scal`` is
-at work is the exception: some elements are then done and others not, and nobody works on them any more.
+**After an error** nothing has changed.  There is one exception: an interrupt (``KeyboardInterrupt``) may come while
+``axpy`` or ``scal`` is running.  Then some elements are already changed and others are not, and nothing is running any
+more.
 """
 
 from __future__ import annotations
@@ -52,28 +53,31 @@ __all__ = ["OF_DEVICES", "Arithmetic", "arithmetic_of", "check_factor"]
 
 
 class Arithmetic(ABC):
-    """Arithmetic on the memory of one device.  Every method raises what `_check_two` raises.
+    """Arithmetic on the memory of one device.
+
+    Operands are checked as the module says.  Every method raises `InvalidPointerError` or `NoArithmeticError` if an
+    operand is refused, and has then changed nothing.
 
     Attributes
     ----------
     where : str
         The device, as errors show it.
     types : tuple of str
-        The names of the element types there is arithmetic for.
+        The names of the element types that have arithmetic.
     """
 
     where: str
     types: tuple[str, ...] = ("float16", "bfloat16", "float32", "float64")
 
     def axpy(self, alpha: SupportsFloat, x: Pointer, y: Pointer) -> None:
-        """``y += alpha * x``."""
+        """``y += alpha * x``; raises `InvalidArgumentError` if `alpha` is no real number."""
         factor = check_factor(alpha)
         self._check_two("axpy", x, y, write=True)
         if len(y):
             self._each("axpy", factor, x, y)
 
     def scal(self, alpha: SupportsFloat, x: Pointer) -> None:
-        """``x *= alpha``."""
+        """``x *= alpha``; raises `InvalidArgumentError` if `alpha` is no real number."""
         factor = check_factor(alpha)
         self._check_one("scal", x, write=True)
         if len(x):
@@ -95,18 +99,18 @@ class Arithmetic(ABC):
         return self._total("dot", x, y) if len(x) else 0.0
 
     def copy(self, x: Pointer, y: Pointer) -> None:
-        """Copy `x` to `y`; any type, bit for bit."""
+        """Copy the elements of `x` to `y`, bit for bit; they may be of any type, integers too."""
         self._check_two("copy", x, y, write=True, arithmetic=False)
         if len(y) and not self._same(x, y):
             self._copy(x, y)
 
     def _check_one(self, call: str, x: Pointer, *, write: bool = False) -> None:
-        """Look at an array before anything is done.
+        """Check an array before anything is done with it.
 
         Raises
         ------
         InvalidPointerError
-            If it is no contiguous row of this device, or is to be written and read-only.
+            If it is not a contiguous row of elements on this device, or is read-only and would be written.
         NoArithmeticError
             If there is no arithmetic for its elements.
         """
@@ -114,7 +118,7 @@ class Arithmetic(ABC):
         self._check_type(call, x)
 
     def _check_two(self, call: str, x: Pointer, y: Pointer, *, write: bool = False, arithmetic: bool = True) -> None:
-        """The same for two; they must be of one type and length, and what is written apart from what is read."""
+        """Check two arrays: each as above, of one type and length, and without a partial overlap if `y` is written."""
         self._check(x, "x", write=False)
         self._check(y, "y", write=write)
         if x.dtype != y.dtype or len(x) != len(y):
@@ -131,7 +135,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def _check(self, array: Pointer, argument: str, *, write: bool) -> None:
-        """Refuse what is no contiguous row of this device with `InvalidPointerError`."""
+        """Raise `InvalidPointerError` if `array` is not a contiguous row of elements on this device."""
 
     @abstractmethod
     def _overlap(self, x: Pointer, y: Pointer) -> bool:
@@ -143,7 +147,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def _each(self, name: str, alpha: float, *arrays: Pointer) -> None:
-        """Do ``axpy`` or ``scal``; the last array is written."""
+        """Do ``axpy`` or ``scal``; the last array is the one that is written."""
 
     @abstractmethod
     def _total(self, name: str, *arrays: Pointer) -> float:
@@ -151,23 +155,23 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def _copy(self, x: Pointer, y: Pointer) -> None:
-        """Copy bytes."""
+        """Copy the bytes of `x` to `y`."""
 
 
 OF_DEVICES: dict[DeviceType, Callable[[], Arithmetic]] = {}
-"""The arithmetic of memory whose allocator brings none, by where it is: filled in by the device itself."""
+"""For each kind of device, the arithmetic for an allocator that has none itself; each device registers its own here."""
 
 
 def arithmetic_of(allocator: object) -> Arithmetic:
     """The arithmetic on an allocator's memory.
 
-    An allocator of ours has `DeviceAllocator.arithmetic`; somebody else's may have it.  Without it, an allocator of
-    host memory has the host's.
+    Our allocators have `DeviceAllocator.arithmetic`; somebody else's allocator may have it too.  If an allocator of
+    host memory does not have it, it gets the host's arithmetic.
 
     Raises
     ------
     InvalidArgumentError
-        If it is no allocator, or is of a device and has none.
+        If `allocator` is no allocator, or is an allocator of a device and has no arithmetic.
     """
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError("allocator", allocator, "an allocator")
@@ -179,21 +183,21 @@ def arithmetic_of(allocator: object) -> Arithmetic:
 
 
 def check_factor(alpha: Any, argument: str = "alpha") -> float:
-    """What elements are multiplied by, as a float.
+    """The factor by which elements are multiplied, as a float.
 
     Parameters
     ----------
     alpha : number
     argument : str
-        As errors name it.
+        The name of the argument in errors.
 
     Raises
     ------
     InvalidArgumentError
-        If it is no real number, or beyond a float's range.
+        If `alpha` is no real number, or is out of the range of a float.
     """
     expected = "a real number that a float can hold"
-    if not hasattr(alpha, "__float__"):  # a string has none, and float() would read it
+    if not hasattr(alpha, "__float__"):  # a string has no __float__, but float() would accept it
         raise InvalidArgumentError(argument, alpha, expected)
     try:
         return float(alpha)

@@ -1,4 +1,4 @@
-"""`DeviceAllocator`: the base class of our allocators; what each of its calls means is said in ``model.interface``."""
+"""`DeviceAllocator`: the base class of our allocators.  ``model.interface`` says what each of its calls means."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_ev
 
 # Made once, because every copy needs two of them.
 SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
-"""By the direction of a copy: where the source has to be, as errors say it."""
+"""For each direction of a copy: where the source must be, and what errors say if it is not there."""
 
 TARGETS = {it: End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it in MemcpyKind}
-"""Where the destination has to be."""
+"""For each direction of a copy: where the destination must be."""
 
 
 class DeviceAllocator(Allocator, ABC):
@@ -39,10 +39,10 @@ class DeviceAllocator(Allocator, ABC):
     ----------
     device_type : DeviceType
     ordinal : int
-        Which device of its type.
+        The number of the device, among those of its type.
     """
 
-    # Attributes will do where the contract has properties, which ask for less.
+    # The protocol has properties, which a plain attribute satisfies.
     device_type: DeviceType = DeviceType.UNKNOWN  # pyright: ignore[reportIncompatibleMethodOverride] -- as said above
     ordinal: int = 0  # pyright: ignore[reportIncompatibleMethodOverride] -- as said above
 
@@ -56,7 +56,7 @@ class DeviceAllocator(Allocator, ABC):
         Raises
         ------
         InvalidArgumentError
-            Unless a device says otherwise: it has none.
+            The base class has no arithmetic; a device that has it overrides this method.
         """
         raise InvalidArgumentError("allocator", self, "one of a device that can compute")
 
@@ -81,36 +81,39 @@ class DeviceAllocator(Allocator, ABC):
 
 
 def check_allocator(argument: str, allocator: object, expected: str) -> None:
-    """Refuse what allocates nothing.  Structural, so that somebody else's allocator needs no base class of ours.
+    """Refuse an object without ``allocate``, or a class.  Somebody else's allocator needs no base class of ours.
 
     Raises
     ------
     InvalidArgumentError
+        If it is no allocator.
     """
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError(argument, allocator, expected)
 
 
 def check_event(event: object, kind: type, where: str) -> None:
-    """Refuse what is no event of a device.
+    """Refuse an object that is no event of a device.
 
     Raises
     ------
     InvalidArgumentError
+        If it is not of the class `kind`.
     """
     if not isinstance(event, kind):
         raise InvalidArgumentError("event", event, f"an event of {where}, as its record() returns")
 
 
 def check_kind(kind: object) -> MemcpyKind:
-    """The direction of a copy; its number will do.
+    """The direction of a copy; its number is accepted too.
 
     Raises
     ------
     InvalidArgumentError
+        If it is neither.
     """
     if type(kind) is MemcpyKind:
-        return kind  # nearly always, and every copy looks
+        return kind  # the usual case, and every copy comes here
     try:
         return MemcpyKind(cast("Any", kind))
     except ValueError:

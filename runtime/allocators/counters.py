@@ -1,4 +1,4 @@
-"""`StatisticsAllocator`: how much is out, how much was at most, and how much in all."""
+"""`StatisticsAllocator`: how much is allocated now, how much was at most, and how much in total."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ __all__ = ["Statistics", "StatisticsAllocator"]
 
 @dataclass(slots=True)
 class Statistics:
-    """What was allocated since a scope was entered; blocks of zero bytes are none.
+    """What was allocated since a scope was entered; requests for zero bytes do not count.
 
     Attributes
     ----------
     current_bytes, current_count : int
-        What is out.  Negative where more was released than allocated, which a scope may see.
+        The bytes and the blocks that are allocated now.  They are negative if more was released in the scope than
+        allocated in it.
     peak_bytes, peak_count : int
-        The most that was out at once.
+        The most that was allocated at once.
     total_bytes, total_count : int
-        What was allocated in all.
+        Everything that was allocated, whether released or not.
     """
 
     current_bytes: int = 0
@@ -45,14 +46,15 @@ class Statistics:
 
 
 class StatisticsAllocator(Adaptor):
-    """Counts blocks and bytes, in scopes one inside the other; RMM's ``StatisticsResourceAdaptor``.
+    """Counts blocks and bytes, in nested scopes; RMM's ``StatisticsResourceAdaptor``.
 
-    A scope counts from zero, what all threads do.  When it is left, the one around it takes over what it counted.
+    A scope starts at zero and counts what all threads do.  When you leave a scope, its counts are added to those of the
+    scope around it.
     """
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._scopes: list[Statistics] = []  # those around the one that counts
+        self._scopes: list[Statistics] = []  # the outer scopes; the innermost one is `_counted`
         self._counted = Statistics()
         self._live = LiveBlocks(self.name)
 
@@ -62,8 +64,8 @@ class StatisticsAllocator(Adaptor):
             (ptr,) = map(self._upstream.allocate, (byte_size,))
             if ptr is not None:
                 blocks, key, noted = self._live.blocks, id(ptr), (ptr, len(ptr))
-                # No call from here on, so CPython lets no other thread run among these lines; a lock would take longer
-                # than all the rest here, and max() than comparing.
+                # There is no call from here on, so CPython does not switch threads between these lines.  A lock would
+                # take longer than all of them, and max() longer than a comparison.
                 counted = self._counted
                 count, size = counted.current_count + 1, counted.current_bytes + noted[1]
                 counts, sizes = counted.total_count + 1, counted.total_bytes + noted[1]
@@ -105,7 +107,7 @@ class StatisticsAllocator(Adaptor):
         return replace(self._counted)
 
     def push_counters(self) -> Statistics:
-        """Enter a scope; returns what the one around it has counted, a copy."""
+        """Enter a scope; returns a copy of what the scope around it has counted."""
         self._scopes.append(self._counted)
         self._counted = Statistics()
         return replace(self._scopes[-1])
@@ -116,7 +118,7 @@ class StatisticsAllocator(Adaptor):
         Raises
         ------
         NoScopeError
-            If none was entered.
+            If no scope was entered.
         """
         if not self._scopes:
             raise NoScopeError("pop_counters")
@@ -126,7 +128,7 @@ class StatisticsAllocator(Adaptor):
 
     @contextmanager
     def scope(self) -> Generator[Statistics]:
-        """A scope as a ``with`` block; what it binds counts inside the block, and keeps its figures after it."""
+        """A scope as a ``with`` block.  The bound object counts inside the block, and keeps its counts after it."""
         self.push_counters()
         try:
             yield self._counted
@@ -135,7 +137,7 @@ class StatisticsAllocator(Adaptor):
 
 
 def _enclose(outer: Statistics, inner: Statistics) -> None:
-    """Have a scope take over what happened in one inside it; without calls, as above."""
+    """Add the counts of an inner scope to those of the scope around it; without calls, for the reason given above."""
     peak_bytes = outer.current_bytes + inner.peak_bytes
     if peak_bytes > outer.peak_bytes:  # noqa: PLR1730 -- as said above
         outer.peak_bytes = peak_bytes

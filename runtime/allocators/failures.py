@@ -1,4 +1,4 @@
-"""What a device raises, as an error of the family."""
+"""How an error of a device becomes an error of the `SyncedMemoryError` family."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["attempt", "reporting", "told", "warn_of_leak", "where_of"]
 
 
 class reporting:  # noqa: N801 -- used like a function; as a generator it would cost a microsecond a call
-    """Around other people's code: whatever it raises comes out as a `DeviceError` that names operation and device.
+    """A ``with`` block around somebody else's code, which turns its errors into a `DeviceError`.
 
-    Errors of the family pass as they are, and so do interrupts.
+    The `DeviceError` names the operation and the device.  A `SyncedMemoryError` passes unchanged, and so does an
+    interrupt.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class reporting:  # noqa: N801 -- used like a function; as a generator it would 
 
 
 def attempt(act: Callable[..., object], *arguments: object) -> str:
-    """Do something on the way out of a call that is failing already; what the error said, if there was one."""
+    """Call `act` while another error is on its way; returns the message of its own error, or an empty string."""
     try:
         act(*arguments)
     except Exception as error:  # noqa: BLE001 -- reported by the caller
@@ -52,12 +53,12 @@ def attempt(act: Callable[..., object], *arguments: object) -> str:
 
 
 def told(error: BaseException) -> str:
-    """The words of an error alone: it knows the frames that it came through, and they know who is waiting for it."""
+    """The message of an error, without the error itself, whose traceback would keep frames and their objects alive."""
     return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
 
 
 def warn_of_leak(message: str, error: BaseException) -> None:
-    """Warn of a leak while `error` is on its way, which stays the error even where warnings are errors."""
+    """Warn of a leak while `error` is on its way; if warnings are errors, add the message to `error` as a note."""
     try:
         warnings.warn(message, ResourceWarning, stacklevel=6)
     except ResourceWarning:
@@ -65,5 +66,5 @@ def warn_of_leak(message: str, error: BaseException) -> None:
 
 
 def where_of(allocator: Any) -> str:
-    """An allocator as errors show it, although it may be anybody's."""
+    """The name of an allocator in errors; somebody else's allocator may have no ``name``, and is shown by its type."""
     return str(getattr(allocator, "name", type(allocator).__name__))

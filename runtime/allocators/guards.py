@@ -1,6 +1,6 @@
-"""`GuardingAllocator`: finds writes beyond a block, and into a block that was released.
+"""`GuardingAllocator`: finds writes beyond a block, and writes into a released block.
 
-It needs nothing of the device but copies, so it works on every device as it does on the host.
+The device only has to copy, so this works in the same way on every device and on the host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["GuardingAllocator"]
 
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
-"""The bytes of memory never written, of memory released, and of red zones; those of the simulated device."""
+"""The bytes that fill new memory, released memory and red zones; the same as on the simulated device."""
 
 _MIB = 1 << 20
 _ALIGNMENT = 64
@@ -38,30 +38,31 @@ _AFTER = "somebody wrote after its release into"
 
 
 class _Block(NamedTuple):
-    """A block of the upstream; between its red zones lie `size` bytes that somebody has, or had."""
+    """A block of the upstream: a red zone, `size` bytes of the user, and another red zone."""
 
     whole: Pointer
     size: int
 
 
 class GuardingAllocator(Adaptor):
-    """Puts red zones around every block, poisons it when it is new and when it is released, and keeps it for a while.
+    """Puts red zones around every block, poisons new and released blocks, and keeps released blocks for a while.
 
-    Red zones are looked at when their block is released, what was released when it leaves the quarantine, and all of
-    it by `check`.  Who is found writes by address: arrays themselves do not reach beyond their ends.
+    The red zones of a block are checked when it is released.  A released block is checked when it leaves the
+    quarantine.  `check` checks all of them at any time.  Only code that writes through an address can be found: arrays
+    themselves do not reach beyond their ends.
 
     Parameters
     ----------
     upstream : DeviceAllocator
     red_zone : int
-        In bytes, on either side; a multiple of 64.  The default keeps the alignment that devices give.
+        Bytes on each side of a block; a multiple of 64.  The default keeps the alignment of the device.
     quarantine : int
-        In bytes: how much of what was released last is kept.  When the upstream is full, nothing is.
+        How many bytes of released blocks are kept at most, the last ones.  When the upstream is full, none are kept.
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `red_zone` or `quarantine` is no such size.
+        If `red_zone` or `quarantine` is not a size, or `red_zone` is not a multiple of 64.
     """
 
     keeps_memory = True
@@ -109,20 +110,21 @@ class GuardingAllocator(Adaptor):
         return whole
 
     def release(self, ptr: Pointer | None) -> None:
-        """Take a block into quarantine; None is ignored.  One that is too large for it is given back at once.
+        """Put a block into quarantine; None is ignored.  A block that is too large for the quarantine is freed at once.
 
         Raises
         ------
         MemoryCorruptionError
-            If somebody wrote into a red zone of the block; it is not released.  Or into an old block, which leaves
-            the quarantine for this one: that is told once, and this one is not released yet.
+            If somebody wrote into a red zone of the block; then the block is not released.  Also if somebody wrote into
+            an older block that has to leave the quarantine now.  That error is raised once, and `ptr` is not released
+            yet: call `release` again.
         """
         if ptr is None:
             return
         block: _Block = self._live.behind(ptr)
         releasing = map(self._upstream.release, (block.whole,))
         keeping = map(self._kept.append, (block,))
-        # Whoever has taken a block out of where it was is alone with it, so no lock is held while the device works.
+        # From here on no other thread can find the block, so no lock is held while the device works.
         del self._live[ptr]
         content, counted = None, 0
         try:
@@ -138,17 +140,17 @@ class GuardingAllocator(Adaptor):
             (_,) = poisoning
             (_,) = keeping
         except BaseException:
-            if content is not None:  # the block stays its owner's, with what is in it
+            if content is not None:  # the block still belongs to its owner, so it gets its contents back
                 attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
             self._kept_bytes -= counted
             self._live.blocks[id(ptr)] = ptr, block
             raise
 
     def _let_out(self, size: int) -> None:
-        """Let blocks out of quarantine, the oldest first, until that many bytes more fit in."""
+        """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
         while True:
             leaving = map(deque[_Block].popleft, (self._kept,))
-            # No call from here until it has left, so that no other thread comes between.
+            # There is no call from here until the block has left, so no other thread can come between.
             if not self._kept or self._kept_bytes + size <= self._most:
                 return
             (oldest,) = leaving
@@ -165,12 +167,12 @@ class GuardingAllocator(Adaptor):
                 raise self._corruption(oldest, _AFTER)
 
     def check(self) -> None:
-        """Look at every block, those that are out and those in quarantine.
+        """Check every block, those that are allocated and those in quarantine.
 
         Raises
         ------
         MemoryCorruptionError
-            For the first that somebody wrote around, or into after its release.
+            For the first block whose red zones somebody wrote into, or into which somebody wrote after its release.
         """
         for _, block in self._live.entries():
             self._check_zones(block)
@@ -180,23 +182,24 @@ class GuardingAllocator(Adaptor):
                 raise self._corruption(block, _AFTER)
 
     def clear(self) -> None:
-        """Let everything out of quarantine.
+        """Empty the quarantine.
 
         Raises
         ------
         MemoryCorruptionError
-            If somebody wrote into a block after its release.  That block is let out, younger ones are not yet.
+            If somebody wrote into a block after its release.  That block has left the quarantine; younger blocks are
+            still in it.
         """
         self._let_out(self._most + 1)
 
     @property
     def live_blocks(self) -> int:
-        """How many blocks are out; those in quarantine are not."""
+        """How many blocks are allocated, without those in quarantine."""
         return len(self._live)
 
     def __del__(self) -> None:
         problem = ""
-        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each time at least one goes, unless none can
+        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each call frees at least one block, if any can be freed
             problem = attempt(self.clear) or problem
         if problem:
             warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
@@ -223,6 +226,6 @@ class GuardingAllocator(Adaptor):
 
 
 def _empty(upstream: DeviceAllocator, kept: deque[_Block]) -> None:
-    """Let everything out of a quarantine, without a look at it."""
+    """Empty a quarantine without checking it."""
     while kept:
         attempt(upstream.release, kept.pop().whole)

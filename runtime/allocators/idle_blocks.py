@@ -1,7 +1,8 @@
-"""The blocks that a pool keeps: which of them a request gets, by KuiperLLama's rules, and how they go back.
+"""The idle blocks of a pool: which block a request gets, by KuiperLLama's rules, and how blocks come back.
 
-For one thread at a time, except `IdleBlocks.returned`; `PoolAllocator` sees to that.  Each change is the last step of a
-call, as ``handover`` explains, so that an interrupt never leaves a block in two places or in none.
+Only one thread at a time may use them, and `PoolAllocator` sees to that; `IdleBlocks.returned` is the exception.  Each
+change is the last step of a call, as ``handover`` explains.  So an interrupt never leaves a block in two places or in
+none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["IdleBlocks", "PooledBlock"]
 
 
 class _Never:
-    """What has to be done before a block that was given back is lent again."""
+    """An event that never happens: a block that was given back to the upstream is never lent again."""
 
     done = False
 
@@ -38,24 +39,24 @@ class PooledBlock:
     Parameters
     ----------
     size : int
-        In bytes, as the upstream is asked.
+        In bytes, as the upstream was asked for it.
     serial : int
-        In order of allocation.
+        Its number in the order of allocation.
 
     Attributes
     ----------
     whole : array or None
-        As the upstream handed it out; None before, and when it was given back.
+        The array that the upstream returned.  None before that, and after the block was given back.
     kept : bool
-        Whether it is sorted in among the idle blocks.
+        Whether the block is in the lists of idle blocks.
     lent : int
-        The size it was last lent as.
+        The size in bytes of the request for which it was lent last.
     make : callable
-        Makes an array of that size over it.
+        Makes an array of that size over the block.
     streams : list
-        Where the one who has it queued work.
+        The streams on which its owner queued work on the block.
     events : list of Event
-        What must be done before somebody else may have it.
+        These must be done before the block is lent again.
     """
 
     __slots__ = ("events", "kept", "lent", "make", "serial", "size", "streams", "whole")
@@ -73,17 +74,17 @@ class PooledBlock:
 
     @property
     def over(self) -> bool:
-        """Whether all work on it is over, done or failed; never blocks."""
+        """Whether all work on the block is over, done or failed; never waits."""
         try:
             self.events = [event for event in self.events if not event.done]
-        except Exception:  # noqa: BLE001 -- what cannot be asked is not known to be over
+        except Exception:  # noqa: BLE001 -- if an event cannot be asked, the work may still run
             return False
         return not self.events
 
     def wait(self) -> bool:
-        """Block until it is, if it can be waited for; whether it is."""
+        """Wait for all work on the block, if it can be waited for; returns whether the work is over."""
         for event in self.events:
-            with suppress(Exception):  # work that failed is over too, and its owner's to hear of
+            with suppress(Exception):  # failed work is over too, and its owner hears of the failure
                 event.synchronize()
         return self.over
 
@@ -92,21 +93,22 @@ _Entry = tuple[int, int, PooledBlock]
 
 
 class IdleBlocks:
-    """Small blocks in order of allocation, big ones in order of size.
+    """The idle blocks: small blocks in order of allocation, big blocks in order of size.
 
     Parameters
     ----------
     small_limit : int
-        In bytes, the largest block that is small.
+        In bytes, the size of the largest small block.
     waste_limit : int
-        In bytes; a big block that is longer than a request by this much or more is not for it.
+        In bytes; a request does not get a big block that is longer than the request by this much or more.
 
     Attributes
     ----------
     returned : deque of PooledBlock
-        Blocks on their way here.  Adding one takes no lock, so that a finaliser can do it at any time.
+        Blocks that were released and are not sorted in yet.  Adding one takes no lock, so a finaliser can do it at any
+        time.
     small_bytes : int
-        How many bytes there are in small blocks, without those on their way.
+        How many bytes the small blocks have, without those in `returned`.
     """
 
     __slots__ = ("_big", "_small", "_waste_limit", "returned", "small_bytes", "small_limit")
@@ -114,16 +116,16 @@ class IdleBlocks:
     def __init__(self, small_limit: int, waste_limit: int) -> None:
         self.small_limit = small_limit
         self._waste_limit = waste_limit
-        self._small: list[_Entry] = []  # by serial; with it and the size
-        self._big: list[_Entry] = []  # by size, and of one size by serial
+        self._small: list[_Entry] = []  # (serial, size, block), in order of serial
+        self._big: list[_Entry] = []  # (size, serial, block), in order of size, then of serial
         self.small_bytes = 0
         self.returned: deque[PooledBlock] = deque()
 
     def sort_in(self) -> None:
-        """Sort in what is on its way here."""
+        """Sort in the blocks of `returned`."""
         while self.returned:
             block = self.returned[0]
-            if not block.kept:  # else an interrupt came before the next line was done
+            if not block.kept:  # if an interrupt came after `_add`, it is sorted in already
                 self._add(block)
             del self.returned[0]
 
@@ -137,12 +139,13 @@ class IdleBlocks:
         self.small_bytes, block.kept = small_bytes, True
 
     def __getitem__(self, size: int) -> PooledBlock | None:
-        """Take the block for a request, which is kept no more; None if there is none.
+        """Take the block for a request of `size` bytes out of the idle blocks; None if there is none.
 
-        A small request gets the first small block that is large enough, a big one the smallest big block, if that
-        is not too large.  Blocks with work in flight are passed over.
+        A small request gets the first small block that is large enough.  A big request gets the smallest big block that
+        is large enough, unless it is too large.  Blocks with work in flight are skipped.
 
-        It is written as a subscript, ``idle[size]``, because an interrupt can come after a call, and not after that.
+        This is written as a subscript, ``idle[size]``, because an interrupt can come after a call, but not after a
+        subscript.
         """
         if size > self.small_limit:
             position = self._best_fit(size)
@@ -162,7 +165,7 @@ class IdleBlocks:
         return None
 
     def _best_fit(self, size: int) -> int:
-        """Which big block a request gets; -1 for none."""
+        """The position of the big block for a request of `size` bytes; -1 if there is none."""
         for position in range(bisect_left(self._big, (size,)), len(self._big)):
             if self._big[position][0] - size >= self._waste_limit:
                 break
@@ -171,25 +174,35 @@ class IdleBlocks:
         return -1
 
     def small(self) -> list[PooledBlock]:
-        """The small blocks."""
+        """The small blocks, in order of allocation."""
         return [block for _, _, block in self._small]
 
     def largest_first(self) -> list[PooledBlock]:
-        """All blocks."""
+        """All idle blocks: the big ones, then the small ones, each from the largest to the smallest."""
         small = sorted(self.small(), key=lambda block: -block.size)
         return [block for _, _, block in reversed(self._big)] + small
 
     def give_back(
         self, upstream: DeviceAllocator, blocks: Iterable[PooledBlock], keep: int = 0, *, wait: bool = True
     ) -> tuple[int, Exception | None]:
-        """Give idle blocks back to the upstream, until at most `keep` bytes are idle.
+        """Give blocks back to the upstream, until at most `keep` bytes are idle.
+
+        Parameters
+        ----------
+        upstream : DeviceAllocator
+        blocks : iterable of PooledBlock
+            Idle blocks, in the order in which they go.
+        keep : int
+            In bytes.
+        wait : bool
+            Whether to wait for work on a block; otherwise a block with work in flight stays idle.
 
         Returns
         -------
         int
-            How many bytes went.
+            How many bytes were given back.
         Exception or None
-            Why a block did not go, if one did not; it stays idle.
+            The reason of the first block that could not be given back, if there is one; that block stays idle.
         """
         idle, freed = self.total_bytes, 0
         failure: Exception | None = None
@@ -219,29 +232,29 @@ class IdleBlocks:
         self._small, self._big, self.small_bytes = small, big, small_bytes
 
     def empty(self, upstream: DeviceAllocator) -> None:
-        """Give everything back, as far as that can be done."""
+        """Give all blocks back; a block that the upstream refuses stays idle."""
         self.sort_in()
         self.give_back(upstream, self.largest_first())
 
     @property
     def total_bytes(self) -> int:
-        """How many bytes there are in all blocks, without those on their way."""
+        """How many bytes all idle blocks have, without those in `returned`."""
         return self.small_bytes + sum(size for size, _, _ in self._big)
 
     def everything(self) -> list[PooledBlock]:
-        """All blocks, with those on their way."""
+        """All idle blocks, with those in `returned`."""
         return self.largest_first() + [block for block in tuple(self.returned) if not block.kept]
 
 
 def _released(upstream: DeviceAllocator, block: PooledBlock) -> Exception | None:
-    """Give a block back; why the upstream does not take it, if it does not."""
+    """Give a block back to the upstream; returns the upstream's error, or None."""
     releasing = map(upstream.release, (block.whole,))
     try:
         (_,) = releasing
     except Exception as error:  # noqa: BLE001 -- the caller decides
         return error
     except BaseException:
-        attempt(upstream.release, block.whole)  # somebody else's upstream may have done it; now it is done
+        attempt(upstream.release, block.whole)  # an upstream that is not ours may have released it; now it has
         block.whole, block.events = None, _GONE
         raise
     block.whole, block.events = None, _GONE

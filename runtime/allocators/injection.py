@@ -24,25 +24,25 @@ _WORDS = "this call was told to fail"
 
 
 class FailingAllocator(Adaptor):
-    """Fails where it is told to, before anything is done; with nothing said it never fails.
+    """Fails where you tell it to, before anything is done; without such an argument it never fails.
 
-    A call that fails for more reasons than one fails once.  Calls of zero bytes and of None are not counted.
+    If several arguments make the same call fail, it fails once.  Calls for zero bytes and for None are not counted.
 
     Parameters
     ----------
     upstream : DeviceAllocator
     operation : {"allocate", "release", "memcpy", "memset_zero"}
-        The calls that are counted, and may fail.
+        The call that is counted and may fail.
     at : int or None
-        The number of the call that fails, from 1.
+        The number of the call that fails, counted from 1.
     from_size : int or None
-        Calls of that many bytes, or more, fail.
+        Calls for this many bytes or more fail.
     when : callable or None
-        Calls fail for whose size in bytes it returns true.
+        Gets the size of each call in bytes; the call fails if it returns true.
     probability : float
-        From 0 to 1: of a call to fail.
+        The probability that a call fails, from 0 to 1.
     seed : int or None
-        Makes those calls the same ones each time.
+        With a seed, the same calls fail by chance in each run.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class FailingAllocator(Adaptor):
     Raises
     ------
     InvalidArgumentError, InvalidSizeError
-        If an argument is none of these.
+        If an argument has the wrong type or value.
     """
 
-    def __init__(  # noqa: PLR0913 -- each says in its own way which calls fail
+    def __init__(  # noqa: PLR0913 -- each is another way to say which calls fail
         self,
         upstream: DeviceAllocator,
         *,
@@ -105,11 +105,11 @@ class FailingAllocator(Adaptor):
             raise DeviceError(operation, self.name, RuntimeError(_WORDS))
 
     def _fails(self, operation: str, size: int) -> bool:
-        """Count a call, and say whether it fails."""
+        """Count a call; returns whether it fails."""
         if operation != self._operation or size == 0:
             return False
         self.calls += 1
-        # Drawn for every call, so that which ones fail by chance does not depend on the other reasons.
+        # A number is drawn for every call, so the other arguments do not change which calls fail by chance.
         fails = (
             self._random.random() < self._probability
             or self.calls == self._at

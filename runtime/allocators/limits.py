@@ -1,4 +1,4 @@
-"""`LimitingAllocator`: no more than so many bytes at once."""
+"""`LimitingAllocator`: limits how many bytes are allocated at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["LimitingAllocator"]
 
 
 class LimitingAllocator(Adaptor):
-    """Refuses what would bring the bytes that are out above a limit; RMM's ``LimitingResourceAdaptor``.
+    """Refuses a request that would bring the allocated bytes above a limit; RMM's ``LimitingResourceAdaptor``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LimitingAllocator(Adaptor):
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `limit` is no size.
+        If `limit` is not a size.
     """
 
     def __init__(self, upstream: DeviceAllocator, limit: int) -> None:
@@ -41,16 +41,18 @@ class LimitingAllocator(Adaptor):
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        """As `DeviceAllocator.allocate`; beyond the limit there is no room.
+        """As `DeviceAllocator.allocate`, but a request beyond the limit is refused.
 
         Raises
         ------
         AllocationError
+            If the request would bring the allocated bytes above the limit, or the upstream has no room.
         """
         size = check_byte_size(byte_size)
         allocating, ptr = map(self._upstream.allocate, (size,)), None
-        # Taken before it is asked for, so that two threads cannot both have the rest.  There is no call in these lines,
-        # so CPython lets no other thread run among them; a lock would take longer than all the rest here.
+        # The bytes are counted before the upstream is asked, so that two threads cannot both get the last ones.  There
+        # is no call in these lines, so CPython does not switch threads between them.  A lock would take longer than all
+        # of them.
         used = self._used
         if used + size > self._limit:
             raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
@@ -72,7 +74,7 @@ class LimitingAllocator(Adaptor):
         blocks, key = self._live.blocks, id(ptr)
         try:
             noted = blocks[key]
-            # Less by its size, computed when it is unpacked, after the release: until then nobody may have the room.
+            # This is computed when it is unpacked, after the release: before that, nobody may get these bytes.
             used = map(sub, map(getattr, (self,), ("_used",)), (noted[1],))
             del blocks[key]
         except KeyError:
@@ -86,10 +88,10 @@ class LimitingAllocator(Adaptor):
 
     @property
     def limit(self) -> int:
-        """The most bytes that may be out at once."""
+        """The most bytes that may be allocated at once."""
         return self._limit
 
     @property
     def allocated_bytes(self) -> int:
-        """How many are."""
+        """How many bytes are allocated."""
         return self._used

@@ -22,7 +22,7 @@ CallT = TypeVar("CallT", bound="Callable[..., Any]")
 
 
 def _taking_turns(call: CallT) -> CallT:
-    """A call of an adaptor that is passed on by one thread at a time."""
+    """A call of an adaptor that lets one thread at a time into the upstream."""
 
     @wraps(call)
     def in_turn(self: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -35,9 +35,9 @@ def _taking_turns(call: CallT) -> CallT:
 class ThreadSafeAllocator(Adaptor):
     """Lets one thread at a time into the upstream; RMM's ``thread_safe_resource_adaptor``.
 
-    The allocators of this package need none; it is for somebody else's.  Waiting for an event and for a stream needs
-    no turn, so that nobody who waits keeps the others from going on.  A finaliser that
-    releases memory needs a turn too, and may have one while the thread that runs it is inside.
+    The allocators of this package do not need it; it is for somebody else's.  The lock is not held while a thread waits
+    for an event or a stream, so a thread that waits does not stop the others.  A finaliser that releases memory takes
+    the lock too.  It may take it even if its own thread is already inside.
     """
 
     def __init__(self, upstream: DeviceAllocator) -> None:

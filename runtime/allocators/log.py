@@ -1,4 +1,4 @@
-"""`LoggingAllocator`: every allocation and release, as JSON lines or as RMM writes them."""
+"""`LoggingAllocator`: logs every allocation and release, as JSON lines or in RMM's format."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 __all__ = ["LoggingAllocator"]
 
 COLUMNS = ("Thread", "Time", "Action", "Pointer", "Size", "Stream")
-"""RMM's."""
+"""The names of RMM's columns."""
 
 
 class LoggingAllocator(Adaptor):
-    """Writes down what is allocated and released; RMM's ``LoggingResourceAdaptor``.
+    """Logs what is allocated and released; RMM's ``LoggingResourceAdaptor``.
 
-    A line says which thread, when, what, the address, the bytes, and the stream, which is always 0: memory of ours is
-    not allocated on a stream.  What is ``allocate``, ``allocate failure``, ``free``, or ``free failure`` after a
-    ``free`` that did not happen.  A log that cannot be written is no reason to lose memory or to keep it: calls go on,
-    `failure` says what is wrong, and so does one warning.
+    A line has the thread, the time, the action, the address, the size in bytes, and the stream.  The stream is always
+    0, because our memory is not allocated on a stream.  The action is ``allocate``, ``allocate failure``, ``free``, or
+    ``free failure``; the last follows a ``free`` that failed.  If the log cannot be written, no call fails and no
+    memory is lost: calls continue, `failure` has the error, and there is one warning.
 
     Parameters
     ----------
     upstream : DeviceAllocator
     log : path or text file
-        A file at a path is written anew, and closed by `close`; a file that is open stays open.
+        A file that is given as a path is overwritten, and closed by `close`.  An open file stays open.
     csv : bool
         Write RMM's columns, with their names first, instead of JSON lines.
 
     Attributes
     ----------
     failure : Exception or None
-        Why a line is missing: of the first one.
+        The error of the first line that could not be written.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class LoggingAllocator(Adaptor):
         noted = False
         try:
             if ptr is not None:
-                # Before another thread can have its address, and write that down.
+                # The line is written before the release: after it, another thread may get this address and log it.
                 (noted,) = map(self._note, ("free",), (ptr,), (size_of(ptr),))
             (_,) = releasing
         except BaseException:
@@ -94,7 +94,7 @@ class LoggingAllocator(Adaptor):
             raise
 
     def _note(self, action: str, ptr: Pointer | None, size: object) -> bool:
-        """Write a line as the last step; whether it was written."""
+        """Write a line as the last step; returns whether it was written."""
         if self._file is None:
             return False
         try:
@@ -102,7 +102,7 @@ class LoggingAllocator(Adaptor):
             now = datetime.now().astimezone()
             time = f"{now:%H:%M:%S.%f}" if self._csv else now.isoformat()
             (_,) = map(self._write, ((threading.get_ident(), time, action, address, size, "0x0"),))
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the memory is somebody's
+        except Exception as error:  # noqa: BLE001 -- whatever the error is, the memory must not be lost
             self._miss(error)
             return False
         return True
@@ -123,11 +123,11 @@ class LoggingAllocator(Adaptor):
     def _miss(self, error: Exception) -> None:
         if self.failure is None:
             self.failure = error
-            with suppress(RuntimeWarning):  # where warnings are errors this one must not be
+            with suppress(RuntimeWarning):  # this warning must not fail the call, even if warnings are errors
                 warnings.warn(f"the log of {self.name} is not complete: {said(error)}", RuntimeWarning, stacklevel=4)
 
     def close(self) -> None:
-        """Close the file if it was opened here; later calls are not written down.  Twice is harmless."""
+        """Close the file if it was opened here.  Later calls are not logged.  Closing twice is harmless."""
         file, self._file = self._file, None
         if self._own and file is not None:
             file.close()

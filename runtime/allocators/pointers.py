@@ -1,4 +1,4 @@
-"""What every allocator checks about sizes and pointers, and how it knows its blocks."""
+"""The checks of sizes and pointers that all allocators share, and the record of an allocator's blocks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def as_flag(value: object, argument: str) -> bool:
     Raises
     ------
     InvalidArgumentError
-        If it is neither Python's nor NumPy's.
+        If it is neither Python's ``bool`` nor NumPy's.
     """
     flag: Any = value
     if not isinstance(value, bool | np.bool_):
@@ -74,7 +74,7 @@ def as_flag(value: object, argument: str) -> bool:
 
 
 def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int = sys.maxsize) -> int:
-    """A size as an ``int``.
+    """A size in bytes as an ``int``.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
         If it is negative or above `limit`.
     """
     if type(byte_size) is int and 0 <= byte_size <= limit:
-        return byte_size  # nearly always, and every allocator looks
+        return byte_size  # the usual case, and every allocator comes here
     size = as_integer(byte_size, argument, "an integer number of bytes")
     if not 0 <= size <= limit:
         raise InvalidSizeError(size, limit)
@@ -92,7 +92,7 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
 
 
 def check_ordinal(ordinal: object, kind: str, count: int) -> int:
-    """The number of a device that exists.
+    """The number of a device, after a check that there is such a device.
 
     Raises
     ------
@@ -108,23 +108,23 @@ def check_ordinal(ordinal: object, kind: str, count: int) -> int:
 
 
 def check_copy(byte_size: object, *pointers: Pointer) -> int:
-    """The size of a copy or fill, checked against every array it touches; null has no bytes."""
+    """The size of a copy or fill in bytes, checked against the length of every array; None has no bytes."""
     return check_byte_size(byte_size, limit=min([0 if ptr is None else len(ptr) for ptr in pointers]))
 
 
 class End(NamedTuple):
-    """What a pointer is to the call that it was given to.
+    """How a call uses a pointer.
 
     Attributes
     ----------
     argument : str
-        Its name.
+        The name of the argument.
     on_device : bool
-        Where it has to be: on the allocator's device, or on the host.
+        Where the memory must be: True for the allocator's device, False for the host.
     written : bool
-        The call writes there.
+        Whether the call writes to it.
     required_by : str
-        What says where it has to be, if the caller said so.
+        Which argument of the caller requires that place; empty if none does.
     """
 
     argument: str
@@ -133,29 +133,30 @@ class End(NamedTuple):
     required_by: str = ""
 
     def misplaced(self, where: str, ptr: Pointer) -> InvalidPointerError:
-        """The error for a pointer that is somewhere else."""
+        """The error for a pointer to memory in the wrong place."""
         place = "memory of this device" if self.on_device else "host memory"
         reason = f"not {place}, as {self.required_by} requires" if self.required_by else f"not {place}"
         return self.refused(where, ptr, reason)
 
     def refused(self, where: str, ptr: Pointer, reason: str) -> InvalidPointerError:
-        """The error for a pointer with what it is or is not."""
+        """The error for a pointer that cannot be used, with the reason."""
         return InvalidPointerError(where, ptr, f"{self.argument} is {reason}")
 
 
 FILLED = End("ptr", on_device=True, written=True)
-"""What a device fills with zeros."""
+"""The memory that a device fills with zeros."""
 
 
 def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
-    """A pointer to host memory, or null.
+    """A pointer to host memory as an array, or None.
 
-    It is checked here because drivers take its address and believe the rest: of every second byte of an
-    array they would copy the first half, and into a read-only one they would write.
+    It is checked here, because drivers take the address and check nothing.  If an array had every second byte, they
+    would copy the first half of the memory.  If it were read-only, they would write into it.
 
     Raises
     ------
     InvalidPointerError
+        If it is not a NumPy array, not a contiguous row of bytes, or read-only although the call writes to it.
     """
     if ptr is None:
         return None
@@ -170,10 +171,10 @@ def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
 
 
 class LiveBlocks:
-    """The blocks an allocator has out: so that nothing is released twice, and nothing foreign.
+    """The blocks that an allocator has allocated, so that it releases no block twice and no foreign block.
 
-    A block is known by the array that `allocate` returned, not by its address: a view of it, or another
-    array at an address used before, is not that block.
+    A block is known by the array that `allocate` returned, not by its address.  A view of that array, or another array
+    at an address that was used before, is not that block.
 
     Parameters
     ----------
@@ -183,13 +184,14 @@ class LiveBlocks:
     Attributes
     ----------
     blocks : dict
-        Each block and what lies behind it, by the ``id`` of the array, in order of allocation.  ``allocate`` ends with
-        ``live.blocks[id(ptr)] = ptr, behind`` and ``return ptr``: no interrupt comes between the two (``handover``).
+        By the ``id`` of the array: the array, and what the allocator stores about the block.  In order of allocation.
+        ``allocate`` ends with ``live.blocks[id(ptr)] = ptr, behind`` and ``return ptr``: no interrupt comes between
+        the two (``handover``).
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
-        # The array is kept, so its id stays its own.
+        # The array is kept, so that no other array gets its id.
         self.blocks: dict[int, tuple[Pointer, Any]] = {}
 
     def __len__(self) -> int:
@@ -204,7 +206,7 @@ class LiveBlocks:
         Raises
         ------
         InvalidPointerError
-            If it is not one, or was released.
+            If it is not a live block: foreign, or released already.
         """
         try:
             del self.blocks[id(ptr)]
@@ -212,16 +214,16 @@ class LiveBlocks:
             raise self.unknown(ptr) from None
 
     def all_behind(self) -> list[Any]:
-        """What lies behind each block."""
+        """What the allocator stores about each block, in order of allocation."""
         return [behind for _, behind in self.entries()]
 
     def behind(self, ptr: Pointer) -> Any:
-        """What lies behind a block.
+        """What the allocator stores about a block.
 
         Raises
         ------
         InvalidPointerError
-            If it is not one, or was released.
+            If it is not a live block: foreign, or released already.
         """
         try:
             return self.blocks[id(ptr)][1]
@@ -229,19 +231,19 @@ class LiveBlocks:
             raise self.unknown(ptr) from None
 
     def entries(self) -> list[tuple[Pointer, Any]]:
-        """Each block with what lies behind it, in the order in which they were allocated."""
+        """Each block with what the allocator stores about it, in order of allocation."""
         return list(self.blocks.values())
 
     def unknown(self, ptr: Pointer) -> InvalidPointerError:
-        """The error for what is no live block."""
+        """The error for a pointer that is not a live block."""
         return InvalidPointerError(self._where, ptr, "it is not a live block of this allocator")
 
 
 def address_of(ptr: Pointer) -> int:
-    """Where an array lies, as its device counts; 0 for what is no array.  For reports, not to reach the memory."""
+    """The address of an array on its device, or 0 if it is no array.  For reports, not for access to the memory."""
     if isinstance(ptr, np.ndarray):
         return cast("HostArray", ptr).ctypes.data
-    if hasattr(ptr, "base_data"):  # PyOpenCL's, which has none for no bytes
+    if hasattr(ptr, "base_data"):  # a PyOpenCL array; it has no base_data if it has no bytes
         if ptr.base_data is None:
             return 0
         return int(ptr.base_data.int_ptr) + int(ptr.offset)
@@ -251,12 +253,30 @@ def address_of(ptr: Pointer) -> int:
 
 
 def size_of(ptr: Pointer) -> int:
-    """How many bytes an array has; 0 for what is no array.  For reports."""
+    """How many bytes an array has, or 0 if it is no array.  For reports."""
     return len(ptr) if hasattr(ptr, "__len__") else 0
 
 
 def adopt_host(buffer: Any, byte_size: int) -> HostArray:
-    """Somebody's host memory as a ``uint8`` array of `byte_size` elements; see `DeviceAllocator.adopt`."""
+    """Somebody's host memory as a ``uint8`` array of `byte_size` elements, without a copy.
+
+    Parameters
+    ----------
+    buffer : object
+        A NumPy array, or an object with the buffer protocol.
+    byte_size : int
+        In bytes.  If the buffer is longer, its first bytes are used.
+
+    Returns
+    -------
+    array
+        A view that keeps `buffer` alive.
+
+    Raises
+    ------
+    ValueError
+        With the reason: not host memory, not contiguous, read-only, too small, or with Python objects in it.
+    """
     size = check_byte_size(byte_size)
     flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
     if flat.size < size:
@@ -266,7 +286,7 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
 
 def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
     _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
-    # asarray: a matrix cannot be flattened, and a masked array is written to around its mask.
+    # asarray: a matrix cannot be flattened, and a masked array would not let its masked elements be written.
     return np.asarray(buffer).reshape(-1).view(np.uint8)
 
 
@@ -280,18 +300,18 @@ def _flat_buffer(buffer: Any) -> HostArray:
 
 
 def _holds_objects(view: memoryview) -> bool:
-    """Whether there are Python objects in a buffer: whoever exports it knows best."""
+    """Whether there are Python objects in a buffer; its exporter knows this best."""
     owner: Any = view.obj
     if isinstance(owner, np.ndarray):
         return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
     if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
         return _kind_holds_objects(cast("Any", owner).__class__)
-    # In a format "O" is a Python object, except in the name of a field, which stands between colons.
+    # In a format string "O" means a Python object, except in the name of a field, which is between colons.
     return "O" in re.sub(":.*?:", "", view.format)
 
 
 def _kind_holds_objects(kind: Any) -> bool:
-    """The same of a type of ``ctypes``, whose formats say nothing of what is in unions and packed structures."""
+    """As `_holds_objects`, for a type of ``ctypes``: its format leaves out unions and packed structures."""
     if issubclass(kind, ctypes.Array):
         return _kind_holds_objects(kind._type_)
     fields: list[Any] = [field for base in kind.__mro__ for field in getattr(base, "_fields_", ())]
@@ -308,5 +328,5 @@ def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> 
 
 
 def no_room(where: str, byte_size: int, cause: BaseException) -> AllocationError:
-    """The error for a device that has no room, with what the device itself said."""
+    """The error for a device that has no room, with the message of the device itself."""
     return AllocationError(where, byte_size, words(cause))

@@ -1,13 +1,13 @@
-"""`PoolAllocator`: keeps what is released for the next one who asks.
+"""`PoolAllocator`: keeps released blocks for later requests.
 
-The rules of who gets what are KuiperLLama's (kuiper/source/base/alloc_cu.cpp), over any allocator and without the
-errata of that file: see docs/allocators.md.  They are in ``idle_blocks``; here it is about when a block may be
-handed out at all, and when it goes back.
+Which request gets which block follows KuiperLLama (kuiper/source/base/alloc_cu.cpp), over any allocator and without the
+errors of that file (docs/allocators.md).  Those rules are in ``idle_blocks``.  This module decides when a block may be
+lent at all, and when it goes back to the upstream.
 
-A block is *lent* while somebody has it, and *idle* from its release on.  An idle block may still be in use by work
-that its last owner queued on a stream.  The pool knows of that work, because copies and fills go through it, and of
-other work by `PoolAllocator.hold`.  Who gets a block says nothing of the stream it will be used on, or whether the
-host will, so ordering one stream after another would not be enough: such a block waits until the work is over.
+A block is *lent* from its allocation to its release, and *idle* after that.  Work that its last owner queued on a
+stream may still use an idle block.  The pool knows of copies and fills, because they go through it, and of other work
+through `PoolAllocator.hold`.  It does not know on which stream the next owner will use the block, or whether the host
+will use it.  So it would not be enough to order one stream after another: the block waits until the work is over.
 """
 
 from __future__ import annotations
@@ -46,33 +46,35 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 
 class PoolAllocator(Adaptor):
-    """Memory of another allocator, kept when it is released.
+    """Keeps the released blocks of another allocator for later requests.
 
-    A *small* request gets the first idle small block that is large enough, in order of allocation; a *big* one the
-    smallest idle big block that wastes less than `waste_limit`.  If there is none the upstream is asked, for exactly
-    as much; if it is full, everything idle is given back, and it is asked once more.
+    A *small* request gets the first idle small block that is large enough, in order of allocation.  A *big* request
+    gets the smallest idle big block that wastes less than `waste_limit`.  If there is no such block, the pool asks the
+    upstream for exactly the requested size.  If the upstream is full, the pool gives all idle blocks back and asks once
+    more.
 
-    What `allocate` returns is an array of the size that was asked for, a new one each time, and `release` takes that
-    very array: one that was released stays unknown, also when its memory has been lent again.  A late reader may
-    see what the next owner writes, which is the one promise of `DeviceAllocator` that a pool cannot keep.
+    `allocate` returns an array of exactly the requested size, a new array each time, and `release` takes only that same
+    array.  An array that was released is refused, even if its memory has been lent again.  If you keep an array after
+    its release, you may see what the next owner writes.  This is the one promise of `DeviceAllocator` that a pool
+    cannot keep.
 
-    All methods may be called from several threads; `release` waits for none of them, so that finalisers can call it
-    at any time.
+    Several threads may call all methods at the same time.  `release` never waits for another call, so finalisers can
+    call it at any time.
 
     Parameters
     ----------
     upstream : DeviceAllocator
     small_limit : int
-        In bytes, the largest request that is small.
+        In bytes, the size of the largest small request.
     waste_limit : int
-        In bytes; a big block that is longer than a request by this much or more is not lent for it.
+        In bytes; a big block is not lent for a request that is smaller by this much or more.
     idle_limit : int
-        In bytes; when more than this is idle in small blocks, all of them are given back.
+        In bytes; when small blocks with more than this in total are idle, the pool gives all of them back.
 
     Raises
     ------
     InvalidArgumentError, InvalidSizeError
-        If `upstream` is no allocator, or a limit no size.
+        If `upstream` is no allocator, or a limit is not a size.
     """
 
     keeps_memory = True
@@ -95,21 +97,22 @@ class PoolAllocator(Adaptor):
         self._busy = False
         self._closed = False
         self._serial = 0
-        # Last, because the finaliser looks for it.
+        # This attribute is set last: the finaliser looks for it, to see whether `__init__` was completed.
         self._live = LiveBlocks(self.name)
 
     # --- lending
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        """As `DeviceAllocator.allocate`; contents are whatever the last owner left.
+        """As `DeviceAllocator.allocate`; the contents are whatever the last owner left.
 
         Raises
         ------
         AllocationError
-            If the upstream has no room, also after everything idle was given back.
+            If the upstream has no room, even after the pool gave all idle blocks back.
         ClosedAllocatorError
+            If the pool is closed.
         """
-        # What is no size finds no block, and the upstream refuses it.
+        # A bool or a string goes to `check_byte_size`, which refuses it; so does a size below 1.
         size = byte_size if type(byte_size) is int and byte_size > 0 else check_byte_size(byte_size)
         if size == 0:
             return None
@@ -118,7 +121,7 @@ class PoolAllocator(Adaptor):
         idle, block = self._idle, None
         try:
             with self._lock:
-                if self._busy:  # a finaliser, or the upstream, inside another call: what is idle is in its hands
+                if self._busy:  # a finaliser or the upstream calls from inside another call, which uses the lists
                     (block,) = map(self._new, (size,))
                 else:
                     self._busy = True
@@ -145,7 +148,7 @@ class PoolAllocator(Adaptor):
         return ptr
 
     def _made(self, size: int) -> PooledBlock:
-        """A new block; when the upstream is full, for what is idle."""
+        """A new block; if the upstream is full, the idle blocks are given back first."""
         try:
             (block,) = map(self._new, (size,))
         except MemoryError:
@@ -166,17 +169,17 @@ class PoolAllocator(Adaptor):
     # --- taking back
 
     def release(self, ptr: Pointer | None) -> None:
-        """Keep a block for the next one who asks; None is ignored.
+        """Keep a block for a later request; None is ignored.
 
-        If more than the idle limit is idle now, small blocks are given back to the upstream.  One that the upstream
-        does not take stays idle, and is offered to it again another time.
+        If small blocks with more than `idle_limit` bytes are idle then, they are given back to the upstream.  A block
+        that the upstream does not take stays idle, and the pool tries again later.
 
         Raises
         ------
         InvalidPointerError
             If `ptr` is not a live block of this pool.
         DeviceError
-            If work that was queued on the block cannot be recorded; it is still lent.
+            If no event can be recorded after the work that was queued on the block.  The block is still lent.
         """
         if ptr is None:
             return
@@ -199,12 +202,12 @@ class PoolAllocator(Adaptor):
             raise
 
     def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
-        """Give a lent block, and what is idle, to the upstream: at the limit, or if the pool is closed.
+        """Give a lent block, and the idle ones, to the upstream: at the limit, or if the pool is closed.
 
         Returns
         -------
         bool
-            Whether the block went; else it stays for whoever comes next.
+            Whether the block went to the upstream; if not, the pool keeps it.
         """
         if not self._settle(block.size) or not (block.wait() if self._closed else block.over):
             return False
@@ -213,7 +216,7 @@ class PoolAllocator(Adaptor):
         del self._live[ptr]
         try:
             (_,) = releasing
-        except Exception:  # noqa: BLE001 -- to be released is no failure, and it can go later
+        except Exception:  # noqa: BLE001 -- the release itself has not failed, and the block can go later
             blocks[key] = ptr, block
             return False
         except BaseException:
@@ -222,10 +225,11 @@ class PoolAllocator(Adaptor):
         return True
 
     def _settle(self, coming: int = 0) -> bool:
-        """Sort in what was returned, and keep to the limit with so many bytes more; whether that could be done.
+        """Sort in returned blocks, and give small blocks back if the limit would be passed; returns whether it could.
 
-        Whoever is inside does it on the way out.  Nobody waits here for that: a finaliser may come while its thread
-        has a lock that the one inside waits for.
+        `coming` is the number of bytes that are about to become idle.  If another call is inside the pool, that call
+        does this at its end.  Nobody waits here for it: a finaliser may run in a thread that has a lock for which the
+        call inside waits.
         """
         idle = self._idle
         while idle.returned or coming:
@@ -234,7 +238,7 @@ class PoolAllocator(Adaptor):
             if not entered:
                 return False
             try:
-                if self._busy:  # inside another call of this thread
+                if self._busy:  # this thread is inside another call
                     return False
                 self._busy = True
                 try:
@@ -268,37 +272,37 @@ class PoolAllocator(Adaptor):
         self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        if stream is not None and not is_host(self):  # where nothing is queued
+        if stream is not None and not is_host(self):  # the host queues nothing
             self._note(stream, (ptr,))
         self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
 
     def _note(self, stream: Any, ends: tuple[Pointer, ...]) -> None:
-        """Remember that work on a stream uses some of our blocks.  Before it is queued: an interrupt may follow."""
+        """Remember that work on a stream uses these blocks; called before the work is queued: an interrupt may come."""
         for block in [block for end in ends for block in self._blocks_under(end)]:
             self._upstream.check_stream(stream)
             if not any(stream is known for known in block.streams):
                 block.streams.append(stream)
 
     def _blocks_under(self, ptr: Pointer) -> list[PooledBlock]:
-        """The lent blocks that an array lies in: the very array that was lent, or a part of it."""
+        """The lent blocks in which an array lies: it is the array that was lent, or a part of it."""
         if ptr is None:
             return []
         if ptr in self._live:
             return [self._live.behind(ptr)]
         try:
             return [block for lent, block in self._live.entries() if self._upstream.overlaps(lent, ptr)]
-        except (AttributeError, TypeError):  # no memory of this device
+        except (AttributeError, TypeError):  # it is not memory of this device
             return []
 
     def hold(self, ptr: Pointer, event: Event) -> None:
-        """Lend a block to nobody else before an event: for work that does not go through this allocator.
+        """Do not lend a block to anybody else before an event: for work that does not go through this allocator.
 
         Parameters
         ----------
         ptr : array
             A live block, or part of one.
         event : Event
-            As ``record(stream)`` returns it after the work was queued, on whatever device.
+            What ``record(stream)`` returned after the work was queued, on any device.
 
         Raises
         ------
@@ -314,7 +318,7 @@ class PoolAllocator(Adaptor):
     # --- the pool as a whole
 
     def _emptied(self, call: str, keep: int, *, closing: bool = False) -> int:
-        """Give idle memory back until at most `keep` bytes are idle; how many bytes went."""
+        """Give idle memory back until at most `keep` bytes are idle; returns how many bytes were given back."""
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
@@ -331,12 +335,12 @@ class PoolAllocator(Adaptor):
         return freed
 
     def trim(self, keep_bytes: int = 0) -> int:
-        """Give idle memory back to the upstream, the largest blocks first; waits for work on it.
+        """Give idle memory back to the upstream, the largest blocks first; waits for work on those blocks.
 
         Parameters
         ----------
         keep_bytes : int
-            Stop when no more than this is idle.
+            In bytes; stop when no more than this is idle.
 
         Returns
         -------
@@ -346,22 +350,26 @@ class PoolAllocator(Adaptor):
         Raises
         ------
         InvalidSizeError, InvalidArgumentError
-            If `keep_bytes` is no size.
+            If `keep_bytes` is not a size.
+        ReentrantCallError
+            If it is called from inside another call of the pool, by the same thread.
         ReleaseError
-            If the upstream does not take a block, or work on it cannot be waited for.  It stays idle; the others are
-            given back.
+            If the upstream does not take a block, or work on it cannot be waited for.  That block stays idle; the
+            others are given back.
         """
         return self._emptied("trim", check_byte_size(keep_bytes, "keep_bytes"))
 
     def close(self) -> None:
-        """Give everything idle back to the upstream, and lend nothing more.  Twice is harmless.
+        """Give all idle memory back to the upstream, and lend nothing more.  Closing twice is harmless.
 
-        What is still lent stays its owner's, and goes to the upstream when it is released.
+        A block that is still lent stays with its owner, and goes to the upstream when it is released.
 
         Raises
         ------
+        ReentrantCallError
+            As for `trim`; the pool is then not closed.
         ReleaseError
-            As for `trim`.  The pool is closed; calling again tries what is left.
+            As for `trim`.  The pool is closed; call again to give back what is left.
         """
         self._emptied("close", 0, closing=True)
 
@@ -376,9 +384,9 @@ class PoolAllocator(Adaptor):
     def __del__(self) -> None:
         if "_live" not in vars(self):
             return
-        # What is still lent is not given back: a leak rather than memory that somebody else writes to.
+        # Blocks that are still lent are not given back: better a leak than memory that somebody else writes to.
         left = f"{len(self._live)} blocks of a pool on {self.name} were never released" if len(self._live) else ""
-        if problem := (attempt(self.close) and attempt(self.close)) or left:  # again, in case it was interrupted
+        if problem := (attempt(self.close) and attempt(self.close)) or left:  # twice, in case the first was interrupted
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
 
     @property
@@ -388,12 +396,12 @@ class PoolAllocator(Adaptor):
 
     @property
     def idle_blocks(self) -> int:
-        """How many blocks are kept for the next one who asks."""
+        """How many blocks are idle."""
         with self._lock:
             return len(self._idle.everything())
 
     @property
     def idle_bytes(self) -> int:
-        """How many bytes these are."""
+        """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())

@@ -1,4 +1,4 @@
-"""`TrackingAllocator`: what is allocated and not released, and who allocated it."""
+"""`TrackingAllocator`: which blocks are allocated and not released, and who allocated them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _OURS = __name__.partition(".allocators")[0]
 
 
 class Allocation(NamedTuple):
-    """A block that is out.
+    """A block that is allocated.
 
     Attributes
     ----------
     number : int
-        In order of allocation, from 1.
+        Its number in the order of allocation, from 1.
     address : int
     byte_size : int
     stack : traceback.StackSummary or None
-        Who allocated it, the innermost call last; None unless stacks are kept.
+        The call stack of the allocation, the innermost call last; None if stacks are not kept.
     """
 
     number: int
@@ -44,13 +44,13 @@ class Allocation(NamedTuple):
 
 
 class TrackingAllocator(Adaptor):
-    """Knows every block that is out; RMM's ``TrackingResourceAdaptor``.
+    """Knows which blocks are allocated; RMM's ``TrackingResourceAdaptor``.
 
     Parameters
     ----------
     upstream : DeviceAllocator
     stacks : bool
-        Keep the call stack of each allocation, which takes some microseconds.
+        Keep the call stack of each allocation; this takes some microseconds.
     """
 
     def __init__(self, upstream: DeviceAllocator, *, stacks: bool = False) -> None:
@@ -89,24 +89,24 @@ class TrackingAllocator(Adaptor):
 
     @property
     def live_blocks(self) -> int:
-        """How many blocks are out."""
+        """How many blocks are allocated."""
         return len(self._live)
 
     @property
     def allocated_bytes(self) -> int:
-        """How many bytes are out."""
+        """How many bytes are allocated."""
         return sum(byte_size for _, (_, byte_size, _) in self._live.entries())
 
     @property
     def outstanding_allocations(self) -> list[Allocation]:
-        """The blocks that are out, in order of allocation."""
+        """The allocated blocks, in order of allocation."""
         noted = [Allocation(number, address_of(ptr), *rest) for ptr, (number, *rest) in self._live.entries()]
         return sorted(noted)
 
     def leak_report(self) -> str:
-        """The blocks that are out, as text: a line for all, one for each, and its stack if there is one."""
+        """The allocated blocks as text: a line for all of them, then one for each, with its stack if it was kept."""
         blocks = self.outstanding_allocations
-        lines = [f"{sum(block.byte_size for block in blocks)} bytes in {len(blocks)} blocks are out on {self.name}"]
+        lines = [f"{sum(block.byte_size for block in blocks)} bytes in {len(blocks)} blocks are in use on {self.name}"]
         for block in blocks:
             lines.append(f"  #{block.number}: {block.byte_size} bytes at {block.address:#x}")
             lines += [f"    {line}" for line in "".join(block.stack.format() if block.stack else ()).splitlines()]
@@ -114,7 +114,7 @@ class TrackingAllocator(Adaptor):
 
 
 def _callers() -> traceback.StackSummary:
-    """The stack of whoever asked us for memory, without our own calls; the source is read when the stack is shown."""
+    """The call stack of our caller, without our own calls; the source lines are read when the stack is shown."""
     here = sys._getframe(2)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- the way to skip a frame
     frame: FrameType | None = here
     while frame is not None and str(frame.f_globals.get("__package__")).startswith(_OURS):

@@ -1,11 +1,11 @@
 """What is computed with the elements of blobs, and where: arithmetic follows the head, copies follow the mode.
 
-Caffe's ``Update``, ``asum_*``, ``sumsq_*`` and ``scale_*`` work where the numbers are, and on the device if they are on
-both sides, whatever the mode (blob.cpp:174-407).  ``CopyFrom`` works where the mode says (blob.cpp:433-463).  The
-arithmetic itself is in ``arithmetic``.
+Caffe's ``Update``, ``asum_*``, ``sumsq_*`` and ``scale_*`` work on the side where the numbers are fresh.  If both sides
+are fresh, they work on the device, whatever the mode (blob.cpp:174-407).  ``CopyFrom`` works where the mode says
+(blob.cpp:433-463).  The operations themselves are in the module ``arithmetic`` of the allocators.
 
-All that can be refused is refused before anything is asked for.  What is written is on its side already, so asking for
-it moves its head and nothing else.
+Everything that can be refused is refused before a memory is asked for a side.  The side that is written is fresh
+already, so asking for it moves its head and copies nothing.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]
 
 _AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
-"""The heads with which Caffe computes on the device."""
+"""The heads for which Caffe computes on the device."""
 
 
 def subtract(call: str, diff: Elements, data: Elements) -> None:
-    """``data -= diff``, where the data is.
+    """``data -= diff``, on the side where the data is fresh.
 
     Raises
     ------
     IllegalCallError
         If nothing was ever written to the data.
     NoArithmeticError
-        If the elements are integers, or of a type that the device lacks.
+        If the elements are integers, or of a type that the device has no arithmetic for.
     InvalidPointerError
         If the two are adopted buffers that overlap in part.
     """
@@ -64,12 +64,12 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
 
 
 def total(call: str, operation: str, elements: Elements) -> float:
-    """A sum over all elements, where they are; zero if nothing was ever written.
+    """A sum over all elements, on the side where they are fresh; zero if nothing was ever written.
 
     Parameters
     ----------
     call : str
-        As errors name it.
+        The name of the call in errors.
     operation : str
         The method of `Arithmetic`: ``"asum"`` or ``"sumsq"``.
     elements : Elements
@@ -77,7 +77,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
     Raises
     ------
     NoArithmeticError
-        As `subtract`.
+        As for `subtract`.
     """
     _check_type(call, elements)
     head = _head(call, elements)
@@ -90,14 +90,14 @@ def total(call: str, operation: str, elements: Elements) -> float:
 
 
 def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
-    """Multiply all elements, where they are; nothing happens if nothing was ever written.
+    """Multiply all elements, on the side where they are fresh; nothing happens if nothing was ever written.
 
     Raises
     ------
     NoArithmeticError
-        As `subtract`.
+        As for `subtract`.
     InvalidArgumentError
-        If `factor` is no number.
+        If `factor` is no real number.
     """
     _check_type(call, elements)
     number = check_factor(factor, "factor")
@@ -110,7 +110,7 @@ def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
 
 
 def copy(source: Elements, target: Elements) -> None:
-    """Copy elements, of one type and as many, on the side that the mode says: on the host if there is no device."""
+    """Copy elements of the same type and number, on the side that the mode says; on the host if there is no device."""
     if current_mode() is Mode.GPU and target.memory.device is not None:
         _copy_on_device(source, target)
     else:
@@ -118,7 +118,7 @@ def copy(source: Elements, target: Elements) -> None:
 
 
 def copy_on_fresh_side(source: Elements, target: Elements) -> None:
-    """Copy elements where they are, and nothing if there are none; the source's head does not move."""
+    """Copy elements on the side where they are fresh, or nothing if nowhere; the head of the source does not move."""
     head = source.memory.head
     if head in _AT_GPU:
         _copy_on_device(source, target)
@@ -129,9 +129,9 @@ def copy_on_fresh_side(source: Elements, target: Elements) -> None:
 def _copy_on_host(source: Elements, target: Elements) -> None:
     to, come = target.flat(target.memory.mutable_cpu_data()), source.flat(source.memory.cpu_data())
     if source.memory is target.memory:
-        return  # Caffe too has moved the heads, and then copies nothing onto itself
+        return  # as Caffe: both calls above have moved the head, and nothing is copied onto itself
     if np.may_share_memory(to, come):
-        np.copyto(to, come)  # both were adopted
+        np.copyto(to, come)  # both are adopted buffers; NumPy allows an overlap
     else:
         arithmetic_of(_host_of(target)).copy(come, to)
 
@@ -146,16 +146,16 @@ def _copy_on_device(source: Elements, target: Elements) -> None:
         to, kind = target.memory.mutable_gpu_data(), MemcpyKind.CUDA2CUDA
         come = source.memory.gpu_data()
         if source.memory is target.memory:
-            return  # as above
+            return  # the heads have moved, as on the host
     with reporting("copy_from", device):
         if kind is MemcpyKind.CUDA2CUDA and device.overlaps(come, to):
-            to[: target.nbytes].set(come[: target.nbytes].get())  # adopted: devices copy no such thing in one step
+            to[: target.nbytes].set(come[: target.nbytes].get())  # overlapping adopted buffers
         else:
             device.memcpy(come, to, target.nbytes, kind)
 
 
 class _Place:
-    """Where the elements of a memory are computed with: on which side, and by whom."""
+    """Where a computation with elements runs: on which side, and with which arithmetic."""
 
     def __init__(self, call: str, elements: Elements, head: SyncedHead) -> None:
         self.on_device = head in _AT_GPU
@@ -165,24 +165,25 @@ class _Place:
             raise NoArithmeticError(call, elements.dtype, self.arithmetic.types)
 
     def read(self, elements: Elements) -> Any:
-        """The bytes of a memory on this side, to read."""
+        """The bytes of a memory on this side, for reading."""
         return elements.memory.gpu_data() if self.on_device else elements.memory.cpu_data()
 
     def write(self, elements: Elements) -> Any:
-        """The bytes of a memory on this side, to write."""
+        """The bytes of a memory on this side, for writing."""
         return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
 
     def check_apart(self, call: str, first: Elements, second: Elements) -> None:
         """Refuse two adopted buffers that overlap, before any byte is copied into one and so into the other.
 
-        One buffer for both is no harm where it is computed with.  On the other side it is, unless it is so on both:
-        what comes back there would overwrite both, and only one of the memories would know.
+        It does no harm if both are the same buffer on the side that computes.  On the other side it does, unless they
+        are the same on both sides: the result is copied there later, which would overwrite both, and only one memory
+        would know.
         """
         x: Any = first.memory
         y: Any = second.memory
-        # The pointers themselves: asking for a side would copy to it.
-        host = _host_of(second), x._cpu, y._cpu  # noqa: SLF001 -- as above
-        device = y.device, x._gpu, y._gpu  # noqa: SLF001 -- as above
+        # The pointers themselves, because a call for a side would copy to it.
+        host = _host_of(second), x._cpu, y._cpu  # noqa: SLF001 -- for the reason above
+        device = y.device, x._gpu, y._gpu  # noqa: SLF001 -- for the reason above
         one = False
         for where, theirs, mine in (device, host) if self.on_device else (host, device):
             if theirs is None or mine is None:
@@ -192,36 +193,37 @@ class _Place:
                 continue
             same = address_of(source) == address_of(target)
             if not same or (where is not self.where and not one):
-                reason = f"{call} needs data and diff that are apart, or the same"
+                reason = f"{call} needs data and diff that do not overlap, or are the same"
                 raise InvalidPointerError(where_of(where), target, reason)
             one = same
 
 
 def _head(call: str, elements: Elements) -> SyncedHead:
-    """Where the elements are, as a call asks that errors name.
+    """The head of a memory, for a call that errors name.
 
     Raises
     ------
     ClosedMemoryError
+        If the memory is closed.
     """
     return head_of(_check_open(call, elements))
 
 
 def _check_open(call: str, elements: Elements) -> int:
-    """The packed state of a memory that is not closed."""
+    """The packed state of a memory, after a check that it is not closed."""
     memory: Any = elements.memory
-    state: int = memory._open(call)  # noqa: SLF001 -- of this room; users ask for the head
+    state: int = memory._open(call)  # noqa: SLF001 -- the runtime may; users ask for the head
     return state
 
 
 def _host_of(elements: Elements) -> DeviceAllocator:
-    """The allocator of a memory's ordinary host side."""
+    """The allocator of a memory's ordinary host side, without page-locked memory."""
     memory: Any = elements.memory
-    allocator: DeviceAllocator = memory._sides.pageable  # noqa: SLF001 -- of this room; users have no use for it
+    allocator: DeviceAllocator = memory._sides.pageable  # noqa: SLF001 -- the runtime may; users do not need it
     return allocator
 
 
 def _check_type(call: str, elements: Elements) -> None:
-    """Refuse arithmetic on integers, as Caffe does before it looks at anything else."""
+    """Refuse arithmetic on integers; this is the first check, as in Caffe."""
     if elements.dtype.kind in "iu":
         raise NoArithmeticError(call, elements.dtype, Arithmetic.types)

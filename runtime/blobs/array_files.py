@@ -1,6 +1,6 @@
 """Blobs in NumPy's own files: ``.npy`` for the data alone, ``.npz`` for data and diff.
 
-Headers are checked against the size of the file before memory is taken, because NumPy takes it first.  Nothing is ever
+A header is compared with the size of the file before memory is taken; NumPy takes the memory first.  Nothing is ever
 unpickled.
 """
 
@@ -40,16 +40,16 @@ _TYPES = tuple(map(np.dtype, ("float16", "float32", "float64", "int32", "uint32"
 _DESCRIPTIONS = {f"{order}{dtype.str[1:]}": np.dtype(f"{order}{dtype.str[1:]}") for dtype in _TYPES for order in "<>"}
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}
-"""Of the length of a header, by version of the format."""
+"""How many bytes store the length of the header, by version of the format."""
 _LONGEST_HEADER = 10_000
-"""NumPy's own limit."""
+"""The longest header in bytes; NumPy's own limit."""
 _ENTRY = re.compile(
     r""" *["'](descr|fortran_order|shape)["'] *: *(["'][^"']*["']|True|False|\([0-9, ]*\)) *(?:,|(?=\}))"""
 )
 _MOST_AT_ONCE = 1 << 20
-"""Bytes of a file that are read at once, so also the most that the directory of an archive can have."""
+"""How many bytes of a file are read at once.  The directory of an archive may not have more."""
 _MOST_DEFLATED = 1032
-"""Bytes that one byte of deflated data can become; more than that is a lie."""
+"""How many bytes one byte of deflated data can become at most; a file that claims more is refused."""
 
 
 def save_npy(path: StoredPath, data: NDArray[Any]) -> None:
@@ -58,39 +58,39 @@ def save_npy(path: StoredPath, data: NDArray[Any]) -> None:
     Raises
     ------
     FileAccessError
-        The file cannot be written; what was there before is still there.
+        If the file cannot be written; an old file is still there.
     FileFormatError
-        No blob has that shape.
+        If no blob has that shape.
     InvalidArgumentError
-        It is no array of a type that blobs have.
+        If it is no array of an element type of blobs.
     """
     check_npy(path, data)
     write_whole(path, lambda file: write_npy(file, data))
 
 
 def check_npy(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
-    """Refuse what `save_npy` refuses, except for a path that cannot be written; and a diff."""
+    """Refuse what `save_npy` refuses, except for a path that cannot be written; refuse a diff too."""
     if diff is not None:
         raise FileFormatError(checked_path(path), "a .npy file holds one array, and there is a diff; .npz holds both")
     _check_array("data", data, path)
 
 
 def write_npy(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:  # noqa: ARG001 -- as of every kind of file
-    """Write what was checked; not by ``np.save``, which does not pass on why the system refuses a write."""
+    """Write data that was checked.  ``np.save`` does not tell why the system refuses a write, so it is not used."""
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(data))
     in_order = data.T if data.flags.f_contiguous and not data.flags.c_contiguous else data
     file.write(np.ascontiguousarray(in_order).reshape(-1).view(np.uint8).data)
 
 
 def load_npy(path: StoredPath) -> BlobContents:
-    """Read the data of a blob; there is no diff.
+    """Read the data of a blob; such a file has no diff.
 
     Raises
     ------
     FileAccessError
-        The file cannot be read.
+        If the file cannot be read.
     FileFormatError
-        It is no ``.npy`` file of a type that blobs have, or has more or fewer bytes than its header says.
+        If it is no ``.npy`` file of an element type of blobs, or has more or fewer bytes than its header says.
     """
     with _Pieces(path) as file:
         data = _array(file, file.size, file.shown)
@@ -105,11 +105,11 @@ def save_npz(
     Raises
     ------
     FileAccessError
-        The file cannot be written; what was there before is still there.
+        If the file cannot be written; an old file is still there.
     FileFormatError
-        No blob has that shape, or ``diff`` has another one.
+        If no blob has that shape, or ``diff`` has another one.
     InvalidArgumentError
-        An array is none of a type that blobs have.
+        If an argument is no array of an element type of blobs.
     """
     check_npz(path, data, diff)
     write_whole(path, lambda file: write_npz(file, data, diff, compressed=compressed))
@@ -124,7 +124,7 @@ def check_npz(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None) -
 
 
 def write_npz(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None, *, compressed: bool = False) -> None:
-    """Write what was checked."""
+    """Write arrays that were checked."""
     save: Any = np.savez_compressed if compressed else np.savez
     save(file, **_named(data, diff))
 
@@ -134,14 +134,14 @@ def _named(data: NDArray[Any], diff: NDArray[Any] | None) -> dict[str, NDArray[A
 
 
 def load_npz(path: StoredPath) -> BlobContents:
-    """Read data and, if it is there, diff; other arrays in the archive are not looked at.
+    """Read data and, if there is one, diff; other arrays in the archive are ignored.
 
     Raises
     ------
     FileAccessError
-        The file cannot be read.
+        If the file cannot be read.
     FileFormatError
-        It is no archive, has no ``data``, or has arrays of other types, of different shapes, or damaged ones.
+        If it is no archive, has no ``data``, or its arrays have other types or different shapes, or are damaged.
     """
     with _Pieces(path) as file:
         try:
@@ -151,15 +151,15 @@ def load_npz(path: StoredPath) -> BlobContents:
                 diff = _member(archive, "diff.npy", file) if "diff.npy" in names else None
         except (FileFormatError, MemoryError):
             raise
-        except Exception as error:  # a damaged archive makes zipfile raise nearly anything
-            raise FileFormatError(file.shown, f"it is no .npz file that can be read: {words(error)}") from error
+        except Exception as error:  # for a damaged archive zipfile raises nearly anything
+            raise FileFormatError(file.shown, f"it cannot be read as an .npz file: {words(error)}") from error
     if diff is not None and diff.shape != data.shape:
         raise _different(path, data, diff)
     return BlobContents(data.shape, data, diff)
 
 
 class _Pieces(io.FileIO):
-    """A regular file that is read in small pieces only, whatever the file itself asks for."""
+    """A regular file that is only read in small pieces, whatever lengths the file itself contains."""
 
     def __init__(self, path: StoredPath) -> None:
         self.shown = checked_path(path)
@@ -199,12 +199,12 @@ def _member(archive: zipfile.ZipFile, name: str, file: _Pieces) -> NDArray[Any]:
 
 
 def _array(file: io.RawIOBase | io.BufferedIOBase, size: int, name: str) -> NDArray[Any]:
-    """The array in a ``.npy`` file of that many bytes."""
+    """The array in a ``.npy`` file of `size` bytes."""
     shape, fortran_order, dtype, start = _header(file, name)
     axes = checked_shape(shape, name)
     wanted = math.prod(axes) * dtype.itemsize
     if size - start != wanted:
-        reason = f"{wanted} bytes of values should follow, for {dtype.name} of shape {shape}, and {size - start} do"
+        reason = f"{wanted} bytes of values must follow, for {dtype.name} of shape {shape}, but {size - start} do"
         raise FileFormatError(name, reason, start)
     values = empty((math.prod(axes),), dtype)
     out = values.view(np.uint8).data
@@ -219,9 +219,9 @@ def _array(file: io.RawIOBase | io.BufferedIOBase, size: int, name: str) -> NDAr
 
 
 def _header(file: io.RawIOBase | io.BufferedIOBase, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, order, type, and where the values start.
+    """Shape, order, element type, and the position where the values start.
 
-    Not read by NumPy, which evaluates it as a Python literal.
+    NumPy is not used, because it evaluates the header as a Python literal.
     """
     begin = _exactly(file, len(_MAGIC) + 2, name, 0)
     width = _LENGTH_BYTES.get(begin[len(_MAGIC)])
@@ -239,7 +239,7 @@ def _header(file: io.RawIOBase | io.BufferedIOBase, name: str) -> tuple[tuple[in
         fortran_order = {"True": True, "False": False}[entries["fortran_order"]]
         description = entries["descr"][1:-1]
     except (KeyError, ValueError) as error:
-        raise FileFormatError(name, f"no blob is described by {shown(text.strip())}", start) from error
+        raise FileFormatError(name, f"its header describes no blob: {shown(text.strip())}", start) from error
     dtype = _DESCRIPTIONS.get(description)
     if dtype is None:
         types = ", ".join(map(str, _TYPES))
@@ -251,7 +251,7 @@ def _header(file: io.RawIOBase | io.BufferedIOBase, name: str) -> tuple[tuple[in
 
 
 def _entries(header: str) -> dict[str, str]:
-    """What a header says, by key; nothing, if it is not written as Python writes such a dictionary."""
+    """The values of a header, by key; empty if it is not written as Python writes such a dictionary."""
     entries: dict[str, str] = {}
     at = 1
     while match := _ENTRY.match(header, at):

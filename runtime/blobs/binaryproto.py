@@ -1,4 +1,4 @@
-"""Files that are one `BlobProto`, as Caffe writes them for the mean of a data set: ``mean.binaryproto``."""
+"""Files that are one `BlobProto`; Caffe writes them for the mean of a data set: ``mean.binaryproto``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ __all__ = ["check_binaryproto", "load_binaryproto", "save_binaryproto", "write_b
 
 
 def save_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] | None = None) -> None:
-    """Write a blob of the shape of ``data`` as Caffe's own programs read it.
+    """Write a blob of the shape of ``data`` so that Caffe's own programs can read it.
 
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     FileAccessError
-        The file cannot be written; what was there before is still there.
+        If the file cannot be written; an old file is still there.
     FileFormatError
-        No blob has that shape, ``diff`` does not have as many values, or there are more than protobuf can hold.
+        If no blob has that shape, ``diff`` does not have as many values, or a message cannot hold so many.
     InvalidArgumentError
-        An array is none, or not of float32 or float64.
+        If an argument is no array of float32 or float64.
     AllocationError
+        If there is no room.
     """
     check_binaryproto(path, data, diff)
     write_whole(path, lambda file: write_binaryproto(file, data, diff))
@@ -43,7 +44,7 @@ def check_binaryproto(path: StoredPath, data: NDArray[Any], diff: NDArray[Any] |
 
 
 def write_binaryproto(file: IO[bytes], data: NDArray[Any], diff: NDArray[Any] | None) -> None:
-    """Write what was checked."""
+    """Write arrays that were checked."""
     file.write(encoded(data.shape, data, diff))
 
 
@@ -53,12 +54,13 @@ def load_binaryproto(path: StoredPath) -> BlobContents:
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     FileAccessError
-        The file cannot be read.
+        If the file cannot be read.
     FileFormatError
-        It is no `BlobProto`, or no blob can be what it says.
+        If it is no `BlobProto`, or describes no possible blob.
     AllocationError
+        If there is no room.
     """
     name = checked_path(path)
     return contents_of(parsed("BlobProto", read_bytes(path, MOST_BYTES), name), name)

@@ -1,19 +1,19 @@
-"""`Blob`: an N-dimensional array of numbers and the gradients that belong to them (Caffe's blob.hpp).
+"""`Blob`: an N-dimensional array of numbers and their gradients (Caffe's blob.hpp).
 
-A blob has a shape and two memories, its data and its diff.  Each is a `SyncedMemory`, so a blob is on the host and on
-the device at once, and nothing is copied or allocated before somebody looks.  A third memory has the shape for kernels,
-if one asks for it.  What is said of shapes stands in ``shape``, what is computed in ``arithmetic``; ``elements`` looks
-at a memory as numbers, and messages and files are read and written as arrays.
+A blob has a shape and two memories, its data and its diff.  Each is a `SyncedMemory`.  So a blob is on the host and on
+the device at once, and nothing is copied or allocated before it is needed.  A third memory has the shape for kernels;
+it is made when a kernel needs it.  Questions about a shape are in ``shape``, and computations in ``arithmetic``.
+``elements`` shows a memory as numbers.  Messages and files are read and written as arrays.
 
-Reshaping never moves bytes: what still fits keeps its memory, and what grows gets new memory and forgets the old.
-Sharing is by object: a memory that two blobs share is one memory, whatever is done through either.  A capacity is never
-stored: it is what the memories hold, shared and adopted ones included, so nothing can be written past the end of one.
-Everything new is made before anything old is given up.
+Reshaping never moves bytes.  A shape that fits keeps the memories; a larger one gets new memories, and the old contents
+are lost.  Blobs share a memory as one object, so a change through one blob is seen through the other.  The capacity is
+never stored.  It is computed from the memories that the blob has, shared and adopted ones included, so nothing can be
+written past the end of one.  A call makes everything new before it gives up anything old.
 
-Every array that a blob hands out is a fresh view over the memory itself and keeps its bytes, also when the blob has
-grown and has another memory, unless a pool has lent them again.  On the simulated device, views of freed memory raise
-an error.  For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``: whoever takes
-one keeps the blob alive, and not the memory.  The views have them.
+Every array that a blob returns is a new view over the memory itself, and keeps its bytes.  This holds even when the
+blob has grown and has another memory, unless a pool has lent the bytes again.  On the simulated device, views of freed
+memory raise an error.  For the same reason a blob has no ``__array_interface__`` and no ``__cuda_array_interface__``:
+their users keep the blob alive, but not its memory.  The views have these attributes.
 
 Where Caffe would write past the end of something, or stop half-way, this class does not; docs/blobs.md lists every
 difference.
@@ -70,46 +70,51 @@ if TYPE_CHECKING:
 __all__ = ["Blob"]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
-"""The type of the elements, as NumPy has it."""
+"""The type of the elements, as a NumPy scalar type."""
 
-_EXTENT = np.dtype(np.int32)  # of what kernels read of a shape (blob.cpp:28)
+_EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
 _FREED = {
     Call.SET_CPU_DATA: EFFECTS[Action.ADOPT_CPU].clears,
     Call.SET_GPU_DATA: EFFECTS[Action.ADOPT_GPU].clears,
-}  # the side that an adoption frees, if it is the memory's own
+}  # which side each call of adoption frees, if the memory owns it
 
-_NOTHING = (0,)  # the shape of views of no elements
+_NOTHING = (0,)  # the shape of a view without elements
 _BYTES = np.dtype(np.uint8)
 _HOST = (1, 0)
-"""``kDLCPU`` and its only device, as DLPack numbers them."""
+"""DLPack's ``kDLCPU`` and the number of its only device."""
 
 
 class Blob(Generic[ScalarT]):
     """An array of numbers with gradients, on the host and on a device.
 
-    ``Blob()`` has no axes and no elements, ``Blob(())`` no axes and one element, as in Caffe.
+    ``Blob()`` has no shape and no elements.  ``Blob(())`` has no axes and one element, as in Caffe.
 
-    Calls on one blob are not serialised, as those on a `SyncedMemory` are: threads that share one, and reshape, adopt
-    or compute, have to take turns.
+    Unlike calls on a `SyncedMemory`, calls on one blob are not serialised.  Threads that share a blob have to take
+    turns if they reshape, adopt or compute.
 
-    A class that is derived from this one may need other arguments.  Copies and pickles keep its attributes and do not
-    call its ``__init__``; `from_array`, `load` and `from_contents` call it, with ``dtype``, ``host`` and ``device``,
-    and with ``pinned`` if they were given one.
+    A derived class may need other arguments in ``__init__``.  Copies and pickles keep its attributes and do not call
+    its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``, and with
+    ``pinned`` if they were given one.
 
     Parameters
     ----------
     *shape : int, or one sequence of int
-        Up to 32 extents, as numbers (four of them are num, channels, height, width) or in a sequence; or an object with
-        ``dim`` such as a ``BlobShape``; nothing for an empty blob.
+        Up to 32 extents, in elements: as numbers (four of them are num, channels, height, width), in a sequence, or in
+        an object with ``dim``, such as a ``BlobShape``.  Without any, the blob is empty.
     dtype : numpy.dtype or type
         ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
-        It may also follow one number or the sequence, without its name.
+        It may also be the second positional argument, after one number or the sequence.
     host, pinned, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
 
     Raises
     ------
-    InvalidShapeError, InvalidArgumentError, NoDeviceError
+    InvalidShapeError
+        If no blob can have that shape.
+    InvalidArgumentError
+        If an argument has the wrong type.
+    NoDeviceError
+        If the device is not here.
     """
 
     __slots__ = (
@@ -172,29 +177,29 @@ class Blob(Generic[ScalarT]):
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
-        self._shape_known = False  # whether the shape's memory holds it
+        self._shape_known = False  # whether the memory of the shape has the present shape
         self._shape_memory: SyncedMemory | None = None
 
     # --- the shape, and Caffe's questions about it (blob.hpp:54-178)
 
     @property
     def shape(self) -> Shape:
-        """The extents, in elements."""
+        """The extents of the axes, in elements."""
         return self._shape or ()
 
     @property
     def num_axes(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def ndim(self) -> int:
-        """How many axes there are, as arrays call it."""
+        """The number of axes, as NumPy calls it."""
         return len(self.shape)
 
     @property
     def count(self) -> int:
-        """How many elements there are; 64 bits wide, where Caffe has an ``int``."""
+        """The number of elements; of 64 bits, where Caffe has an ``int``."""
         return 0 if self._shape is None else prod(self._shape)
 
     @property
@@ -224,11 +229,11 @@ class Blob(Generic[ScalarT]):
 
     @property
     def shape_string(self) -> str:
-        """As Caffe prints it: ``"2 3 4 5 (120)"``; ``"(0)"`` without a shape, ``"(1)"`` without axes."""
+        """The shape as Caffe prints it: ``"2 3 4 5 (120)"``; ``"(0)"`` without a shape, ``"(1)"`` without axes."""
         return "(0)" if self._shape is None else shapes.shape_string(self._shape)
 
     def canonical_axis_index(self, axis: SupportsIndex) -> int:
-        """The axis counted from the front; negative ones count from the back.
+        """The number of an axis, counted from the front; a negative `index` counts from the back.
 
         Raises
         ------
@@ -238,7 +243,7 @@ class Blob(Generic[ScalarT]):
         return shapes.canonical_axis_index(self.shape, axis)
 
     def count_axes(self, start: SupportsIndex = 0, end: SupportsIndex | None = None) -> int:
-        """The volume of the axes from `start` to before `end`: Caffe's ``count(start, end)``; that of no axes is one.
+        """The volume of the axes from `start` to before `end`: Caffe's ``count(start, end)``; one if there are none.
 
         Raises
         ------
@@ -248,7 +253,7 @@ class Blob(Generic[ScalarT]):
         return shapes.count_axes(self.shape, start, end)
 
     def legacy_shape(self, index: SupportsIndex) -> int:
-        """The extent of one of four axes, with missing ones counted as one.
+        """The extent of one of four axes; missing axes have the extent one.
 
         Raises
         ------
@@ -271,9 +276,9 @@ class Blob(Generic[ScalarT]):
         Parameters
         ----------
         *indices : int, or one sequence of int
-            One to four numbers, for at most four axes, each at most *one past the end* of its axis, as pooling layers
-            need it; or a sequence of at most as many indices as there are axes, each inside its axis.  Missing ones
-            are zero.
+            One to four numbers, for at most four axes; or one sequence, with at most as many indices as there are axes.
+            Each number may be up to *one past the end* of its axis, because pooling layers need it.  Each index of a
+            sequence has to be inside its axis.  Missing ones are zero.
 
         Raises
         ------
@@ -281,6 +286,8 @@ class Blob(Generic[ScalarT]):
             If an index is out of range, or there are too many.
         InvalidShapeError
             If numbers are given, and there are more than four axes.
+        InvalidArgumentError
+            If there are no indices, or more than four numbers, or they are no integers.
         """
         return self._offset(indices, strict=False)
 
@@ -292,11 +299,12 @@ class Blob(Generic[ScalarT]):
         return shapes.offset_4d(self.shape, (*indices, *(0,) * (shapes.LEGACY_AXES - len(indices))), strict=strict)
 
     def _position(self, indices: tuple[Any, ...]) -> int:
-        """As `offset`, but strictly inside: the position of an element that can be read.
+        """As `offset`, but each index has to be inside its axis: the position of an element that can be read.
 
         Raises
         ------
         InvalidIndexError, InvalidShapeError
+            As for `offset`; also if the blob has no such element.
         """
         position = self._offset(indices, strict=True)
         if not self.count:
@@ -308,9 +316,9 @@ class Blob(Generic[ScalarT]):
     def reshape(self, *shape: Any) -> Self:
         """Take another shape (blob.cpp:12-55).
 
-        What still fits stays where it is: no bytes are moved, no head changes, and what lay behind a smaller shape
-        can be seen again through a larger one.  What does not fit gets new memory, data and diff alike, so contents are
-        lost, and whoever shared the old memory keeps it.
+        If data and diff both fit, they keep their memories: no bytes are moved, and no head changes.  After a smaller
+        shape, a larger one shows the old elements again.  If they do not fit, both get new memories and their contents
+        are lost; blobs that shared the old memories keep them.
 
         Parameters
         ----------
@@ -321,7 +329,7 @@ class Blob(Generic[ScalarT]):
         Returns
         -------
         Blob
-            This one.
+            This blob.
 
         Raises
         ------
@@ -332,45 +340,46 @@ class Blob(Generic[ScalarT]):
         return self
 
     def reshape_like(self, other: Blob[Any]) -> Self:
-        """Take the shape of another blob (blob.cpp:58)."""
+        """Take the shape of another blob (blob.cpp:58); errors as for `reshape`."""
         if not isinstance(other, Blob):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("other", other, "a Blob")
         return self.reshape(other.shape)
 
     def _fitted(self, shape: Shape) -> tuple[Elements, Elements]:
-        """Data and diff in another shape, in the memory there is or, if it is too small, in new memory."""
+        """Data and diff in another shape: in the present memories, or in new ones if one of these is too small."""
         needed = prod(shape) * self.dtype.itemsize
         if needed <= min(self._data.memory.size, self._diff.memory.size):
             return self._data.reshaped(shape), self._diff.reshaped(shape)
         return self._fresh(shape, self.dtype), self._fresh(shape, self.dtype)
 
     def _fresh(self, shape: Shape, dtype: np.dtype[Any]) -> Elements:
-        """Elements that nobody has written, in new memory."""
+        """Elements in new memory, which nobody has written."""
         return Elements(self._memory(prod(shape) * dtype.itemsize), dtype, shape)
 
     def _take(self, shape: Shape, fitted: tuple[Elements, Elements] | None = None) -> None:
-        """Have another shape, with data and diff that fit it."""
+        """Take another shape, with data and diff that fit it."""
         data, diff = fitted or self._fitted(shape)
-        old = self._data, self._diff  # let go of at the end: freeing memory may run anybody's code
+        old = self._data, self._diff  # dropped at the end, because freeing memory may run any code
         known = self._shape_known and shape == self._shape
         self._shape, self._shape_known, self._data, self._diff = shape, known, data, diff
         del old
 
     def shrink_to_fit(self) -> Self:
-        """Give back what lies behind the present shape; Caffe has no such call, and its blobs only grow.
+        """Give back the memory that the present shape does not need; Caffe has no such call, and its blobs only grow.
 
-        The elements stay, on the side where they were fresh.  Memory that was shared or adopted is left to its others,
-        unless it has exactly this size.  If one part was adopted from the other's memory, that memory stays.
+        The elements are copied on the side where they are fresh.  If the memory is shared or adopted, others keep it,
+        and this blob gets one of its own; a memory that has exactly the needed size is kept in any case.  If one part
+        adopted memory of the other part, that memory is kept too.
 
         Returns
         -------
         Blob
-            This one.
+            This blob.
 
         Raises
         ------
         AllocationError, DeviceError
-            The blob is as it was.
+            If there is no room, or a copy fails; the blob is unchanged.
         """
         data = self._shrunk(self._data, self._diff)
         self._data, self._diff = data, self._shrunk(self._diff, data)
@@ -383,11 +392,11 @@ class Blob(Generic[ScalarT]):
         arithmetic.copy_on_fresh_side(elements, fitting)
         return fitting
 
-    # --- what it has
+    # --- what a blob has
 
     @property
     def capacity(self) -> int:
-        """How many elements fit without new memory, into data and diff as they are."""
+        """How many elements fit into the present memories of both data and diff."""
         return min(self._data.memory.size, self._diff.memory.size) // self.dtype.itemsize
 
     @property
@@ -414,12 +423,12 @@ class Blob(Generic[ScalarT]):
     def shape_memory(self) -> SyncedMemory:
         """The memory of the shape, as `gpu_shape` shows it; Caffe's ``shape_data_``.
 
-        It is written when somebody asks, and only if the shape has changed since.
+        It is written when somebody asks for it, and only if the shape has changed since then.
 
         Raises
         ------
         InvalidShapeError
-            If there is no shape yet, or an extent that has more than 31 bits.
+            If the blob was never given a shape, or an extent has more than 31 bits.
         """
         memory = self._shape_memory
         if memory is None or not self._shape_known:
@@ -430,9 +439,9 @@ class Blob(Generic[ScalarT]):
     def _written_shape(self) -> SyncedMemory:
         shape = self._shape
         if shape is None:
-            raise InvalidShapeError((), "this blob was never given one")
+            raise InvalidShapeError((), "this blob was never given a shape")
         if max(shape, default=0) > shapes.INT_MAX:
-            raise InvalidShapeError(shape, f"kernels are handed extents of at most {shapes.INT_MAX}")
+            raise InvalidShapeError(shape, f"kernels take extents of at most {shapes.INT_MAX}")
         size = len(shape) * _EXTENT.itemsize
         memory = self._shape_memory
         if memory is None or memory.size != size:
@@ -445,18 +454,23 @@ class Blob(Generic[ScalarT]):
 
         Raises
         ------
-        NoDeviceError, InvalidShapeError, AllocationError, DeviceError
+        NoDeviceError
+            If the blob has no device.
+        InvalidShapeError
+            As for `shape_memory`.
+        AllocationError, DeviceError
+            As for `SyncedMemory.gpu_data`.
         """
         return self.shape_memory.gpu_data().view(_EXTENT)
 
     @property
     def data_memory(self) -> SyncedMemory:
-        """The memory of the data (Caffe's ``data()``), which may be larger than the blob."""
+        """The memory of the data (Caffe's ``data()``); it may have more bytes than the blob."""
         return self._data.memory
 
     @property
     def diff_memory(self) -> SyncedMemory:
-        """The memory of the diff (Caffe's ``diff()``)."""
+        """The memory of the diff (Caffe's ``diff()``); it may have more bytes than the blob."""
         return self._diff.memory
 
     def __repr__(self) -> str:
@@ -466,7 +480,7 @@ class Blob(Generic[ScalarT]):
     # --- Caffe's accessors
 
     def cpu_data(self) -> NDArray[ScalarT]:
-        """The data on the host, to read: a NumPy array of the blob's shape and type that is and stays read-only.
+        """The data on the host, to read: a NumPy array of the blob's shape and type, which stays read-only.
 
         Raises
         ------
@@ -477,20 +491,20 @@ class Blob(Generic[ScalarT]):
         return view
 
     def mutable_cpu_data(self) -> NDArray[ScalarT]:
-        """The data on the host, to write; the device side is stale then."""
+        """The data on the host, to write; the device side is stale after this call."""
         view: NDArray[ScalarT] = self._data.mutable_cpu_data()
         return view
 
     def gpu_data(self) -> Any:
         """The data on the device, to read: an array of the device's own kind, of the blob's shape and type.
 
-        Keep the blob as long as you use it: when the memory is freed, real devices show old bytes through it, and the
-        simulated one raises `SimulatedDeviceError`.
+        Keep the blob as long as you use the array.  When the memory is freed, the array shows old bytes on a real
+        device, and raises `SimulatedDeviceError` on the simulated one.
         """
         return self._data.gpu_data()
 
     def mutable_gpu_data(self) -> Any:
-        """The data on the device, to write; the host side is stale then."""
+        """The data on the device, to write; the host side is stale after this call."""
         return self._data.mutable_gpu_data()
 
     def cpu_diff(self) -> NDArray[ScalarT]:
@@ -499,7 +513,7 @@ class Blob(Generic[ScalarT]):
         return view
 
     def mutable_cpu_diff(self) -> NDArray[ScalarT]:
-        """The diff on the host, to write; the device side is stale then."""
+        """The diff on the host, to write; the device side is stale after this call."""
         view: NDArray[ScalarT] = self._diff.mutable_cpu_data()
         return view
 
@@ -508,25 +522,28 @@ class Blob(Generic[ScalarT]):
         return self._diff.gpu_data()
 
     def mutable_gpu_diff(self) -> Any:
-        """The diff on the device, to write; the host side is stale then."""
+        """The diff on the device, to write; the host side is stale after this call."""
         return self._diff.mutable_gpu_data()
 
     def data_at(self, *indices: Any) -> ScalarT:
-        """An element of the data; brings the host side up to date.
+        """One element of the data, read on the host; the host side is brought up to date.
 
         Parameters
         ----------
         *indices
-            As for `offset`, but each strictly inside its axis.
+            As for `offset`, but each has to be inside its axis.
 
         Raises
         ------
-        InvalidIndexError, InvalidShapeError, AllocationError, DeviceError
+        InvalidIndexError, InvalidShapeError, InvalidArgumentError
+            As for `offset`; also if the blob has no such element.
+        AllocationError, DeviceError
+            As for `SyncedMemory.cpu_data`.
         """
         return self._at(self._data, indices)
 
     def diff_at(self, *indices: Any) -> ScalarT:
-        """An element of the diff; see `data_at`."""
+        """One element of the diff; see `data_at`."""
         return self._at(self._diff, indices)
 
     def _at(self, elements: Elements, indices: tuple[Any, ...]) -> ScalarT:
@@ -540,18 +557,19 @@ class Blob(Generic[ScalarT]):
     def data(self) -> NDArray[ScalarT]:
         """The data on the host as a NumPy array, as in pycaffe.
 
-        Reading it leaves the device side fresh.  Assigning, as in ``blob.data[...] = 1``, ``blob.data -= step`` or
-        ``blob.data = values``, makes it stale.  Everything else finds the array read-only.
+        Reading it leaves the device side fresh.  Assigning makes it stale, as in ``blob.data[...] = 1``, ``blob.data -=
+        step`` or ``blob.data = values``.  For everything else the array is read-only.
 
-        Take it anew instead of keeping it.  One that was kept shows what was on the host when it was taken; it is
-        refused to write through it (`InvalidPointerError`) once the device has newer numbers, or the blob other memory.
+        Read ``blob.data`` again each time; do not keep the array.  An array that you kept shows what was on the host
+        when you took it.  A write through it is refused (`InvalidPointerError`) if the device has newer numbers, or the
+        blob has another memory.
 
         Raises
         ------
         InvalidValueError
-            If an element cannot hold one of the numbers that are assigned, such as 2**40 or NaN for ``int32``.
+            If an element cannot hold one of the assigned numbers, such as 2**40 or NaN for ``int32``.
         InvalidArgumentError, InvalidShapeError
-            If they are no numbers, or do not fit.  In every case nothing has changed.
+            If the assigned values are no numbers, or do not fit.  After any of these errors nothing has changed.
         """
         return live(self._data, ref(self))
 
@@ -571,36 +589,36 @@ class Blob(Generic[ScalarT]):
     # --- protocols; all of them show the data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        np.array(self._nothing(), dtype, copy=copy)  # refused, if it will be
+        np.array(self._nothing(), dtype, copy=copy)  # raises here, before a head moves, what the next line would raise
         return np.array(self.cpu_data(), dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
-        """For ``memoryview(blob)``, read-only; Python asks for it from 3.12 on."""
+        """For ``memoryview(blob)``, read-only; Python calls it from version 3.12 on."""
         nothing: Any = self._nothing()
-        memoryview(nothing)  # NumPy itself refuses what a buffer cannot describe, such as bfloat16
+        memoryview(nothing)  # NumPy refuses types that a buffer cannot describe, such as bfloat16
         view: Any = self.cpu_data()
         return memoryview(view)
 
     def _nothing(self) -> NDArray[ScalarT]:
-        """No elements, looked at as `cpu_data` shows them: what is refused of it will be refused of that."""
+        """An array without elements, but otherwise like `cpu_data`: NumPy refuses for both the same."""
         nothing: NDArray[ScalarT] = np.empty(0, self.dtype)
         nothing.flags.writeable = False
         return nothing
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The host: a consumer that wants the device side asks for it, or takes ``gpu_data()``."""
+        """The host.  A consumer that wants the device side asks for it, or takes ``gpu_data()``."""
         return _HOST
 
     def __dlpack__(self, *, dl_device: tuple[int, int] | None = None, **options: Any) -> Any:
-        """A capsule over the data, of the host side unless another device is asked for.
+        """A capsule over the data: of the host side, unless another device is asked for.
 
-        It is read-only, so the consumer has to know of versions (``max_version=(1, 0)``); others can be given
-        ``mutable_cpu_data()``.
+        The capsule is read-only, so the consumer has to support versions (``max_version=(1, 0)``).  To other consumers
+        you can give ``mutable_cpu_data()``.
 
         Parameters
         ----------
         dl_device : tuple of int, optional
-            As in the array API standard; the blob's own device, or the host.
+            As in the array API standard: the blob's own device, or the host.
         **options
             ``stream``, ``max_version`` and ``copy``, for NumPy or the library of the device.
 
@@ -609,7 +627,7 @@ class Blob(Generic[ScalarT]):
         InvalidArgumentError
             If `dl_device` is no pair of integers.
         BufferError
-            If the data is not on that device, or cannot be handed out like that; no head has moved.
+            If the data is not on that device, or cannot be exported in that way; no head has moved.
         """
         wanted = {name: value for name, value in options.items() if value is not None}
         there = _HOST if dl_device is None else _dlpack_device(dl_device)
@@ -631,22 +649,23 @@ class Blob(Generic[ScalarT]):
     def set_cpu_data(self, data: Any) -> None:
         """Use somebody else's host memory as the data (blob.cpp:90).
 
-        If the data's memory is not of exactly the blob's size, data and diff get new memory first, so the diff is
-        lost and sharing ends, as in Caffe; the capacity is then that of the new memory, as it is not in Caffe.
-        Otherwise everybody who shares the memory sees the buffer.
+        If the data's memory has exactly the blob's size, it adopts the buffer, and everybody who shares the memory sees
+        the buffer.  Otherwise data and diff get new memories first: the diff is lost and sharing ends, as in Caffe.
+        The capacity is then that of the new memories, unlike in Caffe.
 
         Parameters
         ----------
         data : buffer
-            As for `SyncedMemory.set_cpu_data`, at least `count` elements; if it has a type, the blob's or bytes.
+            As for `SyncedMemory.set_cpu_data`, with at least `count` elements.  If it has an element type, that is the
+            blob's, or one of a single byte.
 
         Raises
         ------
         BufferMismatchError
-            If it cannot be adopted, or memory that this call gives up would be freed under it: the blob's own data or
-            diff, whoever else shares that; or if it is the memory of `gpu_shape`.  Nothing has changed.
+            If the buffer cannot be adopted; or if it lies in memory that this call would free, which is the blob's own
+            data or diff (shared or not) or the memory of `gpu_shape`.  Nothing has changed.
         NoDeviceError, ReleaseError
-            Nothing has changed.
+            As for `SyncedMemory.set_cpu_data`; nothing has changed.
         """
         self._adopt("set_cpu_data", Call.SET_CPU_DATA, data)
 
@@ -655,9 +674,10 @@ class Blob(Generic[ScalarT]):
         self._adopt("set_gpu_data", Call.SET_GPU_DATA, data)
 
     def set_cpu_diff(self, diff: Any) -> None:
-        """Use somebody else's host memory as the diff, which Caffe's users do through ``diff()``.
+        """Use somebody else's host memory as the diff; in Caffe one does this through ``diff()``.
 
-        The data is left alone: if the diff's memory is not of exactly the blob's size, it alone is replaced.
+        The data is not changed.  If the diff's memory does not have exactly the blob's size, only that memory is
+        replaced.
 
         Raises
         ------
@@ -671,20 +691,20 @@ class Blob(Generic[ScalarT]):
         self._adopt("set_gpu_diff", Call.SET_GPU_DATA, diff)
 
     def _adopt(self, name: str, call: Call, buffer: Any) -> None:
-        """Make a buffer a side of the data or of the diff, the call's name says of which."""
+        """Make a buffer one side of the data, or of the diff; the name of the call says which."""
         of_diff = name.endswith("diff")
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
         if mine.memory.size == mine.nbytes:
             if self._extents:
                 taken = self._fresh(mine.shape, self.dtype)
-                taken.adopt(name, call, buffer)  # on trial: others may see what becomes of the memory there is
+                taken.adopt(name, call, buffer)  # a trial: a later refusal must not change memory that others share
                 _check_kept(name, buffer, self._extents, {"it": taken})
             _check_kept(name, buffer, (mine,), {"the other part": other}, _FREED[call])
-            taken = mine.reshaped(mine.shape)  # which remembers no view of what was there
+            taken = mine.reshaped(mine.shape)  # new elements, which have stored no view of the old buffer
             taken.adopt(name, call, buffer)
         else:
             taken = self._fresh(mine.shape, self.dtype)
-            taken.adopt(name, call, buffer)  # by memory that nobody has yet, so this can still be refused
+            taken.adopt(name, call, buffer)  # nobody else has this memory yet, so the call can still be refused
             given_up = (*((mine,) if of_diff else (mine, other)), *self._extents)
             other = other if of_diff else self._fresh(other.shape, self.dtype)
             _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
@@ -692,12 +712,12 @@ class Blob(Generic[ScalarT]):
 
     @property
     def _extents(self) -> tuple[Elements, ...]:
-        """What lies behind `gpu_shape`, if anything does: another number of axes would free it."""
+        """The memory of the shape, if there is one, as elements; another number of axes would free it."""
         memory = self._shape_memory
         return () if memory is None else (Elements(memory, _EXTENT, (memory.size // _EXTENT.itemsize,)),)
 
     def share_data(self, other: Blob[ScalarT]) -> None:
-        """Use the data of another blob as one's own: the memory itself, not a copy (blob.cpp:156).
+        """Use the data of another blob as this one's: the same memory, not a copy (blob.cpp:156).
 
         Raises
         ------
@@ -706,20 +726,20 @@ class Blob(Generic[ScalarT]):
         InvalidArgumentError
             If `other` is no blob, or of another type or device; nothing has changed.
         BufferMismatchError
-            If the other's data, or the diff, was adopted from this blob's own data, which would be freed, or from its
-            `gpu_shape`; nothing has changed.
+            If the other's data, or this blob's diff, lies in memory that this call would free: this blob's own data, or
+            the memory of its `gpu_shape`.  Nothing has changed.
         """
         self._data = self._shared("share_data", self._data, other, "_data", self._diff)
 
     def share_diff(self, other: Blob[ScalarT]) -> None:
-        """Use the diff of another blob as one's own (blob.cpp:162); see `share_data`."""
+        """Use the diff of another blob as this one's (blob.cpp:162); see `share_data`."""
         self._diff = self._shared("share_diff", self._diff, other, "_diff", self._data)
 
     def _shared(self, name: str, mine: Elements, other: Blob[Any], part: str, kept: Elements) -> Elements:
-        """A part of another blob in this one's shape, to have in place of one's own."""
+        """The data or diff of another blob, in this one's shape, in place of this one's own."""
         self._check_same_type("other", other)
         if other.count != self.count:
-            raise InvalidShapeError(other.shape, f"{other.count} elements cannot be shared by {self.count}")
+            raise InvalidShapeError(other.shape, f"a blob of {self.count} elements cannot share {other.count}")
         if other.device is not self._device:
             here, there = (where_of(it.device) if it.device else "the host alone" for it in (self, other))
             another = "another " if here == there else ""
@@ -742,34 +762,35 @@ class Blob(Generic[ScalarT]):
     def copy_from(self, source: Blob[ScalarT], copy_diff: bool = False, reshape: bool = False) -> None:
         """Copy the data of another blob, or its diff (blob.cpp:433).
 
-        Where it is done is Caffe's mode: on the device in GPU mode, on the host in CPU mode and without a device.
+        As in Caffe, the mode decides where: on the device in GPU mode, on the host in CPU mode.  Without a device it
+        copies on the host.
 
         Parameters
         ----------
         source : Blob
         copy_diff : bool
-            Copy the diff, and not the data.
+            Copy the diff instead of the data.
         reshape : bool
-            Take the shape of `source`, if it is another.
+            If the shapes differ, take the shape of `source`.
 
         Raises
         ------
         InvalidShapeError
-            If the shapes differ and `reshape` is false, or `source` has none; nothing has changed.
+            If the shapes differ and `reshape` is false, or `source` has no shape; nothing has changed.
         InvalidArgumentError
             If `source` is no blob, or of another type, or a flag is no ``bool``; nothing has changed.
         AllocationError, DeviceError
-            The blob has its old shape and memory; sides of both blobs may have been brought up to date.
+            The blob has its old shape and memories; sides of both blobs may have been brought up to date.
         """
         self._check_same_type("source", source)
         copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
-            reason = f"this blob has the shape {self.shape_string}, and reshape was not asked for"
+            reason = f"this blob has the shape {self.shape_string}, and reshape is false"
             raise InvalidShapeError(source.shape, reason)
         elif source._shape is None:
-            raise InvalidShapeError((), "the source was never given one, and there is nothing in it to copy")
+            raise InvalidShapeError((), "the source was never given a shape, so there is nothing to copy")
         else:
             fitted = self._fitted(source._shape)
         taken = source._diff if copy_diff else source._data
@@ -778,83 +799,86 @@ class Blob(Generic[ScalarT]):
             self._take(source._shape, fitted)
 
     def update(self) -> None:
-        """Subtract the diff from the data, where the data is (blob.cpp:174-197).
+        """Subtract the diff from the data, on the side where the data is fresh (blob.cpp:174-197).
 
         Raises
         ------
         IllegalCallError
             If nothing was ever written to the data.
         NoArithmeticError
-            If the elements are integers (Caffe's NOT_IMPLEMENTED), or of a type that the device lacks.
+            If the elements are integers (Caffe's NOT_IMPLEMENTED), or of a type that the device has no arithmetic for.
         InvalidPointerError
             If data and diff are adopted buffers that overlap in part.
+        AllocationError, DeviceError
+            The elements are unchanged; a side of the diff may have been brought up to date.
         """
         arithmetic.subtract("update", self._diff, self._data)
 
     def asum_data(self) -> float:
-        """The sum of the magnitudes of the data, its L1 norm; 0 if nothing was ever written."""
+        """The sum of the magnitudes of the data: its L1 norm.  It is 0 if nothing was ever written."""
         return arithmetic.total("asum_data", "asum", self._data)
 
     def asum_diff(self) -> float:
-        """The sum of the magnitudes of the diff."""
+        """The sum of the magnitudes of the diff.  It is 0 if nothing was ever written."""
         return arithmetic.total("asum_diff", "asum", self._diff)
 
     def sumsq_data(self) -> float:
-        """The sum of the squares of the data: the square of its L2 norm, and not an L1 norm (blob.cpp:280-341)."""
+        """The sum of the squares of the data: the square of its L2 norm (blob.cpp:280-341)."""
         return arithmetic.total("sumsq_data", "sumsq", self._data)
 
     def sumsq_diff(self) -> float:
-        """The sum of the squares of the diff."""
+        """The sum of the squares of the diff: the square of its L2 norm."""
         return arithmetic.total("sumsq_diff", "sumsq", self._diff)
 
     def scale_data(self, factor: SupportsFloat) -> None:
-        """Multiply the data, where it is; nothing happens if nothing was ever written."""
+        """Multiply the data by `scale_factor`, on the side where it is fresh; does nothing if it was never written."""
         arithmetic.scale("scale_data", factor, self._data)
 
     def scale_diff(self, factor: SupportsFloat) -> None:
-        """Multiply the diff, where it is."""
+        """Multiply the diff by `scale_factor`, on the side where it is fresh."""
         arithmetic.scale("scale_diff", factor, self._diff)
 
-    # --- messages and files (blob.cpp:410-554): everything is checked and allocated before an element is overwritten
+    # --- messages and files (blob.cpp:410-554): a call checks and allocates everything before it overwrites an element
 
     def to_proto(self, write_diff: bool = False, proto: Any = None) -> Any:
-        """The blob as a ``BlobProto``; brings the host side up to date (blob.cpp:517).
+        """The blob as a ``BlobProto``; the host side is brought up to date (blob.cpp:517).
 
         Parameters
         ----------
         write_diff : bool
             Write the diff too.
         proto : BlobProto or None
-            The message to write to; all fields of a blob that it has are cleared first.  None for a new one.
+            The message to write to; all its fields that describe a blob are cleared first.  None makes a new message.
 
         Raises
         ------
         InvalidShapeError
-            If there is no shape yet, which a message cannot say.
+            If the blob was never given a shape; a message cannot express that.
         InvalidArgumentError
-            If the elements are of another type than float32 and float64.
+            If the type of the elements is not float32 or float64.
         MissingPackageError
+            If the protobuf package is not installed.
         """
         write_diff = as_flag(write_diff, "write_diff")
         if self._shape is None:
-            raise InvalidShapeError((), "this blob was never given one, and a message cannot say so")
+            raise InvalidShapeError((), "this blob was never given a shape, and a message cannot express that")
         if self.dtype not in VALUE_TYPES:
             raise InvalidArgumentError("dtype", self.dtype, "float32 or float64 for a blob in a message")
         message = message_to_write(proto)
-        check_blob(self.shape, *self._stand_ins(write_diff))  # which refuses what is too long, before a head moves
+        check_blob(self.shape, *self._stand_ins(write_diff))  # a blob that is too long is refused before a head moves
         return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, message)
 
     def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
-        """Arrays that look like data and diff, if that is wanted, and have one element; no head moves for them."""
+        """Arrays that look like the data, and like the diff if it is wanted, but store one element; no head moves."""
         check_viewable(self.shape, self.dtype)
         stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return stand_in, stand_in if write_diff else None
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
-        """Take shape, data and, if it is there, diff from a ``BlobProto`` or its bytes (blob.cpp:466).
+        """Take shape, data and, if there is one, diff from a ``BlobProto`` or its bytes (blob.cpp:466).
 
-        Numbers are converted to the blob's type; fractions are cut off for integers, as C does it.  A message without a
-        diff leaves the diff as it is.
+        Numbers are converted to the blob's type; for integers, fractions are cut off, as C does it.  A message without
+        a diff leaves the diff unchanged.
 
         Parameters
         ----------
@@ -865,57 +889,58 @@ class Blob(Generic[ScalarT]):
         Raises
         ------
         InvalidShapeError
-            If the shape is another, and `reshape` is false.
+            If the message has another shape, and `reshape` is false.
         FileFormatError, InvalidArgumentError
             If it is no message of a blob; see `syncedmem.runtime.read_proto`.
         InvalidValueError
-            If an integer cannot hold one of the numbers.
+            If an element cannot hold one of the numbers.
         AllocationError, DeviceError
-            In every case shape and elements are as they were.
+            After any of these errors, shape and elements are unchanged.
         """
         reshape = as_flag(reshape, "reshape")
         contents = read_proto(proto)
         if not reshape and (self._shape is None or not shape_equals(self._shape, proto)):
-            reason = f"this blob has the shape {self.shape_string}, and reshape was not asked for"
+            reason = f"this blob has the shape {self.shape_string}, and reshape is false"
             raise InvalidShapeError(contents.shape, reason)
         self._fill(contents if reshape else contents._replace(shape=self.shape), cut=True)
 
     def shape_equals(self, proto: Any) -> bool:
-        """Whether the blob has the shape of a ``BlobProto`` or its bytes (blob.cpp:410).
+        """Whether the blob has the shape of a ``BlobProto`` or of its bytes (blob.cpp:410).
 
-        The four old fields, if the message has any of them, are compared from the last axis backwards.
+        If the message has any of the four old fields, these four are compared, from the last axis backwards.
         """
         return shape_equals(self.shape, proto)
 
     def _fill(self, contents: BlobContents, *, cut: bool = False) -> None:
-        """Take over what was read, on the host."""
+        """Take over contents that were read, on the host."""
         data, diff = (None if it is None else checked(it, self.dtype, cut=cut) for it in contents[1:])
         fitted = self._fitted(contents.shape)
         pairs = [(it, values) for it, values in zip(fitted, (data, diff), strict=True) if values is not None]
         for elements, _ in pairs:
-            elements.mutable_cpu_data()  # all that can fail, before any element is overwritten
+            elements.mutable_cpu_data()  # this can fail, so it comes before any element is overwritten
         for elements, values in pairs:
             fill(elements.mutable_cpu_data(), values.reshape(contents.shape))
         self._take(contents.shape, fitted)
 
     def save(self, path: StoredPath, write_diff: bool = False) -> None:
-        """Write to a file, of the kind that its name ends in: ``.npy``, ``.npz`` or ``.binaryproto``.
+        """Write to a file; the end of its name says of which kind: ``.npy``, ``.npz`` or ``.binaryproto``.
 
-        A new file takes the place of the old one, so other names of that, its hard links, keep the old contents.
+        A new file takes the place of the old one.  So hard links to the old file keep the old contents.
 
         Raises
         ------
         FileAccessError, FileFormatError, InvalidArgumentError
-            As for `syncedmem.save_npy` and its like; also if the file cannot hold a diff, or its kind is not known.
+            As for `syncedmem.save_npy`, `save_npz` and `save_binaryproto`; also if the file cannot hold a diff, or the
+            name ends in no known kind.
         InvalidShapeError
-            If there is no shape yet.
+            If the blob was never given a shape.
         AllocationError, DeviceError
-            What cannot be written in a place like that is refused before any head moves; in every case what was at the
-            path is still there.
+            As for `cpu_data`.  After any of these errors the old file is still there.  A blob or a path that cannot be
+            written is refused before any head moves.
         """
         kind, write_diff = file_kind(path), as_flag(write_diff, "write_diff")
         if self._shape is None:
-            raise InvalidShapeError((), "this blob was never given one, and a file cannot say so")
+            raise InvalidShapeError((), "this blob was never given a shape, and a file cannot express that")
         kind.check(path, *self._stand_ins(write_diff))
         write_whole(path, lambda file: kind.write(file, self.cpu_data(), self.cpu_diff() if write_diff else None))
 
@@ -935,14 +960,14 @@ class Blob(Generic[ScalarT]):
         ----------
         path : str or os.PathLike
         dtype : numpy.dtype or type, optional
-            What to convert the elements to; None for the type that they have.
+            The type to which elements are converted; None keeps the type of the file.
         host, pinned, device
             As for the class.
 
         Raises
         ------
         FileAccessError, FileFormatError, InvalidArgumentError
-            As for `syncedmem.load_npy` and its like.
+            As for `syncedmem.load_npy`, `load_npz` and `load_binaryproto`; also if the name ends in no known kind.
         InvalidValueError
             If elements of `dtype` cannot hold one of the numbers.
         """
@@ -959,12 +984,12 @@ class Blob(Generic[ScalarT]):
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
-        """A blob from what was read of a file, for example by `syncedmem.load_caffemodel`; see `load`."""
+        """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`."""
         blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
-        blob._fill(contents)  # noqa: SLF001 -- one of this class
+        blob._fill(contents)  # noqa: SLF001 -- the blob is of this class
         return blob  # type: ignore[no-any-return]
 
-    # --- arrays of others
+    # --- arrays of other libraries
 
     @classmethod
     def from_array(  # noqa: PLR0913 -- what the class takes, and two more
@@ -977,31 +1002,33 @@ class Blob(Generic[ScalarT]):
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
-        """A blob whose data is somebody else's array: NumPy's, CuPy's, PyTorch's, JAX's, PyOpenCL's, or a list.
+        """A blob whose data is somebody else's array: of NumPy, CuPy, PyTorch, JAX or PyOpenCL, or a list.
 
-        An array on the blob's own device becomes the device side, one that the processor can read the host side.  It is
-        adopted, so nothing is copied, if it is contiguous, aligned, writeable, and of a type that blobs have.
+        An array on the blob's own device becomes the device side.  An array that the processor can read becomes the
+        host side.  It is adopted without a copy if it is contiguous, aligned and writeable, and has an element type of
+        blobs.
 
         Parameters
         ----------
         array : array
         dtype : numpy.dtype or type, optional
-            The type of the elements; None for the array's own.
+            The type of the elements; None keeps the array's own type.
         copy : bool, optional
-            True: always copy.  False: never.  None: if it cannot be adopted.
+            True: always copy.  False: never copy.  None: copy only if the array cannot be adopted.
         host, pinned, device
             As for the class.
 
         Raises
         ------
         BufferMismatchError
-            If it cannot be taken at all (it is on another device, or no array of numbers), or not without a copy; with
-            the reason.
+            With the reason, if the array cannot be used at all (it is on another device, or no array of numbers), or
+            not without a copy although `copy` is False.
         InvalidArgumentError
-            If blobs have no elements of its type, and `dtype` does not say what to convert them to.
+            If no blob has elements of its type, and `dtype` does not say to which type to convert them.
         InvalidValueError
-            If an element of that type cannot hold one of the numbers.
+            If an element of `dtype` cannot hold one of the numbers.
         AllocationError, DeviceError
+            If there is no room, or a copy fails.
         """
         if copy is not None and not isinstance(copy, bool | np.bool_):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("copy", copy, "True, False or None")
@@ -1021,11 +1048,11 @@ class Blob(Generic[ScalarT]):
         theirs.copied_to(blob._data, blob._memory)
         return blob
 
-    # --- copies, pickles, and how a derived class is made
+    # --- copies, pickles, and how a blob of a derived class is made
 
     @classmethod
     def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any) -> Self:
-        """A blob without a shape, as the class that this becomes is made."""
+        """A blob without a shape, made by the ``__init__`` of this class, which may be a derived one."""
         make: Any = cls
         # Derived classes need not have a parameter that nobody uses.
         blob: Self = make(dtype=dtype, host=host, device=device, **({} if pinned is None else {"pinned": pinned}))
@@ -1033,13 +1060,13 @@ class Blob(Generic[ScalarT]):
 
     @classmethod
     def _bare(cls, dtype: Any, **where: Any) -> Self:
-        """A blob without a shape, and without what a derived class adds, whose ``__init__`` may need more than this."""
+        """A blob without a shape, without a call of a derived ``__init__``, which may need other arguments."""
         blob: Any = object.__new__(cls)
-        Blob.__init__(blob, dtype=dtype, **where)  # pyright: ignore[reportUnknownMemberType] -- of no type yet
+        Blob.__init__(blob, dtype=dtype, **where)  # pyright: ignore[reportUnknownMemberType] -- blob is Any
         return blob  # type: ignore[no-any-return]
 
     def _added(self) -> dict[str, Any]:
-        """What a derived class has added, by the names of the attributes."""
+        """The attributes that a derived class has added, by name."""
         state: Any = object.__getstate__(self)
         attributes: dict[str, Any] | None
         slots: dict[str, Any]
@@ -1052,23 +1079,23 @@ class Blob(Generic[ScalarT]):
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""
         blob = self._bare(self.dtype, host=self._host, pinned=self._pinned, device=self._device)
-        blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- one of this class
+        blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- the blob is of this class
         return blob
 
     def __copy__(self) -> Self:
-        """A blob that shares both memories, as `share_data` and `share_diff` make one."""
+        """A blob that shares both memories, as `share_data` and `share_diff` do."""
         blob = self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
         for name, value in self._added().items():
             setattr(blob, name, value)
         return blob
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A blob with memories of its own, the elements copied where they are fresh.
+        """A blob with memories of its own; the elements are copied on the side where they are fresh.
 
-        Blobs that share a memory and are copied together share its copy.
+        If blobs that share a memory are copied together, their copies share its copy.
         """
         blob = self._like(self._shape, *(self._copied(it, memo) for it in (self._data, self._diff)))
-        memo[id(self)] = blob  # before its attributes are copied, among which it may be itself
+        memo[id(self)] = blob  # before its attributes are copied, because one of them may be the blob itself
         for name, value in self._added().items():
             setattr(blob, name, deepcopy(value, memo))
         return blob
@@ -1082,19 +1109,19 @@ class Blob(Generic[ScalarT]):
         return Elements(memo[id(memory)].memory, elements.dtype, elements.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Through the host: what the device holds is brought down.  Sharing and what lies behind the shape are lost."""
+        """Pickle the elements on the host.  Sharing is lost, and so are bytes beyond the present shape."""
         fresh = [
             None if it.memory.head is SyncedHead.UNINITIALIZED else it.cpu_data() for it in (self._data, self._diff)
         ]
         made = type(self), self._shape, self.dtype, self._device is not None, *fresh
-        return _unpickled, made, (None, self._added())  # as pickle has the state of what has slots
+        return _unpickled, made, (None, self._added())  # the form in which pickle stores the state of slots
 
 
 _OWN = frozenset(Blob.__slots__)
 
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
-    """The shape in the arguments of a call, one sequence or numbers, of elements of a type."""
+    """The shape that the arguments of a call give, as one sequence or as numbers; checked for elements of a type."""
     given: object = arguments[0] if len(arguments) == 1 else arguments
     if not arguments or (given is arguments and not all(map(shapes.is_integer, arguments))):
         raise InvalidArgumentError("shape", arguments, shapes.FORMS)
@@ -1106,11 +1133,12 @@ def _check_kept(
 ) -> None:
     """Refuse a call that would free memory in which elements lie that the blob goes on using.
 
-    It does not matter who shares that memory: others may let go of it at any time.
+    This does not depend on who else shares that memory: the others may drop it at any time.
 
     Raises
     ------
     BufferMismatchError
+        If such elements lie in that memory.
     """
     for what, elements in kept.items():
         if any(old.lends(elements, own) for old in given_up):
@@ -1118,7 +1146,7 @@ def _check_kept(
 
 
 def _dlpack_device(device: Any) -> tuple[int, int]:
-    """What DLPack calls a device: a kind, and a number."""
+    """DLPack's pair for a device: a kind, and a number."""
     try:
         kind, number = map(operator.index, device)
     except (TypeError, ValueError) as error:
@@ -1126,12 +1154,12 @@ def _dlpack_device(device: Any) -> tuple[int, int]:
     return kind, number
 
 
-def _unpickled(  # noqa: PLR0913 -- what there is to a blob
+def _unpickled(  # noqa: PLR0913 -- the parts of a blob
     kind: type[Blob[Any]], shape: Shape | None, dtype: Any, on_device: bool, data: Any, diff: Any
 ) -> Blob[Any]:
-    """A blob from what was pickled: on the device of this process, if it was on one."""
+    """A blob from its pickled parts.  If it was on a device, it goes to the default device of this process."""
     kept: Any = kind
-    blob: Blob[Any] = kept._bare(dtype, device="auto" if on_device else None)  # noqa: SLF001 -- one of this class
+    blob: Blob[Any] = kept._bare(dtype, device="auto" if on_device else None)  # noqa: SLF001 -- a blob of this class
     if shape is not None:
         blob.reshape(shape)
     if data is not None:
@@ -1142,5 +1170,5 @@ def _unpickled(  # noqa: PLR0913 -- what there is to a blob
 
 
 def _said(memory: SyncedMemory) -> str:
-    """A memory in a few words, without the brackets."""
+    """The repr of a memory without its class and its brackets."""
     return f"[{repr(memory).removeprefix('<SyncedMemory ').removesuffix('>')}]"

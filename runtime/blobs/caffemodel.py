@@ -1,9 +1,10 @@
 """`load_caffemodel`: the weights in a ``.caffemodel``, layer by layer, without Caffe.
 
-A ``.caffemodel`` is one message `NetParameter`.  Three generations of layers are in use, and all are read:
-`LayerParameter` in ``layer``, `V1LayerParameter` in ``layers``, and `V0LayerParameter` inside one of these.  As when
-Caffe upgrades a net: a file with both ``layer`` and ``layers`` is refused (``UpgradeV1Net`` in upgrade_proto.cpp), and
-where one of the latter has a V0 layer inside, name and blobs of that one count.
+A ``.caffemodel`` is one message `NetParameter`.  Three generations of layers are in use, and all of them are read:
+`LayerParameter` in ``layer``, `V1LayerParameter` in ``layers``, and `V0LayerParameter` inside a `V1LayerParameter`.
+The rules are those by which Caffe upgrades a net: a file with both ``layer`` and ``layers`` is refused
+(``UpgradeV1Net`` in upgrade_proto.cpp); and if a V1 layer has a V0 layer inside, the name and the blobs of the V0 layer
+are used.
 
 The limits are those of ``messages``: 2 GiB, all of it in memory.
 """
@@ -28,11 +29,11 @@ __all__ = ["LayerBlobs", "load_caffemodel"]
 
 _HDF5 = b"\x89HDF"
 _MOST_PARTS = 1 << 18
-"""Layers and blobs of a net.  Real nets have some thousands; more could only be there to keep us busy."""
+"""The most layers and blobs of a net.  Real nets have some thousands; a file with more is refused."""
 
 
 class LayerBlobs(Sequence[BlobContents]):
-    """The blobs of one layer, whose arrays are made each time that one is asked for."""
+    """The blobs of one layer.  Each access makes new arrays."""
 
     def __init__(self, source: str, blobs: Sequence[Any]) -> None:
         self._source = source
@@ -43,7 +44,7 @@ class LayerBlobs(Sequence[BlobContents]):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the blobs; no arrays are made for it."""
+        """The shapes of the blobs; this makes no arrays."""
         return tuple(shape_of(blob, self._source) for blob in self._blobs)
 
     @overload
@@ -64,39 +65,40 @@ class LayerBlobs(Sequence[BlobContents]):
 def load_caffemodel(path: StoredPath) -> Iterator[tuple[str, LayerBlobs]]:
     """The layers of a ``.caffemodel``, each with its name and its blobs, in the order of the file.
 
-    All of the file is read, and every blob in it checked, before the first layer is handed out, so a file that is cut
-    short gives an error and no weights at all.  It is in memory as one message as long as the iterator or the blobs of
-    a layer are; arrays are made when a blob is asked for.  Layers without blobs are handed out too.  A name that is not
-    UTF-8 is decoded with ``surrogateescape``.
+    The whole file is read, and every blob in it checked, before the first layer is returned.  So a file that is cut
+    short gives an error and no weights at all.  The file is kept in memory as one message, as long as you keep the
+    iterator or the blobs of a layer.  Arrays are made when you ask for a blob.  Layers without blobs are returned too.
+    A name that is not UTF-8 is decoded with ``surrogateescape``.
 
     Parameters
     ----------
     path
-        Of a regular file of at most 2 GiB.
+        The path of a regular file of at most 2 GiB.
 
     Returns
     -------
     Iterator
-        Over pairs of name and `LayerBlobs`.
+        It yields pairs of a name and `LayerBlobs`.
 
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     FileAccessError
-        The file cannot be read.
+        If the file cannot be read.
     FileFormatError
-        It is no `NetParameter`, or has a blob that cannot be.
+        If it is no `NetParameter`, or describes an impossible blob.
     InvalidArgumentError
-        ``path`` is no path.
+        If ``path`` is no path.
     AllocationError
+        If there is no room.
     """
     source, wire = checked_path(path), read_bytes(path, MOST_BYTES)
     if wire.startswith(_HDF5):
         raise FileFormatError(source, "it is an HDF5 file, and only Caffe's binary protobuf files are read")
     net = parsed("NetParameter", wire, source)
     if len(net.layer) and len(net.layers):
-        raise FileFormatError(source, "it has both 'layer' and 'layers', and which of them are the net's is unknown")
+        raise FileFormatError(source, "it has both 'layer' and 'layers', and it is unknown which of them are the net's")
     layers = net.layer if len(net.layer) else net.layers
     if not len(layers):
         raise FileFormatError(source, "it has no layers")
@@ -115,7 +117,7 @@ def _walk(layers: Sequence[Any], source: str) -> Iterator[tuple[str, LayerBlobs]
 
 
 def _innermost(layer: Any) -> Any:
-    """The message that has a layer's name and blobs."""
+    """The message that has the name and the blobs of a layer."""
     return layer.layer if "layer" in layer.DESCRIPTOR.fields_by_name and layer.HasField("layer") else layer
 
 
@@ -125,7 +127,7 @@ def _name(layer: Any) -> str:
 
 
 def _check(layer: Any, source: str) -> None:
-    """Refuse a layer with a blob that cannot be, and say which one it is."""
+    """Check the blobs of a layer; the error names the layer and the blob."""
     for number, blob in enumerate(layer.blobs):
         try:
             shape_of(blob, source)

@@ -1,4 +1,4 @@
-"""`BlobContents`: what a message or a file says of a blob, as arrays; and what every kind of them checks."""
+"""`BlobContents`: the arrays that a message or a file has for a blob, and the checks that all kinds of them share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_VALUES = np.iinfo(np.intp).max // np.dtype(np.float64).itemsize
 
 
 class BlobContents(NamedTuple):
-    """What was read of a blob: arrays of that shape, which nobody else has."""
+    """What was read for a blob: its data and, if there is one, its diff, as arrays that nobody else has."""
 
     shape: tuple[int, ...]
     data: NDArray[Any]
@@ -32,12 +32,12 @@ class BlobContents(NamedTuple):
 
 
 def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) -> NDArray[Any]:
-    """An argument that is an array of one of some types.
+    """An argument, after a check that it is a NumPy array of one of some element types.
 
     Raises
     ------
     InvalidArgumentError
-        It is none.
+        If it is not.
     """
     array = cast("NDArray[Any]", value)
     masked = isinstance(value, np.ma.MaskedArray)
@@ -48,18 +48,18 @@ def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) ->
 
 
 def checked_shape(shape: Sequence[int], source: str) -> tuple[int, ...]:
-    """A shape that arrays can have.
+    """A shape as a tuple of ``int``, after a check that arrays can have it.
 
     Raises
     ------
     FileFormatError
-        More than `MAX_AXES` axes, a negative one, or more values than memory can be asked for.  As in NumPy, an axis
-        of length 0 does not excuse the others.
+        If it has more than `MAX_AXES` axes, a negative one, or more values than the address space allows.  As in NumPy,
+        this holds for the other axes even if one has length 0.
     InvalidArgumentError
-        It is no row of whole numbers.
+        If it is no sequence of whole numbers.
     """
     try:
-        many = len(shape)  # looked at first: a message may have as many axes as bytes
+        many = len(shape)  # checked first, because a message may have as many axes as bytes
         axes = tuple(map(operator.index, shape[: MAX_AXES + 1]))
     except TypeError as error:
         raise InvalidArgumentError("shape", shape, "a sequence of whole numbers") from error
@@ -69,19 +69,19 @@ def checked_shape(shape: Sequence[int], source: str) -> tuple[int, ...]:
     elif min(axes, default=0) < 0:
         reason = f"shape {shown(axes)} has a negative axis"
     elif math.prod(filter(None, axes)) > _MOST_VALUES:
-        reason = f"shape {shown(axes)} has more values than memory can be asked for"
+        reason = f"shape {shown(axes)} has more values than memory can have"
     if reason:
         raise FileFormatError(source, reason)
     return axes
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array to read into.
+    """A new array to read into.
 
     Raises
     ------
     AllocationError
-        There is no room.
+        If there is no room.
     """
     try:
         return np.empty(shape, dtype)

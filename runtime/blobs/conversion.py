@@ -1,8 +1,9 @@
-"""Numbers of one type that become elements of another: none of them may become another number on the way.
+"""Conversion of numbers to the element type of a blob, which never turns a number into another one.
 
-NumPy casts arrays as C does, so that 2**40 is 0 as an ``int32``, NaN is -2147483648 and -1 is 4294967295 as a
-``uint32``, without a word.  Here is the one rule for whatever is assigned to a blob, made into one or read into one:
-floats are rounded, so too large ones become infinite, and everything else that an element cannot hold is refused.
+NumPy casts arrays as C does: without an error, 2**40 as an ``int32`` is 0, NaN is -2147483648, and -1 as a ``uint32``
+is 4294967295.  This module has one rule for all numbers that are assigned to a blob, made into one or read into one.
+Floats are rounded, so a float that is too large becomes infinite.  Every other number that an element cannot hold is
+refused.
 """
 
 from __future__ import annotations
@@ -24,47 +25,47 @@ if TYPE_CHECKING:
 __all__ = ["PROTOCOLS", "are_numbers", "checked", "converted", "fill", "host_array"]
 
 _EXACT = np.dtype(np.float32)
-"""Holds all numbers of every type with smaller items; these, such as float16, may not reach to the ends of integers."""
+"""A type that holds all numbers of every type with smaller items.  Those, such as float16, may not reach 2**31."""
 
 _BLOCK = 1 << 14
-"""Numbers that are looked at together."""
+"""How many numbers are checked at once."""
 
 PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
-"""What NumPy looks for in an array that is not its own."""
+"""The attributes by which NumPy recognises an array that is not its own."""
 
 
 def host_array(values: Any) -> Array:
-    """Anything as NumPy's array, without a copy if it has memory: by NumPy's own ways, and else by DLPack.
+    """Any object as a NumPy array, without a copy if it has memory: by NumPy's own ways, otherwise by DLPack.
 
-    NumPy's ways go first, because they honour arrays that must not be written; DLPack before its first version cannot.
+    NumPy's ways come first, because they respect read-only arrays; DLPack before version 1 cannot.
 
     Raises
     ------
     InvalidArgumentError
-        Of a masked array, whose mask NumPy would drop in silence.
+        If it is a masked array, because NumPy would drop the mask without an error.
     """
     given: object = values
     if isinstance(values, np.ma.MaskedArray):
-        raise InvalidArgumentError("values", given, "numbers without a mask, such as filled() makes of them")
+        raise InvalidArgumentError("values", given, "numbers without a mask, such as filled() returns")
     if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
         return np.from_dlpack(values)
     return np.asarray(values)
 
 
 def are_numbers(array: Any) -> bool:
-    """Whether the elements are real or complex numbers; objects may be numbers, too."""
+    """Whether the elements are real or complex numbers; Python objects count, because they may be numbers."""
     if array.dtype.kind == "O":
         return all(isinstance(value, Real | Decimal) for value in array.flat)
     return np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.kind == "c"
 
 
 def converted(values: object, dtype: np.dtype[Any]) -> Array:
-    """Values as an array of a type; an array of that type is itself.
+    """Values as an array of a type; an array of that type is returned as it is.
 
     Raises
     ------
     InvalidArgumentError
-        If they are no numbers.
+        If the values are no numbers.
     InvalidValueError
         If an element cannot hold one of them.
     """
@@ -84,27 +85,27 @@ def converted(values: object, dtype: np.dtype[Any]) -> Array:
 
 
 def fill(elements: Array, real: Array) -> None:
-    """Write what is `checked`, and rounded once, to elements, broadcast as NumPy does it."""
+    """Write numbers to elements, rounded once and broadcast as NumPy does it; `checked` has returned the numbers."""
     with np.errstate(all="ignore"):
         np.copyto(elements, once(real, elements.dtype), casting="unsafe")
 
 
 def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
-    """The real numbers in an array, all of which elements of a type can hold; they are not converted yet.
+    """The real numbers in an array, after a check that elements of a type can hold them; not converted yet.
 
     Parameters
     ----------
     array : numpy.ndarray
-        Its elements `are_numbers`.
+        Its elements are numbers (`are_numbers`).
     dtype : numpy.dtype
-        Of the elements.
+        The type of the elements.
     cut : bool
-        Fractions may be cut off, as C does it.
+        Whether fractions may be cut off, as C does it.
 
     Raises
     ------
     InvalidValueError
-        As `converted`.
+        As for `converted`.
     """
     if array.dtype == dtype:
         return array
@@ -115,7 +116,7 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
 
 
 def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The numbers without imaginary parts, which have to be zero."""
+    """The real parts of numbers, after a check that their imaginary parts are zero."""
     if array.dtype.kind == "c":
         numbers = cast("Any", array)
         wrong = numbers.imag != 0
@@ -128,19 +129,19 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Objects that are numbers, such as integers of any length and fractions."""
+    """Python objects that are numbers, such as integers of any length and fractions, as floats or integers."""
     floats: Array = np.empty(array.size)
     as_float = float_of if dtype == floats.dtype else odd_float_of
     for index, value in enumerate(array.flat):
         try:
             floats[index] = as_float(value)
         except Exception as error:
-            raise InvalidValueError(value, dtype, "no float is like it") from error
+            raise InvalidValueError(value, dtype, "it cannot be converted to a float") from error
     return floats.reshape(array.shape)
 
 
 def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: bool) -> None:
-    """Block by block, so that what is needed for it stays in the cache."""
+    """Check block by block, so that the intermediate arrays stay in the processor's cache."""
     least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     given, row = array.reshape(-1), real.reshape(-1)
     for start in range(0, row.size, _BLOCK):
@@ -148,7 +149,7 @@ def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: boo
         wide = piece.astype(_EXACT) if piece.dtype.itemsize < _EXACT.itemsize else piece
         with np.errstate(all="ignore"):
             whole = np.trunc(wide)
-            # Powers of two, which floats hold exactly; NaN is not between them.
+            # The bounds are powers of two, which floats hold exactly.  NaN is not between them.
             outside = ~((whole >= least) & (whole < most + 1))
             wrong = outside if cut else outside | (whole != wide)
         if wrong.any():

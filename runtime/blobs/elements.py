@@ -1,10 +1,11 @@
-"""`Elements`: the beginning of a `SyncedMemory`, seen as elements of a type in a shape.
+"""`Elements`: the beginning of a `SyncedMemory`, seen as elements of a type, in a shape.
 
-A blob has two of these, its data and its diff.  They add no state to the memory: they look at it, and remember how they
-looked, so that looking again costs little more than the memory's own accessor.  What is remembered is the maker of
-views that the memory had ready (``memory``).  A memory makes new ones whenever it looks at other bytes, and has none
-ready while there is something to do, so the very same maker is the sign that a view made before is still right.  A view
-that is remembered keeps its bytes until the elements are looked at again.
+A blob has two of these, its data and its diff.  They add no state to the memory.  They only keep the typed view that
+they made last, so the next one costs little more than the memory's own accessor.  How do they know that it is still
+right?  While an accessor of a memory has nothing to do, the memory keeps a function ready that makes its views.
+Whenever the memory's bytes are other bytes, it makes a new function; while there is something to do, none is ready.  So
+if it still has the very same function, the typed view is right.  A view that is kept keeps its bytes alive until the
+next call.
 """
 
 from __future__ import annotations
@@ -34,21 +35,22 @@ TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
 """The element types of blobs: Caffe's (blob.cpp:556-558), and two small ones."""
 
 OWNED = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
-"""Both sides that a memory may have to free."""
+"""Both sides: those that a memory frees if it owns them."""
 
 _READY = ("_read_cpu", "_write_cpu", "_read_gpu", "_write_gpu")
 
 
 def check_dtype(dtype: object) -> np.dtype[Any]:
-    """A type of elements that blobs have.
+    """The element type that an argument names, after a check that blobs have it.
 
     Raises
     ------
     InvalidArgumentError
+        If they do not.
     """
     try:
         found: np.dtype[Any] = np.dtype(cast("Any", dtype))
-    except Exception:  # noqa: BLE001 -- whatever NumPy makes of it, it is none
+    except Exception:  # noqa: BLE001 -- whatever NumPy raises, it is no element type
         found = np.dtype(object)
     if dtype is None or found.name not in TYPES or not found.isnative:
         expected = f"one of {', '.join(TYPES)} (which needs ml_dtypes: pip install ml_dtypes, and import it)"
@@ -57,15 +59,16 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
 
 
 def check_viewable(shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Refuse to look at a shape of no elements whose other extents are too large for an array of any.
+    """Check that an array without elements can have a shape: the product of its other extents may be too large.
 
     Raises
     ------
     InvalidShapeError
+        If it is.
     """
     limit, size = sys.maxsize, prod(filter(None, shape)) * dtype.itemsize
     if size > limit:
-        reason = f"there are no arrays of it: its other extents make {size} bytes, more than {limit}"
+        reason = f"no array can have it: its other extents make {size} bytes, more than {limit}"
         raise InvalidShapeError(shape, reason)
 
 
@@ -75,36 +78,36 @@ class Elements:
     Parameters
     ----------
     memory : SyncedMemory
-        Of at least as many bytes; it may be shared with others.
+        It has at least as many bytes; it may be shared with others.
     dtype : numpy.dtype
     shape : tuple of int
 
     Attributes
     ----------
     count : int
-        Elements.
+        The number of elements.
     nbytes : int
-        Bytes of these elements; the memory may have more.
+        The number of bytes of these elements; the memory may have more.
     """
 
     __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory = memory
-        self._inside: Any = memory  # the same, for what only this room may know of it
+        self._inside: Any = memory  # the same object, for access to its private attributes
         self.dtype = dtype
         self.shape = shape
         self.count = prod(shape)
         self.nbytes = self.count * dtype.itemsize
-        # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.  In
-        # one place, so that no thread sees one without the other.
+        # For each accessor: the function that the memory had ready at the last call, and ours over the same bytes.
+        # They are one tuple, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
 
     def reshaped(self, shape: Shape) -> Elements:
         """The same memory in another shape."""
         return Elements(self.memory, self.dtype, shape)
 
-    # --- the four accessors; one that has nothing to do is one comparison
+    # --- the four accessors; if one has nothing to do, it costs one comparison
 
     def cpu_data(self) -> Any:
         """The host side to read: a read-only NumPy array."""
@@ -135,17 +138,17 @@ class Elements:
         return self._look(WRITE_GPU)
 
     def _look(self, accessor: int) -> Any:
-        """Call the memory's accessor, and remember how to look again while it has nothing to do.
+        """Call the memory's accessor, and store how to make the next view while the accessor has nothing to do.
 
         Raises
         ------
         InvalidShapeError
-            If there are no elements, and no arrays of that shape; no head has moved.
+            If there are no elements, and no array can have the shape; no head has moved.
         """
         memory = self._inside
         if not self.count:
             check_viewable(self.shape, self.dtype)
-        with memory._lock:  # noqa: SLF001 -- what it hands out and what it has ready must be of one moment
+        with memory._lock:  # noqa: SLF001 -- so that no other call comes between these two lines
             typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
             ready = getattr(memory, _READY[accessor])
         viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
@@ -153,29 +156,29 @@ class Elements:
         return viewer()
 
     def flat(self, raw: Any) -> Any:
-        """The elements in a row, of an array of the memory's bytes."""
+        """The elements in a row, from an array of the memory's bytes."""
         return (raw if len(raw) == self.nbytes else raw[: self.nbytes]).view(self.dtype)
 
     # --- adoption
 
     def adopt(self, name: str, call: Call, buffer: Any) -> None:
-        """Make a buffer a side of the memory; errors call it `name`.
+        """Make a buffer one side of the memory; errors call it `name`.
 
-        Elements of another type are refused, and such as do not start where one can; what has no type is bytes.  Size,
-        kind and the rest are the memory's to check.
+        The element type of the buffer has to be this one or of a single byte, and its address a multiple of the size of
+        an element.  The memory checks everything else.
 
         Raises
         ------
         BufferMismatchError, NoDeviceError, ReleaseError
-            Nothing has changed.
+            As for `SyncedMemory.set_cpu_data`; nothing has changed.
         """
         self._check_elements(name, buffer)
         memory = self._inside
-        memory._alone(name, memory._call, call.value, buffer, name)  # noqa: SLF001 -- its calls have names of their own
+        memory._alone(name, memory._call, call.value, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
 
     def lends(self, borrower: Elements, own: Fact = OWNED) -> bool:
-        """Whether other elements lie in what this memory would free, on the sides that `own` names."""
-        return bool(self._inside._lends(borrower.memory, own))  # noqa: SLF001 -- users have no use for it
+        """Whether other elements lie in memory that this memory would free, on the sides that `own` names."""
+        return bool(self._inside._lends(borrower.memory, own))  # noqa: SLF001 -- the runtime may; users do not need it
 
     def _check_elements(self, call: str, buffer: Any) -> None:
         dtype = _dtype_of(buffer)
@@ -189,7 +192,7 @@ class Elements:
 
 
 def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
-    """The type of the elements of an array or of another buffer; None of what is neither, or has none that is known."""
+    """The element type of an array or a buffer; None if it is neither, or NumPy does not know its type."""
     try:
         return np.dtype(buffer.dtype if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)).dtype)
     except (TypeError, ValueError, BufferError):
@@ -197,9 +200,9 @@ def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
 
 
 def _address(buffer: Any) -> int:
-    """Where a buffer starts, as its device counts."""
+    """The address of a buffer, on its device."""
     return address_of(buffer if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)))
 
 
 def _nothing() -> None:
-    """In place of a maker that is not known yet."""
+    """A placeholder for a function that is not known yet."""

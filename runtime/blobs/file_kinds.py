@@ -1,4 +1,4 @@
-"""Files of one blob, by the end of their name."""
+"""The kinds of files that hold one blob, by the end of the file's name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ __all__ = ["FileKind", "file_kind"]
 
 
 class FileKind(NamedTuple):
-    """How files of a kind are read, and how they are written: the path or the file, the data, and the diff or None.
+    """The functions of a kind of files: how to load it, how to check what is to be written, and how to write it.
 
-    What is written is checked first, by arrays of the same shape and type at least.
+    ``check`` gets the path, the data, and the diff or None; the arrays have at least the right shape and type.
+    ``write`` gets the open file and the real arrays.
     """
 
     load: Callable[[StoredPath], BlobContents]
@@ -45,7 +46,7 @@ def file_kind(path: StoredPath) -> FileKind:
     Raises
     ------
     InvalidArgumentError
-        If its name ends in no kind that is known.
+        If its name ends in none of the known kinds.
     """
     suffix = PurePath(checked_path(path)).suffix
     kind = _KINDS.get(suffix)

@@ -1,7 +1,7 @@
-"""Arrays of other libraries, as a blob takes them: which side they are on, and whether as they are or as a copy.
+"""Arrays of other libraries, for a blob: which side they are on, and whether they can be adopted or must be copied.
 
-Nothing is imported to find out: it is seen by what an array has.  NumPy's own conversion is the way to host memory,
-because it honours arrays that must not be written, which DLPack before its first version cannot say.
+No library is imported for this; the attributes of an array tell.  Arrays on the host are converted by NumPy's own ways,
+because these respect read-only arrays, which DLPack before version 1 cannot express.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ __all__ = ["ForeignArray"]
 
 _CALL = "from_array"
 _HOST_TYPES = (1, 3)
-"""DLPack's ``kDLCPU`` and ``kDLCUDAHost``: what the processor can read."""
+"""DLPack's ``kDLCPU`` and ``kDLCUDAHost``: memory that the processor can read."""
 
 
 class ForeignArray:
-    """Somebody's array, looked at as NumPy's or as the device's own kind; its memory is theirs.
+    """Somebody's array, as a view that NumPy or the device can use; the memory stays theirs.
 
     Parameters
     ----------
     array : object
     device : DeviceAllocator or None
-        Of the blob that will take it.
+        The device of the blob that will take the array.
 
     Attributes
     ----------
     on_device : bool
     view : array
-        NumPy's, or of the device's own kind.
+        A NumPy array, or one of the device's own kind.
     shape : tuple of int
     dtype : numpy.dtype
-        In this machine's order of bytes.
+        In the byte order of this machine.
 
     Raises
     ------
     BufferMismatchError
+        With the reason, if there is no such view.
         If it cannot be looked at like that; the reason says why.
     """
 
@@ -71,13 +72,13 @@ class ForeignArray:
         except Exception as error:
             raise BufferMismatchError(_CALL, array, said(error)) from error
         if not countable:
-            raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, and no numbers")
+            raise BufferMismatchError(_CALL, array, f"its elements are of type {self.dtype}, which are no numbers")
 
     def _there(self, array: Any) -> Any:
         if self._device is None:
             raise BufferMismatchError(_CALL, array, "it is on a device, and this blob has none")
         if self._device.device_type == DeviceType.CUDA:
-            from ..devices.cuda import imported  # noqa: PLC0415 -- CuPy is optional, and here already
+            from ..devices.cuda import imported  # noqa: PLC0415 -- CuPy is optional; here it is installed
 
             return imported(array)
         if not (isinstance(array, SimulatedArray) or hasattr(array, "base_data")):
@@ -88,12 +89,12 @@ class ForeignArray:
         return BufferMismatchError(_CALL, self._array, f"it is not memory of {self._device.name}")
 
     def element_type(self) -> np.dtype[Any]:
-        """The type of the elements, if blobs have it.
+        """The element type, after a check that blobs have it.
 
         Raises
         ------
         InvalidArgumentError
-            With what to do about it.
+            If they do not; the message says what to do.
         """
         if self.dtype.name in TYPES:
             return self.dtype
@@ -101,29 +102,29 @@ class ForeignArray:
         raise InvalidArgumentError("dtype", None, expected)
 
     def check_adoptable(self, dtype: np.dtype[Any]) -> None:
-        """Refuse what cannot be adopted, as `view`, by a blob of a type; the rest is for the memory to check.
+        """Check that a blob of a type can adopt `view`; the memory checks everything else.
 
         Raises
         ------
         BufferMismatchError
-            With the reason.
+            With the reason, if it cannot.
         """
         if not _has_memory(self._array):
-            raise BufferMismatchError(_CALL, self._array, "it is no array, so there is no memory that could be used")
+            raise BufferMismatchError(_CALL, self._array, "it is no array, so it has no memory that could be used")
         if self.dtype != dtype:
             raise BufferMismatchError(_CALL, self._array, f"its elements are {self.dtype}, and {dtype} are needed")
         if self.on_device and _is_read_only(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is read-only, and the host is copied into it")
 
     def copied_to(self, elements: Elements, make: Callable[[int], SyncedMemory]) -> None:
-        """Copy to elements of the same shape, on the side where these are; `make` makes a memory of a size in between.
+        """Copy to elements of the same shape, on the side of this array; `make` makes a memory for the way between.
 
         Raises
         ------
         BufferMismatchError
-            If they are on another device, or not in one piece on this one.
+            If the array is on another device, or is not contiguous on this one.
         InvalidValueError
-            If an element cannot hold one of them.
+            If an element cannot hold one of the numbers.
         """
         if not self.on_device:
             real = checked(self.view, elements.dtype)
@@ -140,7 +141,7 @@ class ForeignArray:
     def _copy_across(self, memory: SyncedMemory) -> None:
         """Copy to the device side of a new memory."""
         if hasattr(self.view, "base_data") and not self.view.flags.c_contiguous:
-            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, and PyOpenCL does not make it so")
+            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, and PyOpenCL cannot copy it then")
         row = self.view.reshape(-1).view(np.uint8)
         try:
             self._device.memcpy(row, memory.mutable_gpu_data(), row.nbytes, MemcpyKind.CUDA2CUDA)
@@ -149,7 +150,7 @@ class ForeignArray:
 
 
 def _has_memory(array: Any) -> bool:
-    """Whether something is an array or a buffer, and not made into one, as lists and single numbers are."""
+    """Whether an object is an array or a buffer itself; lists and single numbers are not."""
     if isinstance(array, np.generic):
         return False
     try:
@@ -161,10 +162,10 @@ def _has_memory(array: Any) -> bool:
 
 
 def _on_device(array: Any) -> bool:
-    """Whether an array is in memory that the processor does not read."""
+    """Whether an array is in memory that the processor cannot read."""
     if isinstance(array, np.ndarray):
         return False
-    if isinstance(array, SimulatedArray) or hasattr(array, "base_data"):  # PyOpenCL's
+    if isinstance(array, SimulatedArray) or hasattr(array, "base_data"):  # PyOpenCL's arrays have base_data
         return True
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] not in _HOST_TYPES
@@ -172,6 +173,6 @@ def _on_device(array: Any) -> bool:
 
 
 def _is_read_only(array: Any) -> bool:
-    """Whether an array of a GPU says that it must not be written to, as JAX's do; CuPy's never say so."""
+    """Whether an array of a GPU says that it must not be written, as JAX's arrays do; CuPy's arrays never say so."""
     interface: dict[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
     return interface is not None and bool(interface["data"][1])

@@ -1,12 +1,12 @@
-"""`LiveArray`: what ``blob.data`` and ``blob.diff`` are: a NumPy array that tells its memory when it is written to.
+"""`LiveArray`: the type of ``blob.data`` and ``blob.diff``: a NumPy array that tells its memory when it is written to.
 
-In pycaffe the attribute is ``mutable_cpu_data()`` each time (_caffe.cpp:475), so looking at a blob makes its device
-side stale, and a blob that grows leaves arrays behind that write to where it was.  Here the array is read-only as far
-as NumPy knows.  Assigning to items, and operators that work in place, ask the memory for its host side to write, which
-is when the device side becomes stale.
+In pycaffe this attribute is ``mutable_cpu_data()`` each time (_caffe.cpp:475).  So just looking at a blob makes its
+device side stale.  And after a blob grows, an array that was kept writes into the old memory.  Here NumPy takes the
+array for read-only.  Assignments to items and in-place operators ask the memory for its host side to write, and the
+device side becomes stale only then.
 
-An array that is kept cannot follow what happens to its memory, and NumPy does not say when it is read.  But writing is
-noticed, so it is refused where what was read is out of date: the device has newer numbers, the memory has other bytes,
+An array that is kept cannot follow what happens to its memory, and NumPy does not report when an array is read.  But a
+write is noticed.  It is refused if the array is out of date: the device has newer numbers, the memory has other bytes,
 or the blob has another memory.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["LiveArray", "assign", "live"]
 
 
 class Holder(Protocol):
-    """What has the memories that arrays are taken from: a blob."""
+    """The blob from whose memories the arrays are taken."""
 
     @property
     def data_memory(self) -> SyncedMemory: ...
@@ -41,20 +41,20 @@ class Holder(Protocol):
 
 
 class LiveArray(np.ndarray[Any, np.dtype[Any]]):
-    """Elements of a memory's host side, or a part of them.
+    """The elements on a memory's host side, or a part of them.
 
-    What is computed from it is an ordinary array, and so is a copy of it.  Other ways to write, such as ``fill`` or
-    ``numpy.copyto``, find it read-only; use ``mutable_cpu_data()`` for them.
+    Results of computations with it are ordinary arrays, and so are copies of it.  For other ways to write, such as
+    ``fill`` or ``numpy.copyto``, it is read-only; use ``mutable_cpu_data()`` for them.
     """
 
     memory: SyncedMemory | None = None
-    """Whose host side this is; None of a copy."""
+    """The memory whose host side this is; None for a copy."""
 
     blob: ref[Holder] | None = None
-    """The blob that it was taken from, which is not kept alive; None of a copy."""
+    """A weak reference to the blob from which the array was taken; None for a copy."""
 
     def __array_finalize__(self, source: object) -> None:
-        if not (self.flags.owndata or self.flags.writeable):  # a copy has nothing to do with the memory
+        if not (self.flags.owndata or self.flags.writeable):  # a copy does not belong to the memory
             self.memory = getattr(source, "memory", None)
             self.blob = getattr(source, "blob", None)
 
@@ -63,7 +63,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             super().__setitem__(key, value)
             return
         here: Any = _plain(self)[key]
-        fitting = _fitting(value, np.shape(here), self.dtype)  # refused before any head moves
+        fitting = _fitting(value, np.shape(here), self.dtype)  # this refuses before any head moves
         self.to_write()[key] = fitting
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -73,16 +73,16 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         if method == "at":
             target, indices, *others = taken
             with np.errstate(all="ignore"):
-                operation(np.array(target[indices]), ..., *others)  # NumPy refuses what it will, before a head moves
+                operation(np.array(target[indices]), ..., *others)  # a rehearsal: NumPy raises before a head moves
             taken[0] = _target(inputs[0])
         elif out is not None:
             each = method == "__call__" and ufunc.signature is None and "where" not in options
-            each = each and self.dtype.kind not in "iu"  # whose powers are refused by their values
+            each = each and self.dtype.kind not in "iu"  # NumPy refuses powers of integers by their values
             with np.errstate(all="ignore"):
                 (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
             options["out"] = tuple(map(_target, out))
         result = operation(*taken, **options)
-        # In place the array itself has to come back, for `blob.data -= step` to assign it.
+        # An operator in place has to return the array itself, which `blob.data -= step` then assigns.
         if out is None:
             return result
         results = result if len(out) > 1 else (result,)
@@ -93,13 +93,14 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         return _plain(self).__reduce_ex__(protocol)
 
     def to_write(self) -> Array:
-        """The same elements to write; from now on the device side is stale.
+        """The same elements, to write; the device side is stale after this call.
 
         Raises
         ------
         InvalidPointerError
-            If the memory has other bytes now, or newer ones on the device, or the blob has another memory.
+            If the memory has other bytes now, or the device newer ones, or the blob has another memory.
         AllocationError, DeviceError, ClosedMemoryError
+            As for `SyncedMemory.mutable_cpu_data`.
         """
         memory: Any = self.memory
         if not self.size:
@@ -108,27 +109,27 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         return np.ndarray(self.shape, self.dtype, memory.mutable_cpu_data(), start, self.strides)
 
     def check_writeable(self) -> int:
-        """Where the elements are in the memory's host side as it is, in bytes; no head moves.
+        """The position of the elements in the memory's present host side, in bytes; no head moves.
 
         Raises
         ------
         InvalidPointerError, ClosedMemoryError
-            As `to_write`.
+            As for `to_write`.
         """
         if self.flags.writeable or not self.size:
             return 0
         memory: Any = self.memory
-        memory._open("blob.data")  # noqa: SLF001 -- refused, if it was closed
+        memory._open("blob.data")  # noqa: SLF001 -- raises if the memory is closed
         owner = None if self.blob is None else self.blob()
         if owner is not None and memory is not owner.data_memory and memory is not owner.diff_memory:
             raise self._outdated("its blob has another memory by now")
         if memory.head is SyncedHead.HEAD_AT_GPU:
             raise self._outdated("the device has newer numbers by now")
-        here = memory._cpu  # noqa: SLF001 -- asking for it would bring it up to date
+        here = memory._cpu  # noqa: SLF001 -- the accessor would bring it up to date
         start: int = self.ctypes.data - (0 if here is None else here.ctypes.data)
         try:
             np.ndarray(self.shape, self.dtype, b"" if here is None else here, start, self.strides)
-        except (TypeError, ValueError, OverflowError):  # that lies outside of the buffer
+        except (TypeError, ValueError, OverflowError):  # the elements are outside of the present buffer
             raise self._outdated("its memory has other bytes by now") from None
         return start
 
@@ -137,21 +138,21 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 def live(elements: Elements, blob: ref[Holder]) -> LiveArray:
-    """The elements of a blob, to read, and to assign to."""
+    """The elements of a blob, for reading, and for assignments."""
     array: LiveArray = elements.cpu_data().view(LiveArray)
     array.memory, array.blob = elements.memory, blob
     return array
 
 
 def assign(elements: Elements, values: object) -> None:
-    """Give all elements values, broadcast as NumPy does it.
+    """Assign values to all elements, broadcast as NumPy does it.
 
     Raises
     ------
     InvalidShapeError
-        If they do not fit; nothing has changed.
+        If the values do not fit; nothing has changed.
     InvalidArgumentError, InvalidValueError
-        If they are no numbers, or such as the elements cannot hold; nothing has changed.
+        If they are no numbers, or the elements cannot hold them; nothing has changed.
     """
     if isinstance(values, LiveArray) and _are(values, elements):
         return
@@ -160,7 +161,7 @@ def assign(elements: Elements, values: object) -> None:
 
 
 def _are(array: LiveArray, elements: Elements) -> bool:
-    """Whether an array is the elements themselves, as after ``blob.data -= step``."""
+    """Whether an array is the elements themselves, as it is after ``blob.data -= step``."""
     here = elements.cpu_data()
     return all(getattr(array, name) == getattr(here, name) for name in ("shape", "dtype", "strides")) and bool(
         array.ctypes.data == here.ctypes.data
@@ -172,14 +173,14 @@ def _plain(array: Any) -> Any:
 
 
 def _target(array: Any) -> Any:
-    """What is written in place of an array."""
+    """The array that is written when somebody writes to `array`."""
     if isinstance(array, LiveArray) and not array.flags.writeable:
         return array.to_write()
     return _plain(array)
 
 
 def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Values as NumPy would assign them to elements of that shape and type, if these can hold them."""
+    """Values, after a check that NumPy could assign them to elements of that shape, and that these can hold them."""
     array = converted(values, dtype)
     given = array.shape
     while array.ndim > len(shape) and array.shape[0] == 1:
@@ -187,34 +188,34 @@ def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
     try:
         np.broadcast_to(array, shape)
     except ValueError:
-        raise InvalidShapeError(given, f"values of it do not fit into {shape}") from None
+        raise InvalidShapeError(given, f"values of this shape do not fit into {shape}") from None
     return array
 
 
-# --- operations in place: what NumPy refuses, it refuses before a head moves
+# --- operations in place: if NumPy refuses one, it does so before a head moves
 
 
 def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
-    """An operation on each element by itself: NumPy looks at the types, and on no elements there is nothing to do."""
+    """Try an element-wise operation on arrays without elements: NumPy checks the types, and computes nothing."""
     targets = _checked_targets(options)
     shape = np.broadcast_shapes(*map(np.shape, (*inputs, *targets)))
     for target in targets:
         if target.shape != shape:
-            raise InvalidShapeError(shape, f"results of it do not fit into {target.shape}")
+            raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")
     nothing = [it if np.ndim(it) == 0 else np.empty(0, np.asarray(it).dtype) for it in inputs]
     out = tuple(None if it is None else np.empty(0, it.dtype) for it in options["out"])
     operation(*nothing, **options | {"out": out})
 
 
 def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
-    """An operation of another kind, such as a sum along an axis."""
+    """Try an operation of another kind, such as a sum along an axis, with copies of the arrays that it writes."""
     _checked_targets(options)
     out = tuple(None if it is None else np.array(it) for it in options["out"])
     operation(*inputs, **options | {"out": out})
 
 
 def _checked_targets(options: dict[str, Any]) -> list[Any]:
-    """The arrays that are written, all of which can be."""
+    """The arrays that an operation writes, after a check that it may."""
     targets = [it for it in options["out"] if it is not None]
     for target in targets:
         if isinstance(target, LiveArray):

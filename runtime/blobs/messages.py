@@ -1,22 +1,23 @@
-"""Caffe's messages, through the protobuf package: a `BlobProto` is read and written here, a net is declared.
+"""Caffe's messages, through the protobuf package: reading and writing a `BlobProto`, and the declaration of a net.
 
-Names, numbers and types are those of Caffe's ``src/caffe/proto/caffe.proto`` (BVLC/caffe); fields that do not lead to a
-blob are not declared, and protobuf keeps them without looking into them.  The messages are made when they are first
-asked for, in a descriptor pool of their own, so that they do not get in the way of a ``caffe_pb2`` that was compiled
-from Caffe's own file.  Messages of such a module are taken too: what counts is that the fields have Caffe's names and
-numbers.
+Names, numbers and types are those of Caffe's ``src/caffe/proto/caffe.proto`` (BVLC/caffe).  Fields that do not lead to
+a blob are not declared; protobuf keeps them unread.  The classes are made when they are first needed.  They are in a
+descriptor pool of their own, so they do not collide with a ``caffe_pb2`` that was compiled from Caffe's own file.
+Messages of such a module are accepted too, if their fields have Caffe's names and numbers.
 
-A blob is read by these rules, as Caffe reads it, but all of it is checked before anything is touched:
+A blob is read as Caffe reads it, by these rules; but all of it is checked before anything is changed:
 
-- if any of the four old fields is there, the shape is these four, a missing one is 0, and ``shape`` is not looked at;
-- otherwise it is ``shape``, and without one there are no axes and one value;
-- ``double_data`` is the data if it has any values, whatever ``data`` has; so is ``double_diff`` the diff;
-- a diff without values is no diff.
+- If any of the four old fields is there, these four are the shape.  A missing one is 0, and ``shape`` is ignored.
+- Otherwise ``shape`` is the shape.  Without it there are no axes and one value.
+- If ``double_data`` has any values, it is the data, whatever ``data`` has.  The same holds for ``double_diff`` and the
+  diff.
+- A diff without values is no diff.
 
-**Limits.**  A message has at most 2 GiB, and is in memory as a whole, once as bytes and once as protobuf's message.
-What is no message, or is nested deeper than protobuf goes, is refused.  A field that is stored in another way than its
-type's is unknown to protobuf, and passed over.  A message of nothing but empty messages takes protobuf up to 64 times
-its size (measured: 48), and its slow pure-Python variant up to 300 times (248); one of values takes about its size.
+**Limits.**  A message has at most 2 GiB.  All of it is in memory, once as bytes and once as protobuf's message.  Bytes
+that are no message, or are nested deeper than protobuf allows, are refused.  If a field is stored in another way than
+its type requires, protobuf takes it for unknown and skips it.  A message that contains only empty messages takes up to
+64 times its size in protobuf (measured: 48), and up to 300 times in protobuf's pure-Python variant (measured: 248).  A
+message of values takes about its size.
 """
 
 from __future__ import annotations
@@ -54,18 +55,18 @@ __all__ = [
 ]
 
 MOST_BYTES = (1 << 31) - 1
-"""Of a message; protobuf refuses more, when it writes and when it reads."""
+"""The bytes of a message at most; protobuf refuses more, when it writes and when it reads."""
 _MOST_BESIDE_VALUES = 1 << 10
-"""Of these, what a blob's shape and the lengths of its arrays may take, which is less."""
+"""How many of these the shape and the lengths of the arrays may take; they take less."""
 
 _BYTES = (bytes, bytearray, memoryview)
 _PACKAGE = "syncedmem.caffe"
 _BLOB = "BlobProto"
-"""Also what errors call a message that is in no file."""
+"""This is also the name of a message in errors, if it is in no file."""
 
 
 class _Field(NamedTuple):
-    """A field of a message, with protobuf's name for its type; that of a message is the message's own."""
+    """A field of a message, with protobuf's name for its type; for a field that is a message, the message's name."""
 
     name: str
     number: int
@@ -90,17 +91,17 @@ VALUE_TYPES: dict[np.dtype[Any], tuple[str, str]] = {
     np.dtype("<f4"): ("data", "diff"),
     np.dtype("<f8"): ("double_data", "double_diff"),
 }
-"""The types of a message's values, each with the fields for data and diff."""
+"""The element types of a message, each with its fields for data and diff."""
 
 _MESSAGES = {
     "BlobShape": (_Field("dim", 1, "int64", repeated=True),),
     _BLOB: _BLOB_PROTO,
-    # The same bytes, with an array as one string of bytes: that is how they are copied from and to NumPy bit for bit,
-    # where protobuf takes and gives one Python float after another, and changes some NaNs.
+    # The same bytes on the wire, but an array is one string of bytes, which is copied from and to NumPy bit for bit.
+    # Otherwise protobuf would convert each value to or from a Python float, and change some NaNs.
     "PackedBlob": tuple(
         field._replace(type="bytes", repeated=False) if field.name in _ARRAYS else field for field in _BLOB_PROTO
     ),
-    # The three generations of layers.  Names are bytes, because they need not be UTF-8.
+    # The three generations of layers.  Names are bytes, because they may not be UTF-8.
     "V0LayerParameter": (_Field("name", 1, "bytes"), _Field("blobs", 50, _BLOB, repeated=True)),
     "V1LayerParameter": (
         _Field("layer", 1, "V0LayerParameter"),
@@ -114,7 +115,7 @@ _MESSAGES = {
     ),
 }
 _TYPE_NUMBERS = {"double": {1}, "float": {2}, "int32": {3, 5}, "BlobShape": {11}}
-"""What protobuf calls our types.  Some forks of Caffe have the four old fields as int64; the wire does not tell."""
+"""Protobuf's names for our types.  Some forks of Caffe have the four old fields as int64, which looks the same."""
 
 
 # --- the classes
@@ -126,7 +127,7 @@ def message_types() -> tuple[type[Any], type[Any]]:
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     """
     return _class("BlobShape"), _class(_BLOB)
 
@@ -172,24 +173,25 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
     Parameters
     ----------
     shape
-        Of the blob.  Without axes, there is one value and the message has no shape.
+        The shape of the blob.  Without axes, there is one value, and the message has no shape.
     data, diff
-        As many values as the shape has: float32 ones go to ``data`` and ``diff``, float64 ones to ``double_data`` and
-        ``double_diff``.
+        As many values as the shape has: float32 values go to ``data`` and ``diff``, float64 values to ``double_data``
+        and ``double_diff``.
     proto
-        The message to write to, for example one of ``caffe_pb2.BlobProto``; without it a new one is made.  All fields
-        of a blob that it has are cleared first, also those that Caffe leaves: the four old ones, which would be read in
-        place of the shape, and the other precision, which would be read in place of the data.
+        The message to write to, for example a ``BlobProto`` of ``caffe_pb2``; None makes a new one.  All its fields
+        that describe a blob are cleared first.  Caffe leaves some of them: the four old fields, which would be read in
+        place of the shape, and those of the other precision, which would be read in place of the data.
 
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     InvalidArgumentError
-        ``proto`` is no `BlobProto`, or an array is none, or not of these types.
+        If ``proto`` is no `BlobProto`, or an array is no array of these types.
     FileFormatError
-        No blob has that shape, an array does not have as many values, or the message would be too long.
+        If no blob has that shape, an array does not have as many values, or the message would be too long.
     AllocationError
+        If there is no room.
     """
     message = message_to_write(proto)
     wire = encoded(shape, data, diff)
@@ -200,12 +202,12 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
 
 
 def message_to_write(proto: Any) -> Any:
-    """A new message, or the given one, which is not changed yet.
+    """A new message, or the given one after a check; it is not changed yet.
 
     Raises
     ------
     MissingPackageError, InvalidArgumentError
-        As `write_proto`.
+        As for `write_proto`.
     """
     message = _class(_BLOB)() if proto is None else proto
     _check_fields(message)
@@ -218,7 +220,7 @@ def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None 
     Raises
     ------
     MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
-        As `write_proto`.
+        As for `write_proto`.
     """
     axes = check_blob(shape, data, diff)
     blob = _class("PackedBlob")()
@@ -236,12 +238,12 @@ def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None 
 
 
 def check_blob(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None) -> tuple[int, ...]:
-    """The axes of a blob that can be a message; everything else is refused, without copying a value.
+    """The axes of a blob, after a check that a message can hold it; no value is copied.
 
     Raises
     ------
     MissingPackageError, InvalidArgumentError, FileFormatError
-        As `write_proto`.
+        As for `write_proto`.
     """
     _class(_BLOB)
     axes, size = checked_shape(shape, _BLOB), 0
@@ -261,34 +263,35 @@ def check_blob(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | No
 
 
 def read_proto(proto: Any) -> BlobContents:
-    """The blob in a message, or in the bytes of one: all of it checked before any array is made.
+    """The blob in a message, or in the bytes of a message; all of it is checked before any array is made.
 
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     InvalidArgumentError
-        It is neither bytes nor a `BlobProto`.
+        If it is neither bytes nor a `BlobProto`.
     FileFormatError
-        The bytes are no message, or no blob can be what the message says: a wrong number of values, a negative axis,
-        too many axes.
+        If the bytes are no message, or the message describes no possible blob: a wrong number of values, a negative
+        axis, or too many axes.
     AllocationError
+        If there is no room.
     """
     return contents_of(_message(proto), _BLOB)
 
 
 def shape_equals(shape: Sequence[int], proto: Any) -> bool:
-    """Whether a blob of that shape has the shape of a message, or of the bytes of one: Caffe's ``ShapeEquals``.
+    """Whether a blob of that shape has the shape of a message, or of its bytes: Caffe's ``ShapeEquals``.
 
-    If the message has any of the four old fields, these count, from the last axis backwards: (3, 2) is 1 x 1 x 3 x 2.
-    Otherwise ``shape`` counts, and a message without one has no axes.
+    If the message has any of the four old fields, these are compared, from the last axis backwards: (3, 2) is 1 x 1 x 3
+    x 2.  Otherwise ``shape`` is compared, and a message without it has no axes.
 
     Raises
     ------
     MissingPackageError, InvalidArgumentError
-        As `read_proto`.
+        As for `read_proto`.
     FileFormatError
-        The bytes are no message.
+        If the bytes are no message.
     """
     blob, mine = _message(proto), tuple(shape)
     dims = _dims(blob)
@@ -298,15 +301,16 @@ def shape_equals(shape: Sequence[int], proto: Any) -> bool:
 
 
 def parsed(message: str, wire: bytes, source: str) -> Any:
-    """A message of a name from its bytes, which errors call `source`.
+    """A message, by the name of its type, from its bytes; errors call it `source`.
 
     Raises
     ------
     MissingPackageError
-        The protobuf package is not installed.
+        If the protobuf package is not installed.
     FileFormatError
-        They are no such message, or more than one can have.
+        If the bytes are no such message, or are longer than a message can be.
     AllocationError
+        If there is no room.
     """
     if len(wire) > MOST_BYTES:
         raise FileFormatError(source, f"it has {len(wire)} bytes, and a message has at most {MOST_BYTES}")
@@ -325,7 +329,7 @@ def contents_of(blob: Any, source: str) -> BlobContents:
     Raises
     ------
     FileFormatError, AllocationError
-        As `read_proto`.
+        As for `read_proto`.
     """
     shape = shape_of(blob, source)
     data, diff = _fields_of(blob)
@@ -333,12 +337,12 @@ def contents_of(blob: Any, source: str) -> BlobContents:
 
 
 def shape_of(blob: Any, source: str) -> tuple[int, ...]:
-    """The shape of the blob in a message, of which everything is checked.
+    """The shape of the blob in a message; the whole blob is checked.
 
     Raises
     ------
     FileFormatError
-        As `read_proto`.
+        As for `read_proto`.
     """
     shape = checked_shape(_dims(blob), source)
     for name in filter(None, _fields_of(blob)):
@@ -349,18 +353,18 @@ def shape_of(blob: Any, source: str) -> tuple[int, ...]:
 
 
 def _dims(blob: Any) -> Sequence[int]:
-    """The shape as it is written, checked against nothing."""
+    """The shape as the message has it, without a check."""
     dims: Sequence[int] = tuple(getattr(blob, name) for name in _OLD) if _has_old(blob) else blob.shape.dim
     return dims
 
 
 def _has_old(blob: Any) -> bool:
-    """Whether a message has any of the four old fields; of one with another syntax `HasField` may not be asked."""
+    """Whether a message has any of the four old fields; for fields of another syntax `HasField` would raise."""
     return any(field.name in _OLD for field, _ in blob.ListFields())
 
 
 def _fields_of(blob: Any) -> tuple[str, str | None]:
-    """Which fields have the data and the diff, if there is one."""
+    """The names of the fields that have the data and, if there is one, the diff."""
     data = "double_data" if len(blob.double_data) else "data"
     return data, next((name for name in ("double_diff", "diff") if len(getattr(blob, name))), None)
 
@@ -369,8 +373,8 @@ def _array(blob: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     """The values in a field of a message, bit for bit."""
     dtype, values = _ARRAYS[name], getattr(blob, name)
     try:
-        if not hasattr(values, "__array__"):  # older packages hand out values one by one, as Python floats
-            ours = _class(_BLOB).FromString(blob.SerializePartialToString())  # which packs all values when written
+        if not hasattr(values, "__array__"):  # older protobuf packages return single values, as Python floats
+            ours = _class(_BLOB).FromString(blob.SerializePartialToString())  # writing packs all values into one string
             values = np.frombuffer(getattr(_class("PackedBlob").FromString(ours.SerializeToString()), name), dtype)
         return np.array(values, dtype).reshape(shape)
     except MemoryError as error:
@@ -378,12 +382,12 @@ def _array(blob: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _message(proto: Any) -> Any:
-    """A message with Caffe's fields, as it is or from its bytes.
+    """A message with Caffe's fields, given as a message or as its bytes.
 
     Raises
     ------
     MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
-        As `read_proto`.
+        As for `read_proto`.
     """
     if not isinstance(proto, _BYTES):
         _check_fields(proto)
@@ -394,13 +398,13 @@ def _message(proto: Any) -> Any:
 def _wire(data: Any) -> bytes:
     try:
         return bytes(memoryview(data).cast("B"))
-    except (TypeError, ValueError) as error:  # a view with gaps, or a released one
+    except (TypeError, ValueError) as error:  # a view that is not contiguous, or was released
         raise InvalidArgumentError("proto", data, "bytes in one piece") from error
 
 
 def _check_fields(proto: Any) -> None:
-    """Refuse what is no message with all of Caffe's fields."""
-    kind = cast("Any", type(proto))  # a class has a descriptor too, and no fields
+    """Refuse an object that is no message with all of Caffe's fields."""
+    kind = cast("Any", type(proto))  # the type, because a class of messages has a descriptor too, but no fields
     try:
         theirs = {name: (field.number, field.type) for name, field in kind.DESCRIPTOR.fields_by_name.items()}
     except AttributeError:

@@ -1,10 +1,10 @@
-"""Numbers that are rounded once on their way to an element, however NumPy gets there.
+"""Numbers that are rounded only once on their way to an element, although NumPy rounds some of them twice.
 
-NumPy takes ``float64`` to ``bfloat16``, and ``longdouble`` to ``float16``, by way of a type between the two, and what
-is rounded twice can end up one step beside the nearest element.  Here the first rounding is *to odd*: what lies between
-two numbers becomes the one whose last bit is set, so that the second rounding still sees on which side it was (Boldo
-and Melquiond, *Emulation of FMA and correctly rounded sums*, 2008).  That needs a type between that is at least two
-bits wider than the elements, as all are here.
+NumPy converts ``float64`` to ``bfloat16``, and ``longdouble`` to ``float16``, through a type between the two.  A number
+that is rounded twice can end up one step beside the nearest element.  Here the first rounding is *to odd*: a number
+between two others becomes the one whose last bit is set.  So the second rounding still sees on which side it was (Boldo
+and Melquiond, *Emulation of FMA and correctly rounded sums*, 2008).  For this the type between has to be at least two
+bits wider than the elements; all types here are.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["float_of", "odd_float_of", "once"]
 
 _HALF, _SINGLE, _DOUBLE = (np.dtype(it) for it in (np.float16, np.float32, np.float64))
 _EXACT_INTEGERS = 1 << 53
-"""Up to here float64 has all integers."""
+"""Up to this number, float64 has all integers."""
 
 
 def once(numbers: Array, dtype: np.dtype[Any]) -> Array:
-    """Real numbers as NumPy rounds them only once when it casts them to a type; most are themselves.
+    """Numbers that NumPy rounds only once when it casts them to a type; most numbers are returned unchanged.
 
     Parameters
     ----------
     numbers : numpy.ndarray
-        Integers, floats, or what `odd_float_of` has made of others.
+        Integers, floats, or results of `odd_float_of`.
     dtype : numpy.dtype
-        Of the elements.
+        The type of the elements.
     """
     given = numbers.dtype
     if dtype == _HALF and given.kind == "f" and given.itemsize > _DOUBLE.itemsize:
@@ -43,7 +43,7 @@ def once(numbers: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _doubles(numbers: Array) -> Array:
-    """Numbers as float64, rounded to odd if they have to be."""
+    """Numbers as float64, rounded to odd if float64 does not have them."""
     if numbers.dtype.kind == "f":
         return _to_odd(numbers, _DOUBLE) if numbers.dtype.itemsize > _DOUBLE.itemsize else numbers.astype(_DOUBLE)
     doubles = numbers.astype(_DOUBLE)
@@ -53,7 +53,7 @@ def _doubles(numbers: Array) -> Array:
 
 
 def _to_odd(numbers: Array, narrow: np.dtype[Any]) -> Array:
-    """Floats as narrower ones: between two of these, the one whose last bit is set."""
+    """Floats as narrower floats, rounded to odd: between two of these, the one whose last bit is set."""
     with np.errstate(all="ignore"):
         nearest: Array = numbers.astype(narrow)
         even = nearest.view(f"i{narrow.itemsize}") % 2 == 0
@@ -64,7 +64,7 @@ def _to_odd(numbers: Array, narrow: np.dtype[Any]) -> Array:
 
 
 def float_of(number: Any) -> float:
-    """An integer of any length, a fraction, a decimal number, as a float; infinite if it is too large."""
+    """An integer of any length, a fraction or a decimal number, as a float; infinite if it is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -72,7 +72,7 @@ def float_of(number: Any) -> float:
 
 
 def odd_float_of(number: Any) -> float:
-    """The same, rounded to odd, for what is rounded again."""
+    """As `float_of`, but rounded to odd, for numbers that are rounded again."""
     nearest = float_of(number)
     if not math.isfinite(nearest) or number == nearest or np.float64(nearest).view(np.int64) % 2:
         return nearest

@@ -1,6 +1,6 @@
-"""Shapes: Caffe's rules about axes, counts and offsets, over plain tuples (Caffe's blob.hpp:54-178, blob.cpp:23-45).
+"""Shapes: Caffe's rules about axes, counts and offsets, for plain tuples (Caffe's blob.hpp:54-178, blob.cpp:23-45).
 
-Nothing here touches memory, so that a shape is checked as a whole before anything is done with it.
+Nothing here uses memory, so a shape is checked as a whole before anything is done with it.
 """
 
 from __future__ import annotations
@@ -36,51 +36,52 @@ __all__ = [
 Shape = tuple[int, ...]
 
 MAX_AXES = 32
-"""``kMaxBlobAxes`` (blob.hpp:12)."""
+"""The most axes that a shape may have: ``kMaxBlobAxes`` (blob.hpp:12)."""
 
 INT_MAX = (1 << 31) - 1
-"""Caffe counts elements in an ``int``; here a count is limited by the address space."""
+"""Caffe's limit for a count, which is an ``int`` there; here only the address space limits a count."""
 
 FORMS = "given as integers, or as one sequence of them"
-"""What an error says that a shape must be."""
+"""How errors say what a shape must be."""
 
-_UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)  # or text, which is a sequence of integers by accident
+_UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)  # without an order, or text, which can look like integers
 
 LEGACY_AXES = 4
-"""As many as blobs had once: num, channels, height and width."""
+"""The four axes of old blobs: num, channels, height and width."""
 
 
 def is_integer(value: object) -> bool:
-    """Whether something is one number and no sequence; arrays have ``__index__``, and only some have an index."""
+    """Whether an object is one integer and no sequence; every array has ``__index__``, but it may raise."""
     try:
         integer_of(cast("Any", value))
-    except Exception:  # noqa: BLE001 -- whatever it raises, it is none
+    except Exception:  # noqa: BLE001 -- whatever it raises, the object is no integer
         return False
     return True
 
 
 def check_shape(shape: object, itemsize: int = 1) -> Shape:
-    """A shape as a tuple of ``int``: a sequence of extents, or an object with ``dim``, such as a ``BlobShape``.
+    """A shape as a tuple of ``int``, after a check.
 
     Parameters
     ----------
     shape : iterable of int, or object with ``dim``
+        The extents, or an object such as a ``BlobShape``.
     itemsize : int
-        Of an element, in bytes: all of them must fit into the address space.  If there are none, because an extent
-        is zero, the other extents must have a product that does; Caffe has ``(0, INT_MAX, INT_MAX)``.
+        The size of an element in bytes.  All elements have to fit into the address space.  If an extent is zero, there
+        are no elements; then the product of the other extents has to fit.  Caffe allows ``(0, INT_MAX, INT_MAX)``.
 
     Raises
     ------
     InvalidArgumentError
-        If it is no sequence of integers; a set or a dictionary has no order, and is none.
+        If it is no sequence of integers; a set or a dictionary has no order, so it is none.
     InvalidShapeError
-        If it has more than 32 axes or a negative extent, or is too large altogether.
+        If it has more than 32 axes or a negative extent, or is too large.
     """
     extents: object = getattr(shape, "dim", shape)
-    row = getattr(extents, "ndim", 1) == 1  # an array of no axes claims to be iterable
+    row = getattr(extents, "ndim", 1) == 1  # NumPy's arrays without axes have __iter__, but it raises
     if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or not row:
         raise InvalidArgumentError("shape", shape, FORMS)
-    first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # an endless one too is found to be too long
+    first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # so that an endless iterable is refused too
     checked = tuple(as_integer(extent, "shape", FORMS) for extent in first)
     if len(checked) > MAX_AXES:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
@@ -104,7 +105,7 @@ def shape_string(shape: Shape) -> str:
 
 
 def canonical_axis_index(shape: Shape, axis: object) -> int:
-    """The axis counted from the front; negative ones count from the back (blob.hpp:118).
+    """The number of an axis, counted from the front; a negative `index` counts from the back (blob.hpp:118).
 
     Raises
     ------
@@ -118,12 +119,12 @@ def canonical_axis_index(shape: Shape, axis: object) -> int:
 
 
 def count_axes(shape: Shape, start: object = 0, end: object = None) -> int:
-    """The volume of the axes from `start` to before `end`; that of no axes is one (blob.hpp:85).
+    """The volume of the axes from `start` to before `end`; one if there are none (blob.hpp:85).
 
     Raises
     ------
     InvalidIndexError
-        Unless ``0 <= start <= end <= num_axes``; negative axes are not counted from the back, as in Caffe.
+        Unless ``0 <= start <= end <= num_axes``; as in Caffe, negative axes do not count from the back.
     """
     axes = len(shape)
     first = as_integer(start, "start", "an integer")
@@ -137,9 +138,9 @@ def count_axes(shape: Shape, start: object = 0, end: object = None) -> int:
 
 
 def legacy_shape(shape: Shape, index: object) -> int:
-    """The extent of one of four axes, with missing ones counted as one (blob.hpp:139).
+    """The extent of one of four axes; missing axes have the extent one (blob.hpp:139).
 
-    Missing axes are at the end for indices from the front, and at the beginning for negative ones.
+    If `index` counts from the front, missing axes are at the end; if it is negative, they are at the beginning.
 
     Raises
     ------
@@ -157,12 +158,10 @@ def legacy_shape(shape: Shape, index: object) -> int:
 
 
 def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) -> int:
-    """The position of an element in elements, by up to four indices (blob.hpp:153).
+    """The position of an element, in elements, by up to four indices (blob.hpp:153).
 
-    An index may be one past the end, which pooling layers of Caffe rely on.  It may not be negative, which
-    Caffe forgets to check.  `strict` is for elements, which are inside.
-
-    Raises
+    An index may be one past the end, because pooling layers of Caffe need that; with `strict` it has to be inside.  It
+    may not be negative, which Caffe forgets to check.  Raises
     ------
     InvalidShapeError
         If there are more than four axes.
@@ -179,7 +178,7 @@ def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) 
 
 
 def offset(shape: Shape, indices: Iterable[object]) -> int:
-    """The position of an element in elements; missing indices at the end are zero (blob.hpp:166).
+    """The position of an element, in elements; missing indices at the end are zero (blob.hpp:166).
 
     Raises
     ------
@@ -199,7 +198,7 @@ def offset(shape: Shape, indices: Iterable[object]) -> int:
 
 
 def _outside(shape: Shape, axis: int, index: int, last: int) -> InvalidIndexError:
-    """The error of an index that is not from 0 to `last`."""
+    """The error for an index that is not from 0 to `last`."""
     found = f"axis {axis} of {shape_string(shape)}"
     return InvalidIndexError(
         "index", index, f"{found} has no elements" if last < 0 else f"{found} goes from 0 to {last}"

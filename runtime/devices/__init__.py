@@ -1,7 +1,7 @@
-"""The memory of each kind of device, with its arithmetic beside it.
+"""The memory of each kind of device, with its arithmetic next to it.
 
-``registry`` finds devices by name, and ``factories`` by class.  ``host`` is the host's memory, ``cuda`` and ``opencl``
-are over CuPy and PyOpenCL, and ``simulated`` is a second memory space inside this process.
+``registry`` finds devices by name, and ``factories`` by class.  ``host`` is host memory.  ``cuda`` uses CuPy and
+``opencl`` uses PyOpenCL.  ``simulated`` is a second memory space inside this process.
 """
 
 from .registry import DEVICE_NAMES, DeviceReport, named_device, probe, resolve_device, resolve_host

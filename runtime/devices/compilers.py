@@ -1,4 +1,4 @@
-"""Whether the compiler of a device works.  That of OpenCL is tried; PyOpenCL is handed in by ``opencl``."""
+"""Whether the compiler of an OpenCL device works: it is tried.  PyOpenCL is an argument; only ``opencl`` imports it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from syncedmem.model import InvalidArgumentError
 __all__ = ["COMPILER_VARIABLE", "Compiler", "check_switch", "compiler_of", "try_compiler"]
 
 COMPILER_VARIABLE = "SYNCEDMEM_OPENCL_COMPILER"
-"""The environment variable that counts every compiler as failing if it is ``fails``: a switch for tests."""
+"""The environment variable that makes every compiler count as failing if it is ``fails``; a switch for tests."""
 
 _FAILS = "fails"
 
 _ANSWER = 42
-"""What the kernel writes by which a compiler is tried."""
+"""The number that the kernel of the trial writes."""
 
 
 class Compiler(NamedTuple):
@@ -31,7 +31,7 @@ class Compiler(NamedTuple):
     ----------
     works : bool
     reason : str
-        If not, the first line of what it said.
+        If it does not work, the first line of its message; otherwise empty.
     """
 
     works: bool
@@ -39,12 +39,12 @@ class Compiler(NamedTuple):
 
 
 def check_switch() -> str:
-    """What the environment variable says, which is ``fails`` or nothing.
+    """Whether the environment variable `COMPILER_VARIABLE` is ``fails``.
 
     Raises
     ------
     InvalidArgumentError
-        If it says anything else.
+        If it is set to anything else.
     """
     switch = os.environ.get(COMPILER_VARIABLE, "")
     if switch not in ("", _FAILS):
@@ -53,7 +53,7 @@ def check_switch() -> str:
 
 
 def compiler_of(device: Any, cl: Any) -> Compiler:
-    """Whether the compiler of a device works: it is tried, once in a process, unless the switch says that it fails.
+    """Whether the compiler of a device works: it is tried once in a process, unless the variable says that it fails.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ def try_compiler(device: Any, cl: Any) -> Compiler:
     program = cl.Program(context, source)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # a remark is no failure
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a warning of the compiler is no failure
             program.build()
         there = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, seen.nbytes)
         program.answer(queue, (1,), None, there)
         cl.enqueue_copy(queue, seen, there)
     except cl.Error as error:
-        # PyOpenCL's frames know the error, and it knows them, and so everybody who waits for an answer here.
+        # PyOpenCL's frames hold the error, and the error holds the frames: so the callers here would be kept alive too.
         error.__traceback__ = error.__context__ = None
         return Compiler(works=False, reason=_first_line(program, device, cl) or str(error).partition("\n")[0])
     if seen[0] != _ANSWER:
@@ -97,7 +97,7 @@ def try_compiler(device: Any, cl: Any) -> Compiler:
 
 
 def _first_line(program: Any, device: Any, cl: Any) -> str:
-    """The first line of what a compiler said, without the file and the word that every error begins with."""
+    """The first line of a compiler's message, without the file name and the word with which every error begins."""
     try:
         log = program.get_build_info(device, cl.program_build_info.LOG)
     except cl.Error:

@@ -1,4 +1,4 @@
-"""`CUDADeviceAllocator`: device memory and pinned host memory through CuPy.  The only module that imports it."""
+"""`CUDADeviceAllocator`: device memory and pinned host memory through CuPy.  The only module that imports CuPy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["ALLOCATOR", "CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
 
 try:
-    # Any: CuPy ships no types.
+    # Any: CuPy has no types.
     cupy: Any = importlib.import_module("cupy")
 except ImportError as error:
     raise NoDeviceError(
@@ -50,15 +50,15 @@ except ImportError as error:
 
 
 _NO_ROOM = (1, 2)
-"""What CUDA says of a size beyond all memory, ``cudaErrorInvalidValue``, and beyond what is left,
-``cudaErrorMemoryAllocation``; CuPy exports neither."""
+"""CUDA's codes for a size beyond all memory (``cudaErrorInvalidValue``) and beyond the free memory
+(``cudaErrorMemoryAllocation``); CuPy exports neither."""
 
 _NOT_READY = 600
-"""What CUDA says of an event that has not happened yet, ``cudaErrorNotReady``."""
+"""CUDA's code for an event that has not happened yet (``cudaErrorNotReady``)."""
 
 
 _PROHIBITED = 2
-"""``cudaComputeModeProhibited``, which CuPy does not export."""
+"""CUDA's ``cudaComputeModeProhibited``, which CuPy does not export."""
 
 
 class CUDADeviceAllocator(DeviceAllocator):
@@ -67,23 +67,25 @@ class CUDADeviceAllocator(DeviceAllocator):
     Parameters
     ----------
     ordinal : int
-        The CUDA device.
+        The number of the CUDA device.
     pool : bool
-        Take memory from CuPy's pools, which keep what is released for later, instead of from ``cudaMalloc``
-        and ``cudaMallocHost`` directly.
+        Take memory from CuPy's pools, which keep released memory for later, instead of directly from ``cudaMalloc`` and
+        ``cudaMallocHost``.
 
     Attributes
     ----------
     description : str
-        The GPU, as its driver names it.
+        The name of the GPU, as its driver tells it.
     prohibited : bool
-        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``).  ``device="auto"`` does not take it
-        then.
+        Whether its compute mode is "prohibited" (``nvidia-smi --compute-mode``).  Then ``device="auto"`` does not use
+        it.
 
     Raises
     ------
     NoDeviceError
         If there is no driver or no such GPU.
+    InvalidArgumentError
+        If `ordinal` is no integer.
     """
 
     device_type = DeviceType.CUDA
@@ -124,7 +126,7 @@ class CUDADeviceAllocator(DeviceAllocator):
             return cupy.ndarray((size,), cupy.uint8, memptr=memory)
 
     def release(self, ptr: Any) -> None:
-        # cudaFree happens when the last array over the memory goes, so a late reader never dangles.
+        # cudaFree is called when the last array over the memory is gone, so a late reader never dangles.
         if ptr is not None:
             del self._live[ptr]
 
@@ -141,7 +143,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         source = self._address(src, SOURCES[kind])
         target = self._address(dest, TARGETS[kind])
         size = check_copy(byte_size, src, dest)
-        # MemcpyKind has the numbers of cudaMemcpyKind.
+        # The numbers of MemcpyKind are those of cudaMemcpyKind.
         copy = partial(cupy.cuda.runtime.memcpyAsync, target, source, size, int(kind))
         self._perform(copy, size, stream, need_sync)
 
@@ -151,7 +153,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         self._perform(partial(cupy.cuda.runtime.memsetAsync, target, 0, size), size, stream, need_sync)
 
     def _perform(self, operation: Callable[[int], object], size: int, stream: Any, need_sync: bool) -> None:
-        """Queue an operation after what the current stream holds, and wait as the caller wants."""
+        """Queue an operation after all work on the current stream, and wait as the caller wants."""
         self._home.check()
         if stream is not None:
             self.check_stream(stream)
@@ -168,23 +170,23 @@ class CUDADeviceAllocator(DeviceAllocator):
                 if need_sync:
                     cupy.cuda.runtime.deviceSynchronize()
         except BaseException:
-            # The operation may be queued, and the caller takes it that nothing is.
+            # The operation may be queued already, but the caller assumes that a call that raises has queued nothing.
             if queue is not None:
                 with suppress(Exception), self.using():
                     queue.synchronize()
             raise
 
     def _order(self, stream: Any, current: Any) -> None:
-        """Make a stream wait for what the current one holds, which may still use what is going to be overwritten."""
+        """Make a stream wait for the work on the current stream, which may still use the memory to be written."""
         if stream.ptr == current.ptr:
             return
-        if not hasattr(self._marks, "event"):  # one for each thread; CUDA lets it be recorded again at any time
+        if not hasattr(self._marks, "event"):  # one event for each thread; CUDA lets it be recorded again at any time
             self._marks.event = cupy.cuda.Event(disable_timing=True)
         self._marks.event.record(current)
         stream.wait_event(self._marks.event)
 
     def _address(self, ptr: Any, end: End) -> int:
-        """Where an end of a copy is, checked; 0 for null."""
+        """The address of one end of a copy, after a check; 0 for None."""
         if ptr is None or not end.on_device:
             array = check_host(self.name, ptr, end)
             return 0 if array is None else array.ctypes.data
@@ -208,7 +210,7 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def check_stream(self, stream: object) -> None:
         kinds = (cupy.cuda.Stream, cupy.cuda.ExternalStream)
-        # The null streams of CUDA belong to whatever device is current and say -1.
+        # CUDA's null streams belong to the current device, whichever it is; their device_id is -1.
         if not isinstance(stream, kinds) or getattr(stream, "device_id", -1) not in (-1, self.ordinal):
             raise InvalidArgumentError("stream", stream, f"a cupy.cuda.Stream of {self.name}")
 
@@ -247,12 +249,12 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     @property
     def compiler(self) -> Compiler:
-        """Whether CuPy finds NVRTC, CUDA's compiler; without it there are memory and copies, and no arithmetic."""
+        """Whether CuPy finds NVRTC, CUDA's compiler.  Without it memory and copies work, and arithmetic does not."""
         error = _without_compiler()
         return Compiler(error is None, str(error or "").partition("\n")[0])
 
     def arithmetic(self) -> CUDAArithmetic:
-        """Arithmetic, as kernels that CuPy compiles when they are first used.
+        """Arithmetic by kernels, which CuPy compiles when they are first used.
 
         Raises
         ------
@@ -271,7 +273,7 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def using(self) -> AbstractContextManager[object]:
         self._home.check()
-        # A new one each time: where it remembers in itself what to restore, threads must not share it.
+        # A new object each time: it stores which device to restore, so threads must not share it.
         return cast("AbstractContextManager[object]", cupy.cuda.Device(self.ordinal))
 
     def current_ordinal(self) -> int:
@@ -296,7 +298,7 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
             return None
         with self._device.using(), _room(self.name, size):
             if self._pool:
-                # Not what is current: that may be an allocator which takes its memory from here.
+                # The default pool, not the current allocator of CuPy: that one may take its memory from this class.
                 memory = cupy.get_default_pinned_memory_pool().malloc(size)
             else:
                 memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
@@ -306,9 +308,9 @@ class CUDAPinnedAllocator(CPUDeviceAllocator):
 
 
 class _Current:
-    """Makes a GPU current inside a ``with`` block whose body leaves it current.
+    """Makes a GPU current inside a ``with`` block that does not make another one current itself.
 
-    ``cupy.cuda.Device`` sets the device twice also where nothing changes.
+    ``cupy.cuda.Device`` sets the device twice even if the GPU is current already.
 
     Parameters
     ----------
@@ -331,17 +333,17 @@ class _Current:
 
 
 class _Event(cupy.cuda.Event):  # type: ignore[misc]  # of a library without types
-    """An event that is done also when the work before it has failed; CuPy's is never done then."""
+    """An event that is also done when the work before it has failed; CuPy's event is never done in that case."""
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether the event has happened, or never will because the work before it has failed."""
         return bool(cupy.cuda.runtime.eventQuery(self.ptr) != _NOT_READY)
 
 
 @contextmanager
 def _room(where: str, size: int) -> Generator[None]:
-    """Turn what CuPy and CUDA raise when there is no room into one error."""
+    """Turn the different errors of CuPy and CUDA for a full device into an `AllocationError`."""
     try:
         yield
     except Exception as error:
@@ -351,10 +353,10 @@ def _room(where: str, size: int) -> Generator[None]:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether an error of CuPy or of CUDA says that there is no room."""
+    """Whether an error of CuPy or of CUDA means that there is no room."""
     if isinstance(error, cupy.cuda.runtime.CUDARuntimeError):
         return cast("Any", error).status in _NO_ROOM
-    return isinstance(error, MemoryError | OverflowError | ValueError)  # ValueError: rounded beyond what C can count
+    return isinstance(error, MemoryError | OverflowError | ValueError)  # ValueError: rounded up, the size is too large
 
 
 def _device_count() -> int:
@@ -366,7 +368,7 @@ def _device_count() -> int:
 
 @cache
 def _without_compiler() -> Exception | None:
-    """Why there is no NVRTC; None if there is.  What is raised differs between versions of CuPy."""
+    """The error that says why there is no NVRTC; None if there is.  Its type differs between versions of CuPy."""
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:  # noqa: BLE001 -- as above
@@ -380,7 +382,7 @@ def _adoptable(buffer: Any) -> Any:
     Raises
     ------
     ValueError
-        With the reason.
+        With the reason, if it is not memory of a GPU, or is read-only.
     """
     if isinstance(buffer, cupy.ndarray):
         return buffer
@@ -399,4 +401,4 @@ def imported(array: Any) -> Any:
 
 
 ALLOCATOR = CUDADeviceAllocator
-"""What the registry makes."""
+"""The class that the registry looks for."""

@@ -1,9 +1,10 @@
 """`CUDAArithmetic`: CuPy's element-wise kernels and reductions, on the current stream.
 
-These are taken and not cuBLAS, whose sums of ``float32`` are no wider than that, whose counts end at 2**31 in its older
-interface, and which has no ``axpy`` for halves that rounds once.  CuPy reduces each row of a table with one block of
-threads, so a vector is reduced as a table of many rows, and then their sums.  Halves are computed in ``float``;
-``bfloat16`` travels as ``uint16`` and is the upper half of one.  CuPy is handed in: only ``cuda`` imports it.
+cuBLAS is not used, for three reasons: it sums ``float32`` in ``float32``; its older interface counts at most 2**31
+elements; and it has no ``axpy`` for halves that rounds only once.  CuPy reduces each row of a table with one block of
+threads.  So a vector is reduced as a table of many rows, and then their sums are reduced.  Halves are computed in
+``float``.  A ``bfloat16`` is passed as ``uint16``; it is the upper half of a ``float``.  CuPy is an argument; only
+``cuda`` imports it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .kernels import ElementType, Kernels
 __all__ = ["CUDAArithmetic"]
 
 _ROWS = 1024
-"""Rows that a vector is reduced as: several blocks for each multiprocessor of the largest GPU there is."""
+"""The rows of the table as which a vector is reduced: several blocks for each multiprocessor of the largest GPU."""
 
 _NARROW = """
 __device__ inline float wide(unsigned short bits) { return __uint_as_float((unsigned int)bits << 16); }
@@ -54,7 +55,7 @@ class CUDAArithmetic(Arithmetic):
         self._cupy = cupy
         self._kernels = Kernels(_TYPES, "double", self._elementwise, self._reduction)
 
-    def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- none of these is read-only
+    def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- no array of it is read-only
         if not isinstance(array, self._cupy.ndarray) or array.device.id != self._ordinal:
             raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
         if array.ndim != 1 or not array.flags.c_contiguous or array.data.ptr % array.dtype.itemsize:
@@ -76,13 +77,13 @@ class CUDAArithmetic(Arithmetic):
         dtype = arrays[0].dtype.name
         factor = self._kernels.factor(alpha, dtype)
         with self._cupy.cuda.Device(self._ordinal):
-            # First, because what fails once the kernel is queued finds it done.
+            # The kernel is compiled and the stream found first: an error after the kernel was queued would be too late.
             kernel, stream = self._kernels.get(name, dtype), self._cupy.cuda.get_current_stream()
             kernel(factor, *(array.view(_TYPES[dtype].storage) for array in arrays))
             stream.synchronize()
 
     def _total(self, name: str, *arrays: Any) -> float:
-        """A sum in two stages: of the rows of a table, and of their sums and what is left over."""
+        """A sum in two stages: first the rows of a table, then their sums and the elements that fill no row."""
         dtype, full = arrays[0].dtype.name, arrays[0].size // _ROWS * _ROWS
         with self._cupy.cuda.Device(self._ordinal):
             kernel, stored = self._kernels.get(name, dtype), [array.view(_TYPES[dtype].storage) for array in arrays]
@@ -92,7 +93,7 @@ class CUDAArithmetic(Arithmetic):
             return float(total.get())
 
     def _elementwise(self, name: str, dtype: str, arrays: tuple[str, ...], value: str) -> Any:
-        # What a kernel writes is one of its outputs, and an output that is handed in can also be read.
+        # A kernel writes only to its outputs.  An output that is passed in can also be read.
         kind = _TYPES[dtype]
         *read, written = (f"{kind.storage} {array}" for array in arrays)
         takes, step = ", ".join([f"{kind.compute} alpha", *read]), f"{arrays[-1]} = {kind.store.format(value)}"

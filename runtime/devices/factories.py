@@ -1,7 +1,7 @@
-"""KuiperLLama's factories: one shared allocator for each device, whoever asks for it.
+"""KuiperLLama's factories: each returns the one allocator of a device that everybody shares.
 
-They are another way to ask for what `named_device` and the ``device`` argument of a memory find by name: the same
-objects, made once, in ``devices``.
+`named_device` and the ``device`` argument of a memory find the same objects by name.  Each is made once, in
+``registry``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = [
 
 
 class CPUDeviceAllocatorFactory:
-    """KuiperLLama's ``CPUDeviceAllocatorFactory``."""
+    """KuiperLLama's ``CPUDeviceAllocatorFactory`` (kuiper/include/base/alloc.h)."""
 
     @staticmethod
     def get_instance() -> CPUDeviceAllocator:
-        """The allocator of host memory that everything shares."""
+        """The shared allocator of host memory."""
         return cpu_allocator()
 
 
 class CUDADeviceAllocatorFactory:
-    """KuiperLLama's ``CUDADeviceAllocatorFactory``, with an allocator for each GPU."""
+    """KuiperLLama's ``CUDADeviceAllocatorFactory``, with one allocator for each GPU."""
 
     @staticmethod
     def get_instance(ordinal: int = 0) -> CUDADeviceAllocator:
@@ -44,24 +44,24 @@ class CUDADeviceAllocatorFactory:
         Raises
         ------
         NoDeviceError, InvalidArgumentError
-            If it is not here, or `ordinal` is no integer.
+            If there is no such GPU here, or `ordinal` is no integer.
         """
         return cast("CUDADeviceAllocator", shared_device("cuda", ordinal))
 
 
 class OpenCLDeviceAllocatorFactory:
-    """The same for OpenCL."""
+    """The same as the factory for CUDA, for OpenCL."""
 
     @staticmethod
     def get_instance(ordinal: int = 0) -> OpenCLDeviceAllocator:
-        """The shared allocator of an OpenCL device; errors as for CUDA."""
+        """The shared allocator of an OpenCL device; the errors are those of the factory for CUDA."""
         return cast("OpenCLDeviceAllocator", shared_device("opencl", ordinal))
 
 
 class SimulatedDeviceAllocatorFactory:
-    """The same for simulated devices."""
+    """The same as the factory for CUDA, for simulated devices."""
 
     @staticmethod
     def get_instance(ordinal: int = 0) -> SimulatedDeviceAllocator:
-        """The shared allocator of a simulated device; errors as for CUDA."""
+        """The shared allocator of a simulated device; the errors are those of the factory for CUDA."""
         return cast("SimulatedDeviceAllocator", shared_device("simulated", ordinal))

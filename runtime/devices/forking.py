@@ -1,4 +1,4 @@
-"""`Home`: the process that a driver was started in.  Drivers of devices do not survive a fork."""
+"""`Home`: the process in which a driver was started.  Drivers of devices do not survive a fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Home:
     Attributes
     ----------
     lost : bool
-        Whether this is a child of that process.  A plain attribute, because views ask at every call.
+        Whether this process is a child of that process.  A plain attribute, because views read it at every call.
     """
 
     __slots__ = ("__weakref__", "_process", "_where", "lost")
@@ -33,16 +33,17 @@ class Home:
         _homes.add(self)
 
     def check(self) -> None:
-        """Refuse a call in a child of that process, where the driver has lost its threads and would wait for ever.
+        """Refuse a call in a child of that process: the driver has lost its threads there, and would wait for ever.
 
         Raises
         ------
         NoDeviceError
+            In a child process.
         """
         if self.lost:
             raise NoDeviceError(
                 f"{self._where} was opened in process {self._process}, and its driver does not survive a fork: "
-                "start processes with 'spawn', or open the device after the fork only"
+                "start processes with 'spawn', or open the device only after the fork"
             )
 
 

@@ -1,9 +1,9 @@
 """Host memory: `CPUDeviceAllocator`.
 
-Blocks start at a multiple of 64 bytes, a cache line and the widest vector register.  Large blocks come
-straight from the operating system, which hands out zero pages and fills them in only when they are touched,
-and takes them back the same way: zeroing a whole large block gives its pages back instead of writing to
-them.  So a first ``cpu_data()`` of a gigabyte costs microseconds and no memory until somebody writes.
+Blocks start at a multiple of 64 bytes: that is a cache line, and the widest vector register.  Blocks of 1 MiB and more
+come directly from the operating system.  It fills in their pages with zeros only when they are touched.  To zero a
+whole large block, its pages are given back instead of written.  So a first ``cpu_data()`` of a gigabyte takes
+microseconds, and no memory until somebody writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["ALIGNMENT", "CPUDeviceAllocator", "cpu_allocator"]
 ALIGNMENT = 64
 _FILLED = End("ptr", on_device=False, written=True)
 _LARGE = 1 << 20
-# Elsewhere than on Linux MADV_DONTNEED is a hint that may leave the old bytes in place.
+# On systems other than Linux, MADV_DONTNEED is a hint that may leave the old bytes in place.
 _CAN_DISCARD = sys.platform == "linux"
 
 
@@ -87,7 +87,7 @@ class CPUDeviceAllocator(DeviceAllocator):
         dest: Pointer,
         byte_size: int,
         kind: MemcpyKind = MemcpyKind.CPU2CPU,
-        stream: Any = None,  # noqa: ARG002 -- host copies are finished on return whatever the stream
+        stream: Any = None,  # noqa: ARG002 -- a copy on the host has finished on return, whatever the stream
         need_sync: bool = False,  # noqa: ARG002
     ) -> None:
         kind = check_kind(kind)
@@ -105,13 +105,13 @@ class CPUDeviceAllocator(DeviceAllocator):
             target[:size] = 0
 
     def _discard(self, ptr: HostArray, size: int) -> bool:
-        """Give the pages of a whole large block back, if it is one; they come again as zeros."""
+        """If `ptr` is a whole large block, give its pages back, so that they are zeros; returns whether it did."""
         mapping = self._live.behind(ptr) if ptr in self._live else None
         if not isinstance(mapping, mmap.mmap) or size != len(mapping):
             return False
         try:
             mapping.madvise(mmap.MADV_DONTNEED)
-        except OSError:  # pages that somebody locked stay where they are
+        except OSError:  # pages that somebody has locked cannot be given back
             return False
         return True
 
@@ -119,13 +119,13 @@ class CPUDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         try:
             block = np.empty(size + ALIGNMENT - 1, np.uint8)
-        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+        except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
             raise no_room(self.name, size, error) from error
         start = -block.ctypes.data % ALIGNMENT
         return block[start : start + size]
 
     def stream(self) -> None:
-        """None: host work is never queued."""
+        """None, because the host queues no work."""
         return
 
     def check_stream(self, stream: object) -> None:
@@ -153,7 +153,7 @@ class CPUDeviceAllocator(DeviceAllocator):
 
 
 class _Finished:
-    """The event of a stream that never holds anything."""
+    """The event of the host, where nothing is ever queued: always done."""
 
     done = True
 
@@ -165,7 +165,7 @@ _SHARED = CPUDeviceAllocator()
 
 
 def cpu_allocator() -> CPUDeviceAllocator:
-    """The one host allocator that everything shares unless told otherwise."""
+    """The shared host allocator, which every memory uses unless it is given another one."""
     return _SHARED
 
 

@@ -1,12 +1,12 @@
 """`HostArithmetic`: SciPy's BLAS for ``float32`` and ``float64``, NumPy for halves.
 
-BLAS works with several threads, and reads each element once.  Three things it does not do as `operations` promises,
-so they are done around it:
+BLAS works with several threads, and reads each element once.  It does three things otherwise than `Arithmetic`
+promises, so this module corrects them:
 
-- It sums ``float32`` in ``float32``.  So it is given pieces, and their sums are added in ``float64``.  A piece that
-  has left the range of ``float32`` is summed once more, by NumPy, in ``float64``.
-- It takes ``alpha == 0`` for "nothing to do", also where ``0 * nan`` is NaN.  NumPy does that.
-- It counts elements in 32 bits.
+- BLAS sums ``float32`` in ``float32``.  So BLAS gets pieces of the array, and their sums are added in ``float64``.  If
+  the sum of a piece is out of the range of ``float32``, NumPy computes it again in ``float64``.
+- BLAS does nothing if ``alpha == 0``, although ``0 * nan`` is NaN.  So NumPy does that case.
+- BLAS counts elements in 32 bits.  So BLAS gets at most 2**30 elements at once.
 
 Halves (``float16``, ``bfloat16``) are widened to ``float32`` a block at a time, in the processor's cache.
 """
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 __all__ = ["HostArithmetic", "host_arithmetic"]
 
 _MOST = 1 << 30
-"""Elements that BLAS can be given at once."""
+"""How many elements BLAS gets at most in one call."""
 
 _PIECE = 1 << 24
-"""Elements that it sums in ``float32``: enough for its threads, and as many ones as ``float32`` can count."""
+"""How many elements BLAS sums at once: enough for its threads, and few enough that ``float32`` can count them."""
 
 _BLOCK = 1 << 15
-"""Elements that are widened at once."""
+"""How many halves are widened at once."""
 
 _ACCURATE = 2.0**-80
-"""What a piece of ``float32`` may lose below 2**-126 is nothing beside a sum of this magnitude."""
+"""If the sum of a piece is at least this large, the products below 2**-126 that ``float32`` lost do not matter."""
 
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 class HostArithmetic(Arithmetic):
-    """Arithmetic on NumPy arrays; of ``bfloat16`` those whose type the package ``ml_dtypes`` has made."""
+    """Arithmetic on NumPy arrays; for ``bfloat16`` the type has to be that of the package ``ml_dtypes``."""
 
     where = "the host"
 
@@ -103,24 +103,24 @@ class HostArithmetic(Arithmetic):
 
 @cache
 def host_arithmetic() -> HostArithmetic:
-    """The arithmetic that all host memory shares."""
+    """The arithmetic on all host memory; one object."""
     return HostArithmetic()
 
 
 @cache
 def _blas(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
-    """A function of SciPy's BLAS, which is loaded when it is first needed."""
+    """A function of SciPy's BLAS; SciPy is loaded when it is first needed."""
     function: Callable[..., Any] = getattr(import_module("scipy.linalg.blas"), _LETTERS[dtype] + name)
     return function
 
 
 def _wide(x: Row) -> np.dtype[Any]:
-    """The type that is computed in."""
+    """The type in which elements of `x` are computed."""
     return x.dtype if x.dtype in _LETTERS else np.dtype(np.float32)
 
 
 def _cut(length: int, *rows: Row) -> Iterator[tuple[Row, ...]]:
-    """Rows of one size in parts of a length."""
+    """Rows of the same size, cut into parts of a length."""
     return (tuple(row[start : start + length] for row in rows) for start in range(0, rows[0].size, length))
 
 

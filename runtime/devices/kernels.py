@@ -1,6 +1,6 @@
-"""`Kernels`: what the kernels of CUDA and of OpenCL have in common, which is all but how each library makes them.
+"""`Kernels`: what the kernels of CUDA and of OpenCL have in common; only the libraries that compile them differ.
 
-How an element is loaded and stored is text, so that one formula serves all types.
+How an element is loaded and stored is text of the kernel, so one formula serves all types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ElementType", "Kernels"]
 
 
 class ElementType(NamedTuple):
-    """How kernels see a type: as what it is stored, in what it is computed, and how to get there and back."""
+    """How kernels handle a type: what it is stored as, what it is computed in, and how to load and store it."""
 
     storage: str
     compute: str
@@ -25,20 +25,20 @@ class ElementType(NamedTuple):
 
 
 class Kernels:
-    """The kernels of a device for each operation and type, made when they are first needed.
+    """The kernels of a device for each operation and type, compiled when they are first needed.
 
-    Two threads may make one twice, which is no harm.
+    Two threads may compile the same kernel at once; this does no harm.
 
     Parameters
     ----------
     types : mapping of str to ElementType
     wide : str
-        What sums are computed in.
+        The type in which sums are computed.
     elementwise : callable
-        ``elementwise(name, dtype, arrays, value)`` makes a kernel that takes ``alpha`` and some arrays, and writes a
-        value to the last of them.
+        ``elementwise(name, dtype, arrays, value)`` makes a kernel that takes ``alpha`` and some arrays, and writes
+        `value` to the last array.
     reduction : callable
-        ``reduction(name, dtype, arrays, term)`` makes one that adds up a term of each element.
+        ``reduction(name, dtype, arrays, term)`` makes a kernel that adds up `term` over all elements.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Kernels:
         self._made: dict[tuple[str, str], Any] = {}
 
     def factor(self, alpha: float, dtype: str) -> Any:
-        """A factor, rounded to what elements of a type are computed in."""
+        """A factor, rounded to the type in which elements of `dtype` are computed."""
         with np.errstate(all="ignore"):
             return np.dtype(self._types[dtype].compute).type(alpha)
 

@@ -1,7 +1,7 @@
-"""`OpenCLDeviceAllocator`: PyOpenCL buffers and queues.  The only module that imports PyOpenCL.
+"""`OpenCLDeviceAllocator`: PyOpenCL buffers and queues.  This is the only module that imports PyOpenCL.
 
-With PoCL this is a real second memory on any processor: its buffers are reached through a driver, its queues
-run asynchronously, and its errors are a driver's.
+With PoCL this is a real second memory on any processor: its buffers are reached through a driver, its queues are
+asynchronous, and its errors are those of a driver.
 """
 
 from __future__ import annotations
@@ -49,26 +49,29 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     """Memory of one OpenCL device.
 
     Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.  Memory, copies and fills need no
-    compiler.  Arithmetic needs one, and a driver may have none that works: PoCL 3.0, which PyPI has, fails on every
-    processor that is newer than its LLVM 14.  Then the host computes, over mapped buffers, within the same bounds.
+    compiler.  Arithmetic needs one, and the compiler of a driver may not work: that of PoCL 3.0, the version on PyPI,
+    fails on every processor that is newer than its LLVM 14.  Then the host computes over mapped buffers, with the same
+    accuracy.
 
     Parameters
     ----------
     ordinal : int
-        Which device, counted over all platforms.
+        The number of the device, counted over all platforms from 0.
 
     Attributes
     ----------
     description : str
-        Platform and device, as their driver names them.
+        The names of platform and device, as their driver tells them.
     context : pyopencl.Context
     queue : pyopencl.CommandQueue
-        Plays the part of the current stream.
+        It is what the current stream is on CUDA.
 
     Raises
     ------
     NoDeviceError
-        If there is no such device.
+        If there is no such device, or OpenCL cannot be used.
+    InvalidArgumentError
+        If `ordinal` is no integer.
     """
 
     device_type = DeviceType.OPENCL
@@ -86,8 +89,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
-        # PyOpenCL's event of a host copy waits for it when it is dropped, and lets no other thread run meanwhile,
-        # so they are kept until they are done.
+        # When PyOpenCL drops the event of a copy from or to the host, it waits for the copy, and no other thread runs
+        # meanwhile.  So these events are kept until they are done.
         self._copies: dict[int, Any] = {}
 
     @property
@@ -119,7 +122,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return cla.Array(self.queue, (size,), np.uint8, data=buffer, offset=offset)
 
     def release(self, ptr: Any) -> None:
-        # The buffer goes back to the driver when the last array over it does.
+        # The driver gets the buffer back when the last array over it is gone.
         if ptr is not None:
             del self._live[ptr]
 
@@ -144,7 +147,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def _copy(self, src: Any, dest: Any, size: int, kind: MemcpyKind, stream: Any) -> None:
         queue, wait = self._queue(stream), stream is None
         if kind is MemcpyKind.CPU2CPU:
-            queue.finish()  # the host has no place in a queue
+            queue.finish()  # a host copy cannot be queued, so it waits for the queue instead
             np.copyto(dest[:size], src[:size])
             return
         if kind is MemcpyKind.CUDA2CUDA:
@@ -161,20 +164,20 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             queue.flush()
 
     def _keep(self, event: Any) -> None:
-        """Keep an event until it is over, and let go of those that are."""
+        """Keep an event until it is done, and drop those that are done."""
         self._let_go()
         self._copies[id(event)] = event
 
     def _let_go(self) -> None:
-        """Let go of the events that are over, and of the host memory that they keep."""
-        # Each step is one step for other threads too, and for a finaliser that copies.  A lock would be held while
-        # events go, and with them host memory, whose finalisers may be anybody's.
+        """Drop the events that are done, and with them the host memory that they keep alive."""
+        # Other threads, and a finaliser that copies, may run between two steps, but not within one.  There is no lock:
+        # it would be held while events are dropped, and with them host memory, whose finalisers may run any code.
         for key, copy in list(self._copies.items()):
             if _is_over(copy):
                 self._copies.pop(key, None)
 
     def _queue(self, stream: Any) -> Any:
-        """The queue that a call works on."""
+        """The queue for a call: `stream`, or our own if it is None."""
         self._home.check()
         if stream is None:
             return self.queue
@@ -182,7 +185,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return stream
 
     def _finish(self, queue: Any) -> None:
-        """Wait for a queue and our own; OpenCL has no waiting for a device, and PyOpenCL no list of its queues."""
+        """Wait for a queue and our own.  OpenCL cannot wait for a device, and PyOpenCL has no list of its queues."""
         queue.finish()
         self.queue.finish()
 
@@ -206,7 +209,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def empty(self, byte_size: int) -> Any:
         size = check_byte_size(byte_size)
-        # OpenCL has no buffer of zero bytes; PyOpenCL's array of none has no buffer.
+        # OpenCL has no buffer of zero bytes; a PyOpenCL array without elements has no buffer.
         return self._array(self._buffer(size), 0, size) if size else cla.Array(self.queue, (0,), np.uint8)
 
     def stream(self) -> Any:
@@ -251,7 +254,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         works = self.compiler.works
         if works not in self._arithmetic:
             kind = KernelArithmetic if works else MappedArithmetic
-            # One for all threads: kernels are run one after another.
+            # One object for all threads: it runs one kernel after another.
             self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
         return self._arithmetic[works]
 
@@ -265,7 +268,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
 
 class _QueueEvent:
-    """A marker in a queue; `after` is called when somebody has waited for it."""
+    """A marker in a queue; `after` is called when somebody has waited for the marker."""
 
     def __init__(self, marker: Any, after: Callable[[], None]) -> None:
         self.marker = marker
@@ -281,8 +284,8 @@ class _QueueEvent:
 
 
 def _again(home: Home, kind: Any, attributes: dict[str, Any]) -> Any:
-    """An array like one that is there: a shallow copy, as Array.with_queue() makes one, in a fifth of the time."""
-    if home.lost:  # asked here, too: in the child, the array would wait for ever when it is read
+    """A shallow copy of an array, as Array.with_queue() makes it, in a fifth of the time."""
+    if home.lost:  # without this check, reading the array in a child process would wait for ever
         home.check()
     array: Any = kind.__new__(kind)
     array.__dict__.update(attributes)
@@ -297,17 +300,17 @@ def _overlap(first: Any, second: Any) -> bool:
 
 
 def _whole(array: Any) -> tuple[Any, int]:
-    """The buffer that an array lies in, and where: through sub-buffers to the one that was allocated."""
+    """The buffer that was allocated, of which an array shows a part, and the offset of the array in it, in bytes."""
     buffer, offset = array.base_data, array.offset
-    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL knows no parts of parts
+    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL has no sub-buffers of sub-buffers
         return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
     return buffer, offset
 
 
 def _is_over(event: Any) -> bool:
-    """Whether it was done, or given up: errors are negative."""
+    """Whether an event is done or has failed; the status of a failed event is negative."""
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
 
 ALLOCATOR = OpenCLDeviceAllocator
-"""What the registry makes."""
+"""The class that the registry looks for."""

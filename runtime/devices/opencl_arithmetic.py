@@ -1,7 +1,7 @@
-"""Arithmetic on an OpenCL device whose compiler fails, and what that has in common with kernels.
+"""Arithmetic on an OpenCL device whose compiler fails, and the parts that it shares with arithmetic by kernels.
 
-Such a device still has memory: its buffers are mapped (``clEnqueueMapBuffer``), and the host computes with what it
-sees there.  PyOpenCL is handed in: only ``opencl`` imports it.
+Such a device still has memory.  Its buffers are mapped (``clEnqueueMapBuffer``), and the host computes with the mapped
+bytes.  PyOpenCL is an argument; only ``opencl`` imports it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["MappedArithmetic", "OpenCLArithmetic"]
 
 
 class OpenCLArithmetic(Arithmetic):
-    """What the two ways to compute have in common: which arrays they take, and copies, which need no compiler.
+    """What both ways to compute have in common: the checks of arrays, and copies, which need no compiler.
 
     Parameters
     ----------
     where : str
         The device, as errors show it.
     queue : pyopencl.CommandQueue
-        What work is queued on; it knows device and context.
+        The queue for all work; it also has the device and the context.
     cl : module
         ``pyopencl``.
     overlap : callable
-        Whether two arrays share bytes.
+        Takes two arrays, and returns whether they share bytes.
     """
 
     def __init__(self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
@@ -43,7 +43,7 @@ class OpenCLArithmetic(Arithmetic):
         self._cl = cl
         self._overlapping = overlap
 
-    def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- none of these is read-only
+    def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- no array of it is read-only
         if not isinstance(array, self._cl.array.Array) or array.context != self._queue.context:
             raise InvalidPointerError(self.where, array, f"{argument} is not memory of this device")
         if array.ndim != 1 or not array.flags.c_contiguous or array.offset % array.dtype.itemsize:
@@ -61,7 +61,7 @@ class OpenCLArithmetic(Arithmetic):
 
 
 class MappedArithmetic(OpenCLArithmetic):
-    """Arithmetic on ``pyopencl.array.Array`` by the host, over mapped buffers."""
+    """Arithmetic on ``pyopencl.array.Array`` that the host computes, over mapped buffers."""
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
         self._on_host(partial(getattr(host_arithmetic(), name), alpha), arrays, write=True)
@@ -70,11 +70,11 @@ class MappedArithmetic(OpenCLArithmetic):
         return float(self._on_host(getattr(host_arithmetic(), name), arrays, write=False))
 
     def _on_host(self, compute: Callable[..., Any], arrays: tuple[Any, ...], *, write: bool) -> Any:
-        """Compute with the elements of arrays as the host sees them; the last array may be written."""
+        """Map the arrays, and compute with their elements on the host; the last array may be written."""
         cl, mapped = self._cl, dict[int, Any]()
         try:
             for number, array in enumerate(arrays):
-                if not number or not self._same(array, arrays[0]):  # what is written is not mapped twice
+                if not number or not self._same(array, arrays[0]):  # the array that is written is not mapped twice
                     written = write and self._same(array, arrays[-1])
                     flags = cl.map_flags.READ | (cl.map_flags.WRITE if written else 0)
                     region = array.base_data, flags, array.offset, (array.nbytes,), np.uint8

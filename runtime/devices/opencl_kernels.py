@@ -1,8 +1,8 @@
 """`KernelArithmetic`: PyOpenCL's element-wise kernels and reductions, for a device whose compiler works.
 
-Halves need no extension (``vload_half`` is part of OpenCL), and ``bfloat16``, the upper half of a ``float``, needs none
-either.  Sums are in
-``double`` where the device has it, and in ``float`` where not.  PyOpenCL is handed in: only ``opencl`` imports it.
+Halves need no extension: ``vload_half`` is part of OpenCL, and a ``bfloat16`` is the upper half of a ``float``.  Sums
+are computed in ``double`` if the device has it, and otherwise in ``float``.  PyOpenCL is an argument; only ``opencl``
+imports it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPES = {
 }
 
 _NARROW = """
-// Round to the nearest, and of two to the even one; a NaN stays one.
+// Round to the nearest value, and a tie to the even one; a NaN stays a NaN.
 ushort narrow(float value) {
   uint bits = as_uint(value);
   return isnan(value) ? (bits >> 16) | 64 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -49,8 +49,8 @@ class KernelArithmetic(OpenCLArithmetic):
     where, queue, cl, overlap
         As for `OpenCLArithmetic`.
     fp64 : bool or None
-        Whether to compute in ``double``; None if the device can.  Without it there is no arithmetic on ``float64``,
-        and sums are no wider than ``float``.
+        Whether to compute in ``double``; None means whether the device can.  Without ``double`` there is no arithmetic
+        on ``float64``, and sums are computed in ``float``.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class KernelArithmetic(OpenCLArithmetic):
         self.types = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
         self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)
-        # A kernel keeps its arguments until it is queued, so two threads must not set them at once.
+        # A kernel stores its arguments until it is queued, so two threads must not set them at the same time.
         self._lock = threading.Lock()
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
@@ -77,7 +77,7 @@ class KernelArithmetic(OpenCLArithmetic):
 
     def _kernel(self, name: str, dtype: str) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a remark is no failure
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a warning of the compiler is no failure
             return self._kernels.get(name, dtype)
 
     def _elementwise(self, name: str, dtype: str, arrays: tuple[str, ...], value: str) -> Any:
@@ -93,5 +93,5 @@ class KernelArithmetic(OpenCLArithmetic):
 
 
 def _stored(array: Any) -> Any:
-    """An array as kernels see it: PyOpenCL's kernels take no halves, so theirs are two bytes."""
+    """An array as kernels take it: PyOpenCL's kernels take no halves, so these are passed as two-byte integers."""
     return array.view(np.uint16) if array.dtype.itemsize < np.float32().itemsize else array

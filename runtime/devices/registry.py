@@ -1,4 +1,4 @@
-"""Which devices there are here, by name, and why not."""
+"""The devices that are here, by name, and why the others are not."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ HOST_ALONE = "cpu"
 """What names no device, and how `probe` lists host memory."""
 
 _making = threading.RLock()
-"""Held while a shared allocator is made: two of the same device would refuse each other's memory."""
+"""Held while a shared allocator is made: two allocators of the same device would refuse each other's memory."""
 
-# As for the lock of simulated devices: a child of a fork must not find it held by a thread that it does not have.
+# A child of a fork has only the thread that forked.  A lock that another thread held then would never be released.
 os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
 
 
@@ -63,14 +63,14 @@ class DeviceReport:
     name : str
     available : bool
     detail : str
-        What it is, or why it is not available.
+        The description of the device, or why it is not available.
     compiler : bool or None
         Whether its compiler works; None if it needs none, or is not available, or cannot be tried.
     compiler_error : str
-        The first line of what a compiler said that fails, or why it cannot be tried.
+        The first line of the message of a compiler that fails, or why it cannot be tried.
     arithmetic : {"device", "host"} or None
-        What computes with the memory of the device; None if nothing does.  A device whose compiler fails has memory
-        all the same, and the host computes there if the device lets it.
+        What computes with the memory of the device; None if nothing does.  A device whose compiler fails still has
+        memory, and the host computes with it if the device allows that.
     """
 
     name: str
@@ -82,7 +82,7 @@ class DeviceReport:
 
     @property
     def limits(self) -> str:
-        """What it cannot do, and who does it instead; empty if nothing is missing."""
+        """What the device cannot do, and who does it instead; empty if nothing is missing."""
         if not self.compiler_error:
             return ""
         reason = f"its compiler fails ({self.compiler_error})" if self.compiler is False else self.compiler_error
@@ -90,12 +90,12 @@ class DeviceReport:
 
 
 def _new(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
-    """An allocator of a kind, and what it is.  Its module is imported late: its library is optional, and slow."""
+    """An allocator of a kind, and its description.  Its module is imported late: its library is optional and slow."""
     allocator = import_module(f".{name}", __package__).ALLOCATOR(ordinal)
     return allocator, allocator.description
 
 
-# Every kind of device has a module of its name here, with an `ALLOCATOR` that has a `description`.
+# Every kind of device has a module of its name in this folder.  Its `ALLOCATOR` is a class that has a `description`.
 _MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
     name: partial(_new, name) for name in (kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
 }
@@ -118,7 +118,7 @@ def _shared(name: str, ordinal: int = 0) -> tuple[DeviceAllocator, str]:
 
 
 def shared_device(name: str, ordinal: int) -> DeviceAllocator:
-    """The shared allocator of one device among those of a name.
+    """The shared allocator of one device, by the name of its kind and its number.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def shared_device(name: str, ordinal: int) -> DeviceAllocator:
     Raises
     ------
     NoDeviceError
-        If the device is not here.
+        If there is no such device here.
     InvalidArgumentError
         If `ordinal` is no integer.
     """
@@ -228,14 +228,14 @@ def _automatic() -> DeviceAllocator:
 
 
 def resolve_device(device: object) -> DeviceAllocator | None:
-    """What the ``device`` argument of a memory means.
+    """The allocator that the ``device`` argument of a memory means, or None.
 
     Raises
     ------
     InvalidArgumentError
-        If it is no allocator, name or None, or allocates host memory.
+        If it is no allocator, no name and not None, or if it allocates host memory.
     NoDeviceError
-        See `named_device`.
+        As for `named_device`.
     """
     if device is None:
         return None
@@ -287,7 +287,7 @@ def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
     Raises
     ------
     InvalidArgumentError
-        If it is neither, or does not say that its memory is the host's.
+        If it is neither, or does not say that its memory is host memory.
     """
     if host is None:
         return cpu_allocator()
@@ -303,8 +303,8 @@ def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
 
 
 def _check_calls(argument: str, allocator: object, calls: frozenset[str], expected: str) -> None:
-    # Structural, so that a wrapper or somebody else's allocator needs no base class of ours; ours pass at once, and
-    # isinstance() of a class over a protocol would take five times as long to find that out.
+    # By attributes, so that a wrapper or somebody else's allocator needs no base class of ours.  Our allocators pass at
+    # once; isinstance() of a class over a protocol would take five times as long.
     complete = DeviceAllocator in type(allocator).__mro__ or all(hasattr(allocator, name) for name in calls)
     if isinstance(allocator, type) or not complete:
         raise InvalidArgumentError(argument, allocator, expected)
@@ -319,14 +319,14 @@ def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:
 
 
 def report_of(name: str) -> DeviceReport:
-    """What a device that can be asked for by name is and can do, or why it is not here."""
+    """What a device, given by name, is and can do; or why it is not here."""
     try:
         allocator, detail = _shared(*parse_device(name))
     except NoDeviceError as error:
         return DeviceReport(name, False, str(error))
     try:
-        compiler = getattr(allocator, "compiler", None)  # what computes with kernels has one
-    except InvalidArgumentError as error:  # the variable that decides about it has no meaning
+        compiler = getattr(allocator, "compiler", None)  # a device that computes with kernels has one
+    except InvalidArgumentError as error:  # the environment variable for compilers has an unknown value
         return DeviceReport(name, True, detail, compiler_error=str(error))
     if compiler is None:
         return DeviceReport(name, True, detail, arithmetic="device")
@@ -334,7 +334,7 @@ def report_of(name: str) -> DeviceReport:
 
 
 def _who_computes(allocator: DeviceAllocator, compiles: bool) -> Literal["device", "host"] | None:
-    """What computes on a device, given whether its compiler works."""
+    """What computes with the memory of a device, given whether its compiler works."""
     try:
         allocator.arithmetic()
     except SyncedMemoryError:
@@ -343,7 +343,7 @@ def _who_computes(allocator: DeviceAllocator, compiles: bool) -> Literal["device
 
 
 def probe() -> list[DeviceReport]:
-    """The same of every device, and of host memory."""
+    """The reports of all devices, and of host memory."""
     host = DeviceReport(HOST_ALONE, True, "host memory only (device=None)", arithmetic="host")
     return [host, *map(report_of, DEVICE_NAMES)]
 
@@ -354,7 +354,7 @@ def automatic_name() -> str:
     Raises
     ------
     NoDeviceError
-        If ``SYNCEDMEM_DEVICE`` wishes for what is not here.
+        If ``SYNCEDMEM_DEVICE`` names a device that is not here.
     """
     device = resolve_device(AUTOMATIC)
     if device is None:

@@ -1,10 +1,10 @@
-"""Other people's memory as ours, and ours as theirs: one module for each way of handing out memory.
+"""Memory of other libraries for us, and ours for them: one module for each library or convention.
 
-Every module here has the same two functions.  ``from_resource(theirs)`` makes a `DeviceAllocator` of whatever that
-library calls a source of memory; ``as_resource(allocator)`` makes such a source of a `DeviceAllocator`.
+Every module here has the same two functions.  ``from_resource(theirs)`` makes a `DeviceAllocator` from a source of
+memory of the library.  ``as_resource(allocator)`` makes a source of memory for the library from a `DeviceAllocator`.
 
-A module is imported when its name is used, and its library with it.  Where the library is not installed, that raises
-`NoDeviceError`, which says how to install it.
+A module is imported when its name is first used, and imports its library.  If the library is not installed, this raises
+a `NoDeviceError` that says how to install it.
 """
 
 from __future__ import annotations

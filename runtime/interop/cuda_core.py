@@ -24,22 +24,22 @@ except ImportError as error:
 
 
 def from_resource(theirs: Any, *, stream: Any = None) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from a resource of cuda.core.
+    """A `DeviceAllocator` whose memory comes from a resource of cuda.core.
 
-    Where the memory is, the resource says itself; what host and device can both read is host memory.
+    The resource itself says where its memory is.  Memory that both host and device can read becomes host memory.
 
     Parameters
     ----------
     theirs : cuda.core.MemoryResource
     stream : cuda.core.Stream or None
-        Where memory is taken and given back.  Resources of device memory need one.
+        The stream for allocations and releases.  Resources of device memory need one.
 
     Raises
     ------
     InvalidArgumentError
         If `theirs` is no resource.
     NoDeviceError
-        If its device cannot be reached from here.
+        If there is no such device here, or CuPy is missing, which reaches it.
     """
     check_calls("theirs", theirs, ("allocate", "deallocate"), "a memory resource of cuda.core")
 
@@ -52,12 +52,12 @@ def from_resource(theirs: Any, *, stream: Any = None) -> DeviceAllocator:
 
 
 def _is_full(error: Exception) -> bool:
-    """Whether it is cuda.core's ``CUDAError`` for a full device: it has no code, and its text begins with the name."""
+    """Whether it is cuda.core's ``CUDAError`` for a full device.  It has no code; its message begins with the name."""
     return str(error).startswith(("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"))
 
 
 def as_resource(allocator: object) -> LentResource:
-    """A resource of cuda.core whose memory comes from an allocator of ours.
+    """A resource of cuda.core whose memory comes from a `DeviceAllocator`.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def as_resource(allocator: object) -> LentResource:
 
 
 class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library without types
-    """Memory of an allocator of ours, for cuda.core; made by `as_resource`."""
+    """Memory of a `DeviceAllocator`, for cuda.core; made by `as_resource`."""
 
     def __init__(self, lender: Lender) -> None:
         self._lender = lender
 
     def allocate(self, size: int, *, stream: Any) -> Any:
-        """A buffer, which gives its memory back when it is closed or goes.
+        """A buffer of `size` bytes, which gives its memory back when it is closed or collected.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library w
         return core.Buffer.from_handle(self._lender.allocate(size), size, mr=self, **order)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        """Wait for the stream, or without one for the device, and give the memory back; what is wrong is printed."""
+        """Wait for the stream, or for the device if there is none, and give the memory back; errors are printed."""
 
         def wait(address: int) -> None:
             self._lender.wait_for_device(address) if stream is None else stream.sync()
@@ -99,20 +99,20 @@ class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library w
 
     @property
     def is_device_accessible(self) -> bool:
-        """Whether a kernel can read it."""
+        """Whether a kernel can read the memory."""
         return self._lender.on_device
 
     @property
     def is_host_accessible(self) -> bool:
-        """Whether the host can read it."""
+        """Whether the host can read the memory."""
         return not self._lender.on_device
 
     @property
     def is_managed(self) -> bool:
-        """False: it does not move by itself."""
+        """False: the memory does not move between host and device by itself."""
         return False
 
     @property
     def device_id(self) -> int:
-        """The CUDA device, or -1."""
+        """The number of the CUDA device, or -1 for host memory."""
         return self._lender.ordinal if self._lender.on_device else -1

@@ -1,4 +1,4 @@
-"""CuPy: an allocator is a function from a size to a ``MemoryPointer``, which gives its memory back when it goes."""
+"""CuPy: its allocators are functions from a size to a ``MemoryPointer``, which gives its memory back at its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError, WrongDeviceError
 
-from ..devices.cuda import cupy, is_full  # raises NoDeviceError where there is no CuPy
+from ..devices.cuda import cupy, is_full  # raises NoDeviceError if CuPy is not installed
 from .foreign import allocator_over
 from .lender import Lender
 from .source import Source
@@ -21,19 +21,19 @@ __all__ = ["as_function_allocator", "as_pinned_resource", "as_resource", "from_r
 
 
 def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from an allocator of CuPy.
+    """A `DeviceAllocator` whose memory comes from an allocator of CuPy.
 
     Parameters
     ----------
     theirs : callable or object with ``malloc``
-        ``cupy.cuda.MemoryPool()``, its ``malloc``, ``cupy.cuda.alloc_pinned_memory`` and the like.
+        For example ``cupy.cuda.MemoryPool()``, its ``malloc``, or ``cupy.cuda.alloc_pinned_memory``.
     device : int or None
-        The CUDA device of the memory; None for host memory, as pinned memory is.
+        The CUDA device of the memory; None for host memory, such as pinned memory.
 
     Raises
     ------
     InvalidArgumentError
-        If `theirs` is nothing of the kind.
+        If `theirs` is no such function or object.
     NoDeviceError
         If there is no such device here.
     """
@@ -43,24 +43,24 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
 
     def take(size: int) -> tuple[int, Callable[[], object]]:
         pointers: list[Any] = [malloc(size)]
-        return pointers[0].ptr, pointers.clear  # it goes when nobody keeps it
+        return pointers[0].ptr, pointers.clear  # the memory goes back when the list no longer keeps the pointer
 
     return allocator_over(Source("CuPy's allocator", take, is_full), device)
 
 
 def as_resource(allocator: object) -> Callable[[int], Any]:
-    """An allocator of CuPy whose memory comes from an allocator of ours, for ``cupy.cuda.set_allocator``.
+    """An allocator of CuPy whose memory comes from a `DeviceAllocator`, for ``cupy.cuda.set_allocator``.
 
     Parameters
     ----------
     allocator : DeviceAllocator
-        Of CUDA memory; that of the host is for tests.
+        Of CUDA memory; one of host memory works too, for tests.
 
     Returns
     -------
     callable
-        From a size to a ``cupy.cuda.MemoryPointer`` over ``cupy.cuda.UnownedMemory``.  While another device than the
-        allocator's is current it raises a ``WrongDeviceError``.
+        It takes a size in bytes, and returns a ``cupy.cuda.MemoryPointer`` over ``cupy.cuda.UnownedMemory``.  It raises
+        a ``WrongDeviceError`` if the current device is not the allocator's.
 
     Raises
     ------
@@ -69,10 +69,10 @@ def as_resource(allocator: object) -> Callable[[int], Any]:
 
     Notes
     -----
-    CuPy lets go of memory while kernels still use it.  What was queued until then on the stream that was current when
-    the memory was taken, and on the one that is current when it goes, is over before anybody else has it: a
-    `PoolAllocator` keeps the block so long, and with any other allocator the host waits.  Work on a third stream must
-    be over, as with the pool of CuPy.
+    CuPy gives memory back while kernels may still use it.  So before anybody else gets the memory, all work must be
+    over that was queued on two streams until then: the stream that was current when the memory was taken, and the one
+    that is current when it is given back.  A `PoolAllocator` keeps the block until this work is over; with any other
+    allocator the host waits.  Work on a third stream must be over already, as with CuPy's own pool.
     """
     lender = Lender(allocator)
 
@@ -80,14 +80,17 @@ def as_resource(allocator: object) -> Callable[[int], Any]:
         if lender.on_device and (current := cupy.cuda.runtime.getDevice()) != lender.ordinal:
             raise WrongDeviceError("allocate", lender.ordinal, current)
         loan = lender.loan(size, _after_work(lender))
-        # The device is said, because CUDA cannot find it from the null pointer of zero bytes.
+        # The device is passed, because CUDA cannot tell it from the null pointer of a block of zero bytes.
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(loan.ptr, size, loan, lender.ordinal), 0)
 
     return allocate
 
 
 def _after_work(lender: Lender) -> Callable[[int], None] | None:
-    """What has an allocator wait for the work on memory that is taken now; None for memory of the host."""
+    """A function that waits for the work on memory that is taken now; None for host memory.
+
+    It is called when the memory is given back, with its address.
+    """
     if not lender.on_device:
         return None
     taken_on, taken_by = cupy.cuda.get_current_stream(lender.ordinal), threading.current_thread()
@@ -95,7 +98,7 @@ def _after_work(lender: Lender) -> Callable[[int], None] | None:
     def wait(address: int) -> None:
         device = lender.allocator
         if taken_on.ptr == cupy.cuda.Stream.ptds.ptr and taken_by is not threading.current_thread():
-            # The stream of the thread that took the memory; from here the same name means another one.
+            # A per-thread stream: its name means the stream of the calling thread, and another thread took the memory.
             lender.wait_for_device(address)
             return
         given_on = cupy.cuda.get_current_stream(lender.ordinal)
@@ -111,17 +114,17 @@ def _after_work(lender: Lender) -> Callable[[int], None] | None:
 
 
 def as_pinned_resource(allocator: object) -> Callable[[int], Any]:
-    """The same for ``cupy.cuda.set_pinned_memory_allocator``, with host memory.
+    """An allocator of CuPy for ``cupy.cuda.set_pinned_memory_allocator``; its memory comes from a `DeviceAllocator`.
 
     Returns
     -------
     callable
-        From a size to a ``cupy.cuda.PinnedMemoryPointer``.
+        It takes a size in bytes, and returns a ``cupy.cuda.PinnedMemoryPointer``.
 
     Raises
     ------
     InvalidArgumentError
-        If `allocator` is not one of host memory.
+        If `allocator` is not an allocator of host memory.
     """
     lender = Lender(allocator, host_only=True)
 
@@ -143,8 +146,8 @@ def as_function_allocator(allocator: object) -> Any:
 
 
 def _functions(lender: Lender) -> tuple[Callable[[int, int], int], Callable[[int, int], None]]:
-    """What a PythonFunctionAllocator calls."""
-    # By address, what has to be over before it is given back.
+    """The ``malloc`` and ``free`` of a ``PythonFunctionAllocator``."""
+    # By address: the function to call before the memory is given back.
     waits: dict[int, Callable[[int], None] | None] = {}
 
     def malloc(size: int, device: int) -> int:

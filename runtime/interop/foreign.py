@@ -1,4 +1,4 @@
-"""Ours from theirs: allocators whose memory comes from a library that knows addresses."""
+"""Our allocators over memory of libraries that use addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ForeignHostAllocator", "allocator_over"]
 
 
 class ForeignHostAllocator(CPUDeviceAllocator):
-    """Host memory that comes from somebody else; how it is aligned is theirs to say.
+    """Host memory that comes from another library; that library decides about its alignment.
 
     Parameters
     ----------
@@ -35,24 +35,25 @@ class ForeignHostAllocator(CPUDeviceAllocator):
     def allocate(self, byte_size: int) -> HostArray | None:
         size = check_byte_size(byte_size)
         if size == 0:
-            return None  # what a library answers to zero bytes is different for each
+            return None  # libraries differ in what they do for zero bytes
         ptr: HostArray = np.asarray(cast("Any", self._source.grant(size)))
         self._live.blocks[id(ptr)] = ptr, None
         return ptr
 
 
 def allocator_over(source: Source, device: int | None) -> DeviceAllocator:
-    """The allocator of ours for a source of theirs.
+    """A `DeviceAllocator` whose memory comes from a source of another library.
 
     Parameters
     ----------
     source : Source
     device : int or None
-        The CUDA device whose memory it is; None for memory that the host can read.
+        The CUDA device of the memory; None for memory that the host can read.
 
     Raises
     ------
     NoDeviceError
+        If there is no such device, or CuPy is missing, which reaches it.
         If there is no such device, or no CuPy to reach it with.
     """
     if device is None:

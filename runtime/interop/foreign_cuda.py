@@ -1,4 +1,4 @@
-"""Ours from theirs, on a GPU: `ForeignCUDAAllocator`."""
+"""Our allocator over memory of a GPU from libraries that use addresses: `ForeignCUDAAllocator`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["ForeignCUDAAllocator"]
 
 
 class ForeignCUDAAllocator(CUDADeviceAllocator):
-    """Memory of one GPU that comes from somebody else; arrays are ``cupy.ndarray``.
+    """Memory of one GPU that comes from another library; arrays are ``cupy.ndarray``.
 
-    Memory goes back when the last array over it does.  Work that still uses it then must have been waited for.
+    The memory goes back to the library when the last array over it is gone.  Before that, wait for all work that uses
+    it.
 
     Parameters
     ----------
     source : Source
     ordinal : int
-        The CUDA device whose memory it is.
+        The CUDA device of the memory.
     """
 
     def __init__(self, source: Source, ordinal: int) -> None:

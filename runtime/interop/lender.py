@@ -1,4 +1,4 @@
-"""Theirs from ours: memory of an allocator of ours for libraries that know addresses."""
+"""Memory of a `DeviceAllocator` for libraries that use addresses."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = ["Lender", "Loan"]
 
 
 class Lender:
-    """Memory of an allocator, by address.
+    """Lends memory of an allocator by address.
 
-    Any number of threads may borrow and give back, as far as the allocator allows it.
+    Threads may borrow and give back at the same time, if the allocator allows it.
 
     Parameters
     ----------
     allocator : DeviceAllocator
         Of host or CUDA memory; other memory has no addresses.
     alignment : int
-        Every address is a multiple of it.  Where the allocator's own address is not, more bytes are taken.
+        In bytes; every address is a multiple of it.  If the allocator's address is not, a larger block is taken.
     host_only : bool
         Refuse CUDA memory too.
 
     Raises
     ------
     InvalidArgumentError
-        If `allocator` is something else.
+        If `allocator` is not such an allocator.
     """
 
     def __init__(self, allocator: object, *, alignment: int = 1, host_only: bool = False) -> None:
@@ -52,12 +52,12 @@ class Lender:
         self.on_device = kind is DeviceType.CUDA
         self._alignment = alignment
         self._blocks: dict[int, _Block] = {}
-        # Kept here, because at the end of the process this module may be empty already.
+        # Stored here, because at the end of the process the names of this module may be gone already.
         self._is_over = sys.is_finalizing
 
     @property
     def ordinal(self) -> int:
-        """Which device the memory is on."""
+        """The number of the device that has the memory."""
         return self.allocator.ordinal
 
     def __len__(self) -> int:
@@ -67,9 +67,15 @@ class Lender:
     def allocate(self, byte_size: int) -> int:
         """Lend memory.
 
+        Parameters
+        ----------
+        byte_size : int
+            In bytes.
+
         Returns
         -------
         int
+            The address of the memory, or 0 for zero bytes.
             The address; 0 for zero bytes.
 
         Raises
@@ -98,7 +104,7 @@ class Lender:
         return int(block.data.ptr if self.on_device else block.__array_interface__["data"][0])
 
     def loan(self, byte_size: int, wait: Callable[[int], object] | None = None) -> Loan:
-        """Lend memory to whoever keeps an object.
+        """Lend memory that is given back when the returned object is gone.
 
         Parameters
         ----------
@@ -119,7 +125,7 @@ class Lender:
         Raises
         ------
         InvalidPointerError
-            If there are none: foreign, or given back already.
+            If no memory is lent at this address: foreign, or given back already.
         """
         block, gap, size = self._found(address)
         return block if size == len(block) else block[gap : gap + size]
@@ -138,13 +144,13 @@ class Lender:
         address : int
             What `allocate` returned; 0 is ignored.
         byte_size : int or None
-            How much it was, where the library says so.
+            The size of the block in bytes, if the library knows it; then it is checked.
 
         Raises
         ------
         InvalidPointerError
-            If it is not lent, or was of another size; it stays as it is.  Also what the allocator's ``release``
-            raises.
+            If no memory is lent at this address, or it has another size.  Nothing has changed then.  The allocator's
+            ``release`` may raise other errors; then the memory is still lent.
         """
         if address == 0:
             return
@@ -152,8 +158,8 @@ class Lender:
         if byte_size not in (None, size):
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
         releasing = map(self.allocator.release, (block,))
-        # In one step, so that of two threads that give the same block back only one does; and first, because the
-        # address may be handed out again before release() returns.
+        # One step, so that of two threads that give the same block back only one succeeds.  It comes before the
+        # release, because the address may be lent again before release() returns.
         (lent,) = map(self._blocks.pop, (address,), (None,))
         if lent is None:
             raise self._unknown(address)
@@ -166,7 +172,7 @@ class Lender:
     def give_back(
         self, address: int, byte_size: int | None = None, wait: Callable[[int], object] | None = None
     ) -> None:
-        """`deallocate` for callers that can stand no exception: Python prints it, as it does a finaliser's.
+        """As `deallocate`, for callers that cannot handle an exception: Python prints it, as one of a finaliser.
 
         At the end of the process nothing happens: the memory goes with the process.
 
@@ -176,15 +182,15 @@ class Lender:
         byte_size : int or None
             As for `deallocate`.
         wait : callable or None
-            Waits for work that may still use the memory, or has the allocator wait.  It is called for device memory,
-            with the address.
+            Gets the address, and waits for the work that may still use the memory, or makes the allocator wait for it.
+            It is called only for device memory.
         """
         if self._is_over():
             return
         try:
             (_,) = map(self._after, (wait,), (address,), (byte_size,))
-        except BaseException as error:  # noqa: BLE001 -- the caller is C, which an exception confuses or ends
-            with suppress(BaseException):  # if it was an interrupt, nothing is wrong with the block
+        except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
+            with suppress(BaseException):  # after an interrupt the block is still lent, so this is repeated
                 self._after(wait, address, byte_size)
             print_unraisable(error)
 
@@ -194,7 +200,7 @@ class Lender:
         (_,) = map(self.deallocate, (address,), (byte_size,))
 
     def wait_for_device(self, _address: int) -> None:
-        """Wait for everything that the device has to do: for libraries that do not say what uses their memory."""
+        """Wait for all work of the device: for libraries that do not say what uses their memory."""
         self.allocator.memcpy(None, None, 0, MemcpyKind.CUDA2CUDA, None, need_sync=True)
 
     def _unknown(self, address: int) -> InvalidPointerError:
@@ -202,7 +208,7 @@ class Lender:
 
 
 class _Block(NamedTuple):
-    """What is lent at an address: so many bytes of an array, after a gap."""
+    """What is lent at an address: `size` bytes of an array, after a gap of so many bytes at its start."""
 
     array: Pointer
     gap: int
@@ -210,17 +216,19 @@ class _Block(NamedTuple):
 
 
 class Loan:
-    """A block of an allocator's memory, given back when this object goes.
+    """A block of memory that is lent until this object is gone.
 
     Parameters
     ----------
     lender : Lender
     byte_size : int
+    wait : callable or None
+        As for `Lender.give_back`.
 
     Attributes
     ----------
     ptr : int
-        Its address.
+        The address of the block, or 0 for zero bytes.
     size : int
         In bytes.
     """
@@ -234,7 +242,7 @@ class Loan:
         self.ptr = debt.address
 
     def give_back(self) -> None:
-        """Give it back now; twice is harmless."""
+        """Give the block back now.  Giving it back twice is harmless."""
         self._debt.pay()
 
     def __del__(self) -> None:
@@ -243,7 +251,7 @@ class Loan:
 
 
 class _Debt:
-    """A block that has to be given back; it has a finaliser too, in case that of the loan is interrupted."""
+    """Gives the block of a loan back.  It has a finaliser too, in case the finaliser of the loan is interrupted."""
 
     __slots__ = ("_lender", "_wait", "address")
 
@@ -256,7 +264,7 @@ class _Debt:
         address, self.address = self.address, 0
         try:
             (_,) = map(self._lender.give_back, (address,), (None,), (self._wait,))
-        except BaseException:  # an interrupt, before it was begun
+        except BaseException:  # an interrupt, before `give_back` has started
             self.address = address
             raise
 

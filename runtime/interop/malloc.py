@@ -25,12 +25,12 @@ _DEALLOCATE = (None, ctypes.c_void_p)
 def from_resource(
     library: Library, allocate: str = "malloc", deallocate: str = "free", *, device: int | None = None
 ) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from two C functions.
+    """A `DeviceAllocator` whose memory comes from two C functions.
 
     Parameters
     ----------
     library : str, path or ctypes.CDLL
-        ``"libc.so.6"``, for one.
+        For example ``"libc.so.6"``.
     allocate, deallocate : str
         The names of its two functions.
     device : int or None
@@ -39,7 +39,7 @@ def from_resource(
     Raises
     ------
     InvalidArgumentError
-        If the library cannot be loaded, or lacks a function.
+        If the library cannot be loaded, or has no such function.
     NoDeviceError
         If there is no such device here.
     """
@@ -57,9 +57,9 @@ def from_resource(
 
 
 def as_resource(allocator: object) -> CFunctions:
-    """Two C functions whose memory comes from an allocator of ours.
+    """Two C functions whose memory comes from a `DeviceAllocator`.
 
-    They stay until the process ends, and the allocator with them.
+    The functions and the allocator are kept until the process ends.
 
     Parameters
     ----------
@@ -69,14 +69,15 @@ def as_resource(allocator: object) -> CFunctions:
     Returns
     -------
     CFunctions
-        No room is a null pointer, and so are zero bytes.  What is wrong with a block that is given back is printed.
+        ``allocate`` returns a null pointer if there is no room, and for zero bytes.  If a block cannot be given back,
+        the error is printed.
 
     Raises
     ------
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    lender = Lender(allocator, alignment=16)  # of the widest type of C, as malloc() must
+    lender = Lender(allocator, alignment=16)  # the alignment of the widest type of C, which malloc() must have
 
     def deallocate(address: int | None) -> None:
         lender.give_back(address or 0)

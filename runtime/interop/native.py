@@ -1,4 +1,4 @@
-"""Functions of C: those of a shared library, and ours for C to call."""
+"""C functions: those of a shared library, and ours that C can call."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["CFunctions", "foreign_function", "keep_for_ever", "name_of", "or_nul
 
 
 def shared_library(library: Library) -> ctypes.CDLL:
-    """A shared library.
+    """Load a shared library.
 
     Parameters
     ----------
     library : str, path or ctypes.CDLL
-        A name is looked for as the dynamic linker does it, a path with a slash is taken as it is.
+        A name without a slash is searched by the dynamic linker; a path with a slash is used as it is.
 
     Raises
     ------
     InvalidArgumentError
-        If it cannot be loaded.
+        If the library cannot be loaded.
     """
     if isinstance(library, ctypes.CDLL):
         return library
@@ -40,12 +40,12 @@ def shared_library(library: Library) -> ctypes.CDLL:
 
 
 def foreign_function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """A function of a shared library, with its types; nobody else's view of the library changes.
+    """A function of a shared library, with its types; other users of the same library are not affected.
 
     Raises
     ------
     InvalidArgumentError
-        If there is none of this name.
+        If there is no function of this name.
     """
     try:
         return ctypes.CFUNCTYPE(result, *arguments)((name, library))
@@ -54,12 +54,12 @@ def foreign_function(library: ctypes.CDLL, name: str, result: Any, *arguments: A
 
 
 def name_of(library: ctypes.CDLL) -> str:
-    """What a library was loaded as."""
-    return str(library._name)  # noqa: SLF001 -- it has no other name
+    """The name or path under which a library was loaded."""
+    return str(library._name)  # noqa: SLF001 -- there is no public attribute for it
 
 
 class CFunctions:
-    """Two functions for C to call, which stay until the process ends: nobody knows how long C has them.
+    """Two functions that C can call.  They are kept until the process ends, because C may keep their addresses.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class CFunctions:
 
     @property
     def addresses(self) -> tuple[int, int]:
-        """Where the two are, for those that take numbers."""
+        """The addresses of the two functions, for libraries that take numbers."""
         return _address(self.allocate), _address(self.deallocate)
 
 
@@ -82,14 +82,14 @@ def _address(function: Any) -> int:
 
 
 def keep_for_ever(thing: object) -> None:
-    """Keep an object until the process ends, also while Python itself goes."""
+    """Keep an object until the process ends, even while Python shuts down."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def or_null(allocate: Callable[..., int]) -> Callable[..., int | None]:
-    """A function for C, which learns from the null pointer that there is no room.
+    """A function for C, which returns the null pointer if there is no room.
 
-    It never raises: what ctypes answers for a function that does is any address.  Errors other than ``MemoryError``
+    It never raises.  If a function raises, ctypes returns an arbitrary address to C.  Errors other than ``MemoryError``
     are printed.
     """
 
@@ -98,7 +98,7 @@ def or_null(allocate: Callable[..., int]) -> Callable[..., int | None]:
             return allocate(*arguments)
         except MemoryError:
             return None
-        except BaseException as error:  # noqa: BLE001 -- the caller is C
+        except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
             print_unraisable(error)
             return None
 

@@ -31,19 +31,19 @@ if not hasattr(cuda, "HostOnlyCUDAMemoryManager"):
 
 
 def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from a memory manager of Numba.
+    """A `DeviceAllocator` whose memory comes from a memory manager of Numba.
 
     Parameters
     ----------
     theirs : numba.cuda.BaseCUDAMemoryManager
         A manager with a context, such as ``numba.cuda.current_context().memory_manager``.
     device : int or None
-        The CUDA device of that context; None if the host can read what ``memalloc`` hands out.
+        The CUDA device of that context; None if the host can read the memory of ``memalloc``.
 
     Raises
     ------
     InvalidArgumentError
-        If `theirs` is no manager.
+        If `theirs` is no memory manager.
     NoDeviceError
         If there is no such device here.
     """
@@ -53,7 +53,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
         pointer = theirs.memalloc(size)
         if isinstance(pointer, cuda.MemoryPointer):
             return int(pointer.device_pointer), pointer.free
-        # One that counts its owners, and goes with the last.
+        # A pointer that counts its owners, and gives its memory back when the last owner is gone.
         pointers = [pointer]
         return int(pointer.device_pointer), pointers.clear
 
@@ -66,18 +66,18 @@ def _is_full(error: Exception) -> bool:
 
 
 def as_resource(allocator: object) -> type[LentManager]:
-    """A memory manager of Numba whose memory comes from an allocator of ours.
+    """A memory manager of Numba whose memory comes from a `DeviceAllocator`.
 
     Parameters
     ----------
     allocator : DeviceAllocator
-        Of CUDA memory; that of the host is for tests.
+        Of CUDA memory; one of host memory works too, for tests.
 
     Returns
     -------
     class
-        For ``numba.cuda.set_memory_manager``.  Numba makes one object of it for each context; one of another device
-        than the allocator's is refused.
+        For ``numba.cuda.set_memory_manager``.  Numba makes one object of this class for each context.  A context of
+        another device than the allocator's is refused.
 
     Raises
     ------
@@ -88,9 +88,10 @@ def as_resource(allocator: object) -> type[LentManager]:
 
 
 class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a library without types
-    """Memory of an allocator of ours, for Numba; `as_resource` makes the classes that have a lender.
+    """Memory of a `DeviceAllocator`, for Numba; `as_resource` makes subclasses that have a lender.
 
-    Pinned and mapped host memory is Numba's own.  What Numba gives back while it defers clean-ups is given back later.
+    Numba itself allocates pinned and mapped host memory.  While Numba defers deallocations, blocks are given back
+    later.
     """
 
     lender: ClassVar[Lender]
@@ -105,12 +106,13 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         Raises
         ------
         WrongDeviceError
+            If the context is not of the allocator's device.
         """
         if self.lender.on_device and self.context.device.id != self.lender.ordinal:
             raise WrongDeviceError("initialize", self.lender.ordinal, self.context.device.id)
 
     def memalloc(self, size: int) -> Any:
-        """A ``numba.cuda.MemoryPointer``, which gives its memory back when it goes.
+        """A ``numba.cuda.MemoryPointer``, which gives its memory back when it is gone.
 
         Raises
         ------
@@ -123,17 +125,17 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(loan.ptr), size, finalizer=finalizer)
 
     def reset(self) -> None:
-        """Give everything back."""
+        """Give all memory back."""
         while self._loans:
             self._loans.pop().give_back()
         super().reset()  # pyright: ignore[reportUnknownMemberType] -- as above
 
     def get_ipc_handle(self, memory: Any) -> Never:
-        """Not for memory of an allocator that may hand out parts of larger blocks."""
+        """Refused: the allocator may lend parts of larger blocks, which cannot be shared between processes."""
         raise NotImplementedError("memory of a syncedmem allocator is not shared between processes")
 
     def get_memory_info(self) -> Never:
-        """Not known: there is no such question to an allocator."""
+        """Refused: an allocator does not tell how much memory is free."""
         raise NotImplementedError("a syncedmem allocator does not say how much memory is free")
 
     @property
@@ -143,7 +145,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
 
 
 def _finalizer(loan: Loan, loans: set[Loan], deallocations: Any) -> Callable[[], None]:
-    """What Numba calls once when a pointer goes; after a reset() there is nothing left to do."""
+    """The function that Numba calls once when a pointer is gone; after a `reset` it does nothing."""
 
     def finalizer() -> None:
         if loan not in loans:

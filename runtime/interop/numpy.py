@@ -1,6 +1,6 @@
-"""NumPy: handlers of the memory of arrays (NEP 49).
+"""NumPy: handlers for the memory of arrays (NEP 49).
 
-A handler is a capsule named ``mem_handler`` over a ``PyDataMem_Handler`` of C.
+A handler is a capsule named ``mem_handler`` that holds a ``PyDataMem_Handler`` of C.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FREE = (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class _Handler(ctypes.Structure):
-    """``PyDataMem_Handler``."""
+    """NumPy's structure ``PyDataMem_Handler``."""
 
     _fields_ = (
         ("name", ctypes.c_char * 127),
@@ -56,8 +56,8 @@ _in_capsule = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 def _numpy_function(index: int, *types: Any) -> Callable[..., Any]:
-    """A function of NumPy's C interface, by its place in the table, which never changes."""
-    table = _in_capsule(importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API, None)  # noqa: SLF001 -- the C interface is there
+    """A function of NumPy's C interface, by its index in the table, which never changes."""
+    table = _in_capsule(importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API, None)  # noqa: SLF001 -- NumPy has its C interface there
     return ctypes.PYFUNCTYPE(*types)(ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[index])
 
 
@@ -66,16 +66,16 @@ _get_handler = _numpy_function(305, ctypes.py_object)
 
 
 def current() -> object:
-    """The handler that NumPy takes memory from now, in this context."""
+    """The handler that NumPy uses for new arrays now, in this context."""
     return _get_handler()
 
 
 @contextmanager
 def using(handler: object) -> Generator[None]:
-    """Let NumPy take the memory of new arrays from a handler inside a ``with`` block.
+    """Let NumPy use a handler for the memory of new arrays inside a ``with`` block.
 
-    Arrays keep their handler, and give their memory back to it, whenever they go.  Other threads and tasks are not
-    concerned.
+    Arrays keep their handler, and give their memory back to it whenever they are collected.  Other threads and tasks
+    are not affected.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def using(handler: object) -> Generator[None]:
     Raises
     ------
     InvalidArgumentError
-        If it is no handler.
+        If `handler` is no handler.
     """
     _handler_in(handler)
     before = _set_handler(handler)
@@ -103,7 +103,7 @@ def _handler_in(capsule: object) -> _Handler:
 
 
 def from_resource(theirs: object = None) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from a handler of NumPy.
+    """A `DeviceAllocator` whose memory comes from a handler of NumPy.
 
     Parameters
     ----------
@@ -113,17 +113,17 @@ def from_resource(theirs: object = None) -> DeviceAllocator:
     Raises
     ------
     InvalidArgumentError
-        If it is no handler.
+        If `theirs` is no handler.
     """
     capsule = current() if theirs is None else theirs
     handler = _handler_in(capsule)
-    # They are called as NumPy calls them: no other thread may run meanwhile.
+    # PYFUNCTYPE keeps the GIL during the call, as NumPy does.
     malloc, free = ctypes.PYFUNCTYPE(*_MALLOC)(handler.malloc), ctypes.PYFUNCTYPE(*_FREE)(handler.free)
 
     def take(size: int) -> tuple[int, Callable[[], object]]:
         address = malloc(handler.ctx, size)
 
-        def give_back(_handler: object = capsule) -> None:  # it is kept as long as a block is
+        def give_back(_handler: object = capsule) -> None:  # the default keeps the handler as long as the block
             free(handler.ctx, address, size)
 
         return address, give_back
@@ -132,16 +132,16 @@ def from_resource(theirs: object = None) -> DeviceAllocator:
 
 
 def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
-    """A handler of NumPy whose memory comes from an allocator of ours.
+    """A handler of NumPy whose memory comes from a `DeviceAllocator`.
 
-    It stays until the process ends, and the allocator with it, because an array may.
+    The handler and the allocator are kept until the process ends, because an array may live until then.
 
     Parameters
     ----------
     allocator : DeviceAllocator
         Of host memory.
     name : str
-        What ``numpy._core.multiarray.get_handler_name`` says of its arrays; at most 126 bytes of UTF-8.
+        The name that ``numpy._core.multiarray.get_handler_name`` returns for its arrays; at most 126 bytes of UTF-8.
 
     Returns
     -------
@@ -151,13 +151,13 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
     Raises
     ------
     InvalidArgumentError
-        If `allocator` is not one of host memory, or `name` too long.
+        If `allocator` is not an allocator of host memory, or `name` is too long.
     """
     title = name.encode()
     if len(title) >= _Handler.name.size:
         raise InvalidArgumentError("name", name, "at most 126 bytes long")
     lent = _LentHandler(Lender(allocator, alignment=16, host_only=True))
-    # ctypes keeps the functions only where it is told to.
+    # ctypes does not keep the functions itself.
     functions = (
         ctypes.CFUNCTYPE(*_MALLOC)(or_null(lent.malloc)),
         ctypes.CFUNCTYPE(*_CALLOC)(or_null(lent.calloc)),
@@ -171,15 +171,16 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
 
 
 class _LentHandler:
-    """The four functions of a handler over an allocator of ours."""
+    """The four functions of a handler over a `DeviceAllocator`."""
 
     def __init__(self, lender: Lender) -> None:
         self._lender = lender
         self._is_over = sys.is_finalizing
 
     def malloc(self, _ctx: int | None, size: int) -> int:
-        # An allocator may make arrays, whose memory must not come from itself: NumPy's handler is a variable of the
-        # context, and a new context has NumPy's own.  NumPy takes null for no room, so there are no zero bytes.
+        # An allocator may make arrays itself, whose memory must not come from it.  NumPy's handler is a context
+        # variable, and a new context has NumPy's default.  A null pointer means no room to NumPy, so zero bytes become
+        # one.
         return Context().run(self._lender.allocate, size or 1)
 
     def calloc(self, _ctx: int | None, count: int, each: int) -> int:
@@ -210,6 +211,6 @@ class _LentHandler:
         return fresh
 
     def free(self, _ctx: int | None, address: int | None, _size: int) -> None:
-        # NumPy's size is that of the array, which a realloc() in between may have left behind: the address will do.
+        # NumPy passes the size of the array.  After a realloc() it may be wrong, so only the address is used.
         if not self._is_over():
             Context().run(self._lender.give_back, address or 0)

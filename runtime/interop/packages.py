@@ -1,4 +1,4 @@
-"""What is said where a library is not installed."""
+"""The error for a library that is not installed."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["missing"]
 
 
 def missing(library: str, extra: str, error: ImportError) -> NoDeviceError:
-    """The error for a library that is not there, with how to install it."""
+    """The error for a library that is not installed; it says how to install it."""
     return NoDeviceError(f"{library} is needed here: {install(extra)} ({error})")

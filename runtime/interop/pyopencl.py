@@ -1,4 +1,4 @@
-"""PyOpenCL: allocators are functions from a size to a buffer: ``pyopencl.tools.MemoryPool``, ``ImmediateAllocator``."""
+"""PyOpenCL: its allocators are functions from a size to a buffer, such as ``pyopencl.tools.MemoryPool``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncedmem.model.interface import DeviceType
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import no_room
-from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError where there is no PyOpenCL
+from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError if PyOpenCL is not installed
 from .lender import Lender
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ __all__ = ["ForeignOpenCLAllocator", "as_resource", "from_resource"]
 
 
 def from_resource(theirs: Any, queue: Any) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from an allocator of PyOpenCL.
+    """A `DeviceAllocator` whose memory comes from an allocator of PyOpenCL.
 
     Parameters
     ----------
     theirs : callable
-        ``pyopencl.tools.MemoryPool``, ``pyopencl.tools.ImmediateAllocator`` and the like.  Shared virtual memory is
-        refused when it is handed out.
+        For example ``pyopencl.tools.MemoryPool`` or ``pyopencl.tools.ImmediateAllocator``.  Shared virtual memory is
+        refused, but only when `theirs` returns it.
     queue : pyopencl.CommandQueue
-        Of the context of `theirs`; it becomes the allocator's own queue.
+        A queue of the context of `theirs`; it becomes the allocator's own queue.
 
     Raises
     ------
     InvalidArgumentError
-        If `theirs` or `queue` is something else.
+        If `theirs` is no function or `queue` is no queue.
     """
     if isinstance(theirs, type) or not callable(theirs):
         raise InvalidArgumentError("theirs", theirs, "an allocator of PyOpenCL: a function of a size")
@@ -45,7 +45,7 @@ def from_resource(theirs: Any, queue: Any) -> DeviceAllocator:
 
 
 class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
-    """Memory of an OpenCL device that comes from somebody else; made by `from_resource`."""
+    """Memory of an OpenCL device that comes from an allocator of PyOpenCL; made by `from_resource`."""
 
     def __init__(self, theirs: Callable[[int], Any], queue: Any) -> None:
         devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
@@ -66,19 +66,20 @@ class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
 
 
 def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
-    """An allocator of PyOpenCL whose memory comes from an allocator of ours, for ``allocator=`` of arrays.
+    """An allocator of PyOpenCL whose memory comes from a `DeviceAllocator`, for ``allocator=`` of arrays.
 
     Parameters
     ----------
     allocator : DeviceAllocator
-        Of OpenCL memory; or of host memory, over which buffers are made that use it.
+        Of OpenCL memory, or of host memory; over host memory, buffers are made that use it in place.
     queue : pyopencl.CommandQueue or None
-        For host memory: where it is used.  It is waited for before a block is given back.
+        Only for host memory: the queue that uses the buffers.  It is waited for before a block is given back.
 
     Returns
     -------
     callable
-        From a size to a ``pyopencl.Buffer``, which gives its memory back when it goes; from zero to None.
+        It takes a size in bytes, and returns a ``pyopencl.Buffer`` that gives its memory back when it is gone.  For
+        zero bytes it returns None.
 
     Raises
     ------
@@ -95,23 +96,23 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
     def over(block: Any) -> Any:
         return cl.Buffer(queue.context, flags, hostbuf=block)
 
-    # OpenCL may still write when a buffer goes, and keeps its handle and not the memory.
+    # When the buffer is gone, OpenCL may still write; and OpenCL keeps its handle, but not the host memory.
     return _lending(lender.allocator, over, queue.finish)
 
 
 def _handle(block: Any) -> Any:
-    """A second handle of the memory of an array: the first one belongs to the array."""
+    """A second handle for the memory of an array; the first one belongs to the array."""
     if block.offset:
         return block.base_data.get_sub_region(block.offset, block.nbytes)
     return cl.Buffer.from_int_ptr(block.base_data.int_ptr, retain=True)
 
 
 def _nothing() -> None:
-    """What there is to wait for where OpenCL itself keeps the memory as long as it is used."""
+    """Wait for nothing: OpenCL itself keeps the memory as long as work uses it."""
 
 
 def _lending(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
-    """Lend blocks as the buffers that a function makes of them."""
+    """An allocator of PyOpenCL that lends blocks as buffers; `buffer_of` makes a buffer of a block."""
 
     def allocate(size: int) -> Any:
         block = allocator.allocate(size)
@@ -133,7 +134,7 @@ def _lending(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[],
 
 
 _endings: dict[int, Callable[[], None]] = {}
-"""What to do when a lent buffer goes, by its identity: a buffer has neither room for it nor weak references."""
+"""By the id of a lent buffer, what to do when it is gone; a buffer has no attributes and no weak references."""
 
 
 class _LentBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without types
@@ -145,7 +146,7 @@ class _LentBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without type
 
 
 def _tied(buffer: Any, ending: Callable[[], None]) -> Any:
-    """A buffer with something to do when it goes."""
+    """A buffer that calls `ending` when it is gone."""
     _endings[id(buffer)] = ending
     buffer.__class__ = _LentBuffer
     return buffer

@@ -25,20 +25,20 @@ except ImportError as error:
     raise missing("RMM", "rmm", error) from error
 
 ALIGNMENT = 256
-"""RMM's pools cut what they get into pieces of a multiple of this, and promise it."""
+"""RMM's pools cut their memory into pieces of a multiple of this number of bytes, and promise that alignment."""
 
 
 def from_resource(theirs: Any, *, device: int | None = 0, stream: Any = None) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from a resource of RMM.
+    """A `DeviceAllocator` whose memory comes from a resource of RMM.
 
     Parameters
     ----------
     theirs : rmm.mr.DeviceMemoryResource
-        Or anything with its ``allocate`` and ``deallocate``.
+        Or any object that has ``allocate`` and ``deallocate`` like it.
     device : int or None
         The CUDA device of the resource.  None: the host can read its memory (pinned, managed, or over a callback).
     stream : rmm.pylibrmm.stream.Stream or None
-        Where memory is taken and given back; None is RMM's default stream.
+        The stream for allocations and releases; None is RMM's default stream.
 
     Raises
     ------
@@ -58,20 +58,20 @@ def from_resource(theirs: Any, *, device: int | None = 0, stream: Any = None) ->
 
 
 def as_resource(allocator: object) -> Any:
-    """A resource of RMM whose memory comes from an allocator of ours.
+    """A resource of RMM whose memory comes from a `DeviceAllocator`.
 
-    RMM's own resources take it as their upstream.
+    RMM's own resources accept it as their upstream.
 
     Parameters
     ----------
     allocator : DeviceAllocator
-        Of CUDA memory, or of the host's where only the host looks at it.
+        Of CUDA memory, or of host memory if only the host uses it.
 
     Returns
     -------
     rmm.mr.CallbackMemoryResource
-        Out of memory is a ``MemoryError``.  A deallocation waits for its stream, and never raises: what is wrong with
-        it is printed.
+        If there is no room, it raises a ``MemoryError``.  A deallocation waits for its stream and never raises: an
+        error is printed.
 
     Raises
     ------
@@ -80,11 +80,11 @@ def as_resource(allocator: object) -> Any:
     """
     lender = Lender(allocator, alignment=ALIGNMENT)
 
-    def allocate(size: int, stream: Any) -> int:  # noqa: ARG001 -- what is allocated is ready on every stream
+    def allocate(size: int, stream: Any) -> int:  # noqa: ARG001 -- allocated memory is ready on every stream
         return lender.allocate(size)
 
     def deallocate(address: int, size: int, stream: Any) -> None:
         lender.give_back(address, size, lambda _: stream.synchronize())
 
-    # The resource keeps both, and RMM's resources keep their upstream.
+    # The resource keeps both functions, and RMM's resources keep their upstream.
     return mr.CallbackMemoryResource(allocate, deallocate)

@@ -1,7 +1,7 @@
-"""A library's way of handing out memory: `Source`.
+"""Memory of another library: `Source` takes it, and a `Grant` is a block of it.
 
-What a library hands out is a `Grant`: an address with the one call that gives it back.  The array over it keeps the
-grant, and the grant goes back when the last array over it does: `release` promises that a late reader finds old bytes.
+A `Grant` is an address with the one call that gives the block back.  The array over it keeps the grant, and the block
+goes back when the last array over it is gone: `release` promises that a late reader finds old bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ __all__ = ["Grant", "Source", "check_calls"]
 
 
 class Grant:
-    """A block of somebody else's memory, given back when this object goes.
+    """A block of another library's memory, which is given back when this object is gone.
 
-    At the end of the process it is not: the library may be gone by then, and the memory goes with the process.
+    At the end of the process it is not given back: the library may be gone by then, and the memory goes with the
+    process.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class Grant:
 
     @property
     def __array_interface__(self) -> dict[str, object]:
-        """How NumPy makes an array over the block that keeps this object."""
+        """With this attribute NumPy makes an array over the block, which keeps this object alive."""
         return {"version": 3, "data": (self.address, False), "shape": (self.size,), "typestr": "|u1"}
 
 
@@ -49,21 +50,21 @@ def _give_back(name: str, give_back: Callable[[], object]) -> None:
     try:
         give_back()
     except Exception as error:
-        # Nobody can catch it here: Python prints it.
+        # This runs in a finaliser, where nobody can catch it: Python prints it.
         raise ReleaseError("deallocate", name, error) from error
 
 
 class Source:
-    """A library's way of handing out memory.
+    """The way in which a library allocates memory.
 
     Parameters
     ----------
     name : str
-        As errors show it.
+        Its name in errors.
     take : callable
-        ``take(byte_size)`` returns an address and a function that gives it back; that function is called once.
+        ``take(byte_size)`` returns an address, and a function that gives the memory back; that function is called once.
     full : callable
-        Whether an error of `take` says that there is no room; a ``MemoryError`` always does.
+        Returns whether an error of `take` means that there is no room; a ``MemoryError`` always does.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Source:
         AllocationError
             If there is no room, or the address is null.
         DeviceError
-            If the library fails otherwise.
+            If the library fails for another reason.
         """
         with reporting("allocate", self):
             try:
@@ -101,11 +102,12 @@ class Source:
 
 
 def check_calls(argument: str, theirs: object, calls: tuple[str, ...], expected: str) -> None:
-    """Refuse an object without the methods that are going to be called.
+    """Refuse an object that lacks one of the methods `calls`, or is a class.
 
     Raises
     ------
     InvalidArgumentError
+        If it does.
     """
     if isinstance(theirs, type) or not all(callable(getattr(theirs, call, None)) for call in calls):
         raise InvalidArgumentError(argument, theirs, expected)

@@ -31,7 +31,7 @@ _DEALLOCATE = (None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_v
 def from_resource(
     library: Library, allocate: str = "alloc", deallocate: str = "free", *, device: int | None = 0, stream: int = 0
 ) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from a library made for PyTorch.
+    """A `DeviceAllocator` whose memory comes from a library made for PyTorch.
 
     Parameters
     ----------
@@ -39,13 +39,14 @@ def from_resource(
     allocate, deallocate : str
         The names of its two functions.
     device : int or None
-        The CUDA device of the memory.  None for memory that the host can read; the functions are told device 0 then.
+        The CUDA device of the memory.  None for memory that the host can read; then the functions get device 0.
     stream : int
-        The address of the stream where memory is taken and given back; 0 is CUDA's default stream.
+        The address of the stream for allocations and releases; 0 is CUDA's default stream.
 
     Raises
     ------
     InvalidArgumentError
+        If the library cannot be loaded, or has no such function.
         If the library cannot be loaded, or lacks a function.
     NoDeviceError
         If there is no such device here.
@@ -65,20 +66,21 @@ def from_resource(
 
 
 def as_resource(allocator: object) -> CFunctions:
-    """Two functions with PyTorch's signatures whose memory comes from an allocator of ours.
+    """Two functions with PyTorch's signatures whose memory comes from a `DeviceAllocator`.
 
-    They stay until the process ends, and the allocator with them.
+    The functions and the allocator are kept until the process ends.
 
     Parameters
     ----------
     allocator : DeviceAllocator
-        Of CUDA memory, or of the host's where only the host looks at it.
+        Of CUDA memory, or of host memory if only the host uses it.
 
     Returns
     -------
     CFunctions
-        No room, and another device than the allocator's, is a null pointer.  For device memory the stream is waited
-        for before a block is given back; what is wrong with the block is printed.
+        ``allocate`` returns a null pointer if there is no room, or if the device is not the allocator's.
+        ``deallocate`` waits for the stream if it is device memory.  If a block cannot be given back, the error is
+        printed.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def as_resource(allocator: object) -> CFunctions:
 
 
 def _wait_for(stream: int) -> None:
-    """Wait for a stream, by its address; it is asked for device memory, so CuPy is there."""
-    from ..devices.cuda import cupy  # noqa: PLC0415 -- for device memory only
+    """Wait for a stream, given by its address; only called for device memory, so CuPy is installed."""
+    from ..devices.cuda import cupy  # noqa: PLC0415 -- CuPy is needed only for device memory
 
     cupy.cuda.runtime.streamSynchronize(stream)

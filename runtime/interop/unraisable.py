@@ -1,4 +1,4 @@
-"""What becomes of an error that nobody can catch."""
+"""How an error is reported that nobody can catch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["print_unraisable"]
 
 
 def print_unraisable(error: BaseException) -> None:
-    """Let Python print an error as it does that of a finaliser, through ``sys.unraisablehook``; never raises."""
+    """Let Python print an error as it prints that of a finaliser, through ``sys.unraisablehook``; never raises."""
     _Finaliser(error)
 
 

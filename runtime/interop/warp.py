@@ -1,4 +1,4 @@
-"""NVIDIA Warp: ``warp.Allocator``, which is anything with ``allocate(size)`` and ``deallocate(address, size)``."""
+"""NVIDIA Warp: its allocators are objects with ``allocate(size)`` and ``deallocate(address, size)``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _READABLE = (wp.MemoryKind.HOST, wp.MemoryKind.PINNED, wp.MemoryKind.CUDA_MANAGE
 
 
 def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
-    """An allocator of ours whose memory comes from an allocator of Warp.
+    """A `DeviceAllocator` whose memory comes from an allocator of Warp.
 
     Parameters
     ----------
     theirs : warp.Allocator
-        If its ``memory_kind`` is one that the host can read, the memory is host memory, whatever `device` says.
+        If its ``memory_kind`` is one that the host can read, the memory becomes host memory, whatever `device` is.
     device : int or None
         The CUDA device of the memory, or None for host memory.
 
@@ -55,7 +55,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
 
 
 def as_resource(allocator: object) -> LentAllocator:
-    """An allocator of Warp whose memory comes from an allocator of ours, for ``warp.set_device_allocator``.
+    """An allocator of Warp whose memory comes from a `DeviceAllocator`, for ``warp.set_device_allocator``.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def as_resource(allocator: object) -> LentAllocator:
 
 
 class LentAllocator:
-    """Memory of an allocator of ours, for Warp; made by `as_resource`.
+    """Memory of a `DeviceAllocator`, for Warp; made by `as_resource`.
 
     Attributes
     ----------
@@ -93,5 +93,5 @@ class LentAllocator:
         return self._lender.allocate(size_in_bytes)
 
     def deallocate(self, ptr: int, size_in_bytes: int) -> None:
-        """Wait for the device and give memory back; Warp calls this from finalisers, so what is wrong is printed."""
+        """Wait for the device and give memory back; errors are printed, because Warp calls this from finalisers."""
         self._lender.give_back(ptr, size_in_bytes, self._lender.wait_for_device)

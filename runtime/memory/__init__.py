@@ -1,7 +1,8 @@
-"""`SyncedMemory`, and what it has.
+"""`SyncedMemory`, and its parts.
 
-``synced_memory`` looks a call up, acts it out and commits it.  ``transaction`` is one call, ``bindings`` what the
-declared actions do to real memory, ``owned`` the blocks behind it, and ``flight`` the copies that were queued.
+``synced_memory`` looks up a call in the table, performs it and stores the new state.  ``transaction`` is one call.
+``bindings`` has a function on real memory for each declared action.  ``owned`` has the blocks that have to be released,
+and ``flight`` the copies that are queued.
 """
 
 from .synced_memory import SyncedMemory

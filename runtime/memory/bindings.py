@@ -1,4 +1,4 @@
-"""What the declared actions do to real memory: a name in the model, a function here."""
+"""The functions of the declared actions: an action is a name in the model, and a function on real memory here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BINDINGS", "EMPTY_BINDINGS"]
 
-# Looked up once, because getting at a member of an enum takes as long as a transaction.
+# Read once here, because reading a member of an enum takes as long as the rest of a transaction.
 _UP, _DOWN = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
 
 
@@ -73,7 +73,7 @@ def _free_gpu(transaction: Transaction) -> None:
 
 
 def _nothing(transaction: Transaction) -> None:
-    """What an action does to zero bytes."""
+    """The function of an action on a memory of zero bytes."""
 
 
 def _empty_cpu(transaction: Transaction) -> None:
@@ -85,11 +85,12 @@ def _empty_gpu(transaction: Transaction) -> None:
 
 
 def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[Action, Callable[[Transaction], None]]:
-    """A binding table that has a function for every declared action.
+    """A table of bindings, after a check that it has a function for every declared action.
 
     Raises
     ------
     DeclarationError
+        If it has none for one of them.
     """
     missing = [action.value for action in Action if action not in table]
     if missing:
@@ -122,4 +123,4 @@ EMPTY_BINDINGS = _complete(
         Action.ADOPT_GPU: _adopt_gpu,
     }
 )
-"""For memories of zero bytes: the heads move as ever, and no allocator is asked for anything."""
+"""For memories of zero bytes: heads move as for other memories, but no allocator is called for memory."""

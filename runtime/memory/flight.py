@@ -1,4 +1,4 @@
-"""Copies in flight: a push that was queued and may not have happened."""
+"""Copies in flight: pushes that were queued and may not have happened yet."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ __all__ = ["Drain", "Push", "queue_copy"]
 
 
 class Push:
-    """A copy to the device that was queued; keeps both of its ends alive.
+    """A queued copy to the device; it keeps its source and its destination alive.
 
     Parameters
     ----------
     device : DeviceAllocator
     event : Event
-        After the copy.
+        A point in the stream after the copy.
     ends : (pointer, pointer)
+        The source and the destination.
 
     Attributes
     ----------
     failed : bool
-        It is over and did not happen, and a caller was told.
+        Whether the copy is over and did not happen, and a caller was told.
     """
 
     __slots__ = ("_device", "_ends", "_event", "failed")
@@ -46,7 +47,7 @@ class Push:
 
     @property
     def landed(self) -> bool:
-        """Whether the copy has happened, as far as can be told without waiting."""
+        """Whether the copy has happened; it does not wait, and is False if it cannot tell."""
         with suppress(Exception):
             if self._event.done:
                 self._event.synchronize()
@@ -55,18 +56,18 @@ class Push:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing to wait for, as far as the device can tell."""
+        """Whether the copy has happened or failed, so that nothing is left to wait for; False if nobody can tell."""
         with suppress(Exception):
             return bool(self._event.done)
         return False
 
     def wait(self) -> None:
-        """Block until the copy has happened.
+        """Wait until the copy has happened.
 
         Raises
         ------
         DeviceError
-            If it did not, or cannot be waited for.
+            If the copy failed, or cannot be waited for.
         """
         with reporting("waiting for the push", self._device):
             try:
@@ -76,9 +77,9 @@ class Push:
                 raise
 
     def land(self) -> str:
-        """Wait for somebody who does not need the bytes; why the copy may still be on its way, if it may."""
+        """Wait for a caller that does not need the bytes; returns why the copy may still be in flight, or nothing."""
         problem = ""
-        for _ in range(2):  # an interrupt such as MemoryError, which comes once, is no reason to leave it
+        for _ in range(2):  # an interrupt such as MemoryError comes only once, so the wait is repeated
             try:
                 if not self.failed:
                     self.wait()
@@ -89,14 +90,15 @@ class Push:
         return "" if self.failed else problem
 
     def precede(self) -> bool:
-        """Have later work of the device's current stream wait for the copy; False if that is over already.
+        """Make later work of the device's current stream wait for the copy; False if the copy is already over.
 
         Raises
         ------
         DeviceError
+            If the device cannot do so.
         """
         with reporting("ordering after the push", self._device):
-            if self._event.done or isinstance(self._event, Drain):  # which is nothing that a device can wait for
+            if self._event.done or isinstance(self._event, Drain):  # a device cannot wait for a Drain
                 return False
             self._device.order_after(self._event)
             return True
@@ -110,25 +112,33 @@ def queue_copy(  # noqa: PLR0913 -- a copy has two ends, a size, a direction and
     stream: Any,
     keep: Callable[[Push | None], None],
 ) -> None:
-    """Queue a copy so that whoever must wait for it can, whatever happens.
+    """Queue a copy so that it can be waited for, even if an interrupt or an error comes meanwhile.
 
     Parameters
     ----------
+    device : DeviceAllocator
+    ends : (pointer, pointer)
+        The source and the destination.
+    byte_size : int
+        In bytes.
+    kind : MemcpyKind
+    stream : stream
     keep : callable
-        Told of the push before anything is queued, of None if nothing was, and of the push with its own event.
+        Called with the push before anything is queued; with None if nothing was queued; and with the push and its own
+        event after the copy was queued.
     """
     keep(Push(device, Drain(device, stream), ends))
     try:
         device.memcpy(*ends, byte_size, kind, stream)
     except Exception as error:
-        if not isinstance(error, MemoryError | RecursionError):  # which can also come after it
-            keep(None)  # a call that raises has queued nothing
+        if not isinstance(error, MemoryError | RecursionError):  # these two may also come after the copy was queued
+            keep(None)  # a memcpy that raises has queued nothing
         raise
     keep(Push(device, device.record(stream), ends))
 
 
 class Drain:
-    """The event of a copy that has none, because it could not be recorded yet: the whole stream has to run dry.
+    """In place of an event that is not recorded yet: it waits for the whole device.
 
     Parameters
     ----------
@@ -145,6 +155,6 @@ class Drain:
         self._stream = stream
 
     def synchronize(self) -> None:
-        """Block until it has."""
-        # Not every kind of stream has a method for it; every allocator can wait behind a copy of nothing.
+        """Wait until all work of the device is done."""
+        # Not every stream can wait for itself, but every allocator can wait after a copy of zero bytes.
         self._device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, self._stream, need_sync=True)

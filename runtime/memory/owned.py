@@ -1,17 +1,18 @@
-"""`OwnedBlock`: a block that has to be released, known from the moment it is allocated until it is back.
+"""`OwnedBlock`: a block that has to be released, known from its allocation to its release.
 
-When an interrupt can come is said in ``handover``, and that C code stores what ``allocate`` returns: here by
-``slot.extend(map(allocate, (size,)))``.  An allocator's books change in one step; who owns a block has more to do, so
-three rules are added.  With them no block is lost or owned twice, whenever an interrupt comes:
+``handover`` says when an interrupt can come, and why C code has to store what ``allocate`` returns; here it is
+``slot.extend(map(allocate, (size,)))``.  The record of an allocator changes in one step.  The owner of a block has more
+to do, so there are three more rules.  With them no block is lost or owned twice, whenever an interrupt comes:
 
 * **A release can be repeated.**  After an interrupt nobody can tell whether the allocator has taken the block.  So the
-  release is repeated: now the allocator takes it, or says `InvalidPointerError`, which means that it had.  What an
-  allocator raises otherwise, ``MemoryError`` too, is a refusal.
-* **What must not stay half done is repeated in the frame that called it**: ``try: step()``, and for a
-  ``BaseException`` ``step()`` once more and ``raise``, as `finish` does.  No context manager written in Python can do
-  that, because an interrupt can come when its ``__exit__`` starts.
-* **A finaliser has a second chance.**  There are two: that of `Finaliser`, and that of the `Holding` in it, which frees
-  what the first has left.  Unlike the `SecondChance` of an allocator they raise the interrupt again once all is freed.
+  release is repeated.  Either the allocator takes the block now, or it raises `InvalidPointerError`, which means that
+  it took the block before.  Any other error of an allocator is a refusal, ``MemoryError`` included.
+* **A step that must not stay half done is repeated in the frame that called it**, as in `finish`: ``try: step()``, and
+  for a ``BaseException`` ``step()`` once more, and then ``raise``.  A context manager written in Python cannot do this,
+  because an interrupt can come when its ``__exit__`` starts.
+* **A finaliser has a second chance.**  There are two finalisers: that of `Finaliser`, and that of the `Holding` in it,
+  which frees what the first one has left.  Unlike the `SecondChance` of an allocator, they raise the interrupt again
+  when everything is freed.
 """
 
 from __future__ import annotations
@@ -42,27 +43,27 @@ _raise_in_thread.argtypes = ctypes.c_ulong, ctypes.py_object
 
 
 def _finalise(it: Holding | Finaliser) -> None:
-    """Do what ``__del__`` has to do, whatever interrupts it; the interrupt comes again where it can be raised."""
+    """Do the work of ``__del__``, even if it is interrupted.  The interrupt is then raised where code can catch it."""
     interrupt: BaseException | None = None
     try:
         it.dispose()
     except ResourceWarning:
-        raise  # warnings are errors here, and Python shows what a finaliser raises
-    except BaseException as error:  # noqa: BLE001 -- it is raised again below, or has done no harm
+        raise  # warnings are errors in this process, and Python prints the error of a finaliser
+    except BaseException as error:  # noqa: BLE001 -- an interrupt: raised again below, unless it did no harm
         interrupt = error
     if interrupt is None:
         return
     it.dispose()
-    again, interrupt = _again(interrupt), None  # its traceback knows this frame
+    again, interrupt = _again(interrupt), None  # the traceback of the interrupt refers to this frame
     if isinstance(it, Finaliser) and hasattr(it, "held"):
-        del it.held  # its finaliser has nothing left to do; let it run before the interrupt comes
+        del it.held  # its finaliser has nothing to do; it runs now, before the interrupt comes
     if again is not None:
-        # C code makes the call, and CPython looks for interrupts after this finaliser only.
+        # C code makes this call, so CPython looks for interrupts only after this finaliser.
         [_] = map(_raise_in_thread, [get_ident()], [again])
 
 
 def _again(interrupt: BaseException) -> type[BaseException] | None:
-    """What to raise in place of an interrupt that came in a finaliser; None if all was freed in spite of it."""
+    """The exception to raise in place of an interrupt that came in a finaliser; None if everything was freed anyway."""
     kind = type(interrupt)
     if issubclass(kind, MemoryError | RecursionError):
         return None
@@ -70,7 +71,7 @@ def _again(interrupt: BaseException) -> type[BaseException] | None:
     def init(self: BaseException) -> None:
         kind.__init__(self, *interrupt.args)
 
-    # CPython raises a class without arguments.
+    # CPython raises the exception as a class, without arguments.
     return type(kind.__name__, (kind,), {"__init__": init}) if interrupt.args else kind
 
 
@@ -80,14 +81,14 @@ class OwnedBlock:
     Parameters
     ----------
     allocator : DeviceAllocator
-        Where it comes from and goes back to.
+        The allocator of the block.
     *ptr : pointer
-        What was allocated already; nothing if `allocate` will do it.
+        The block, if it was allocated already; nothing if `allocate` will do it.
 
     Attributes
     ----------
     slot : sequence
-        The pointer, while the block is ours to release; empty before and after.
+        The pointer, as long as we have to release the block; empty before and after that.
     """
 
     __slots__ = ("_tried", "allocator", "slot")
@@ -95,36 +96,36 @@ class OwnedBlock:
     def __init__(self, allocator: DeviceAllocator, *ptr: Pointer) -> None:
         self.allocator = allocator
         self.slot: Any = [*ptr]
-        self._tried = False  # a release was begun, and not refused
+        self._tried = False  # whether a release was begun and not refused
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        """Allocate the block; whatever is raised, what was allocated is in the slot."""
+        """Allocate the block.  Whatever is raised, an allocated block is in the slot."""
         self.slot.extend(map(self.allocator.allocate, (byte_size,)))
         return self.slot[0]
 
     @property
     def ptr(self) -> Pointer | None:
-        """The pointer; None before and after, and of no bytes."""
+        """The pointer; None before and after, and for zero bytes."""
         return self.slot[0] if self.slot else None
 
     def release(self) -> None:
-        """Release the block, if that has not happened.
+        """Release the block, if it is not released already.
 
-        If an interrupt comes out of here, `is_gone` tells what became of the block.
+        If an interrupt is raised, `is_gone` tells whether the block was released.
 
         Raises
         ------
         ReleaseError
-            If the allocator refuses it; it is still ours.
+            If the allocator refuses it; we still have to release it.
         """
         if not self.slot:
             return
         tried, self._tried = self._tried, True
-        returned: list[None] = []  # stored by C code, as in `allocate`
+        returned: list[None] = []  # C code stores the result here, as in `allocate`
         try:
             returned.extend(map(self.allocator.release, self.slot))
         except Exception as error:
-            if returned:  # it has come after the release
+            if returned:  # the error came after the release
                 self.slot = ()
                 raise
             if not (tried and isinstance(error, InvalidPointerError)):
@@ -133,7 +134,7 @@ class OwnedBlock:
         self.slot = ()
 
     def is_gone(self) -> bool:
-        """Whether a release was begun and has happened; one that was interrupted is finished first."""
+        """Whether a release was begun and has happened; a release that was interrupted is finished first."""
         if not self._tried:
             return False
         with suppress(ReleaseError):
@@ -141,12 +142,12 @@ class OwnedBlock:
         return not self.slot
 
     def surrender(self) -> str:
-        """Release the block for somebody who cannot keep it; if memory or stack run out, once more.
+        """Release the block for a caller that cannot keep it; repeated once if memory or stack run out.
 
         Returns
         -------
         str
-            What the allocator said, if it refused: words only, as the error knows the frames that it came through.
+            The message of the allocator's error, or an empty string; not the error, whose traceback keeps frames alive.
         """
         problem = ""
         for _ in range(2):
@@ -163,7 +164,8 @@ class OwnedBlock:
     def give_back(self, byte_size: int, error: BaseException, stuck: str = "") -> None:
         """Release the block on the way out of a call that ends with `error`.
 
-        If that fails, or a copy into it is `stuck`, the block leaks, and a warning says so.
+        If that fails, or the copy into it is still in flight for the reason `stuck`, the block leaks and a warning says
+        so.
         """
         if not self.slot:
             return
@@ -174,34 +176,34 @@ class OwnedBlock:
 
 
 def finish(step: Callable[[], object]) -> None:
-    """Do what must not stay half done: after an interrupt it is repeated and goes on, then the interrupt is raised."""
+    """Do a step that must not stay half done: after an interrupt it is repeated, and then the interrupt is raised."""
     try:
         step()
     except SyncedMemoryError:
         raise
     except BaseException as interrupt:
         try:
-            step()  # what is being freed is freed first
+            step()  # first everything is freed, then the interrupt is raised
         except SyncedMemoryError as error:
             interrupt.add_note(told(error))
         raise
 
 
 class Holding:
-    """The blocks that somebody owns.
+    """The blocks of one owner.
 
     Parameters
     ----------
     owner : str
-        What the owner is, for warnings.
+        The owner, as warnings show it.
     byte_size : int
-        Of each block.
+        The size of each block in bytes.
 
     Attributes
     ----------
     blocks : sequence of OwnedBlock or None
     flights : sequence of Push
-        The copies that have to be over before the blocks are released.
+        The copies that must be over before the blocks are released.
     """
 
     __slots__ = ("_byte_size", "_owner", "blocks", "flights")
@@ -213,9 +215,9 @@ class Holding:
         self.flights: Sequence[Push] = ()
 
     def dispose(self) -> None:
-        """Free everything, once copies in flight are over; what cannot be freed leaks, and a warning says so."""
+        """Free all blocks when copies in flight are over; a block that cannot be freed leaks, and a warning says so."""
         if not hasattr(self, "flights"):
-            return  # an interrupt came before there was anything
+            return  # an interrupt came while this object was made
         stuck = "".join([flight.land() for flight in self.flights])
         for block in self.blocks:
             if block is None:
@@ -232,7 +234,7 @@ class Holding:
 
 
 class Finaliser:
-    """Frees what is in a `Holding` when the owner, which has the only reference, is gone."""
+    """Frees the blocks of a `Holding` when its owner, which has the only reference to this, is gone."""
 
     __slots__ = ("held",)
 

@@ -1,16 +1,16 @@
 """`SyncedMemory`: one buffer, mirrored on the host and on a device.
 
-The head machine decides what each call does (`syncedmem.model.head`).  Around the machine a memory keeps four promises
-that Caffe does not make: a call that raises has changed nothing, an adopted buffer is checked and kept alive, memory
-in flight is neither freed nor handed out for writing, and every view is a fresh object.
+The head machine decides what each call does (`syncedmem.model.head`).  In addition a memory keeps four promises that
+Caffe does not make: a call that raises has changed nothing; an adopted buffer is checked and kept alive; memory in
+flight is neither freed nor returned for writing; and every view is a new object.
 
-A call is looked up in the compiled table, acted out as a `Transaction`, and committed when all of it has succeeded.  It
-runs other people's code: allocators, buffers that are adopted, events.  Until it is over the memory is *busy*: other
-threads wait, and calls of the same thread, made from inside that code, are refused, because they would find a state
-that is neither before nor after.
+A call is looked up in the compiled table and performed as a `Transaction`.  When all of it has succeeded, the memory
+stores the results.  A call runs code of other people: allocators, adopted buffers, events.  Until the call is over, the
+memory is *busy*.  Other threads wait.  A call from inside that code, by the same thread, is refused, because it would
+find a state between before and after.
 
-The four accessors are the hot path.  At the end of each call every accessor that has nothing left to do gets the
-bound method that makes its view; until the next call that does something, it does nothing but call it.
+The four accessors are the hot path.  At the end of each call, every accessor that has nothing left to do gets the bound
+method that makes its view.  Until the next call that does something, the accessor only calls that method.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["ACCESSORS", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "SyncedMemory"]
 
 Columns = dict[str, tuple[tuple[Cell, ...], tuple[Cell, ...]]]
-Maker = Any  # a function of no arguments that returns a new view, or None where there is no pointer
+Maker = Any  # a function of no arguments that returns a new view; None if there is no pointer
 Makers = tuple[Maker, Maker, Maker, Maker]
 
 READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU = range(4)
@@ -86,34 +86,34 @@ _NOTHING = np.frombuffer(b"", np.uint8)
 _VIEWING = "making a view"
 
 _ADOPTIONS = frozenset(call.value for call in Call if call.takes_data)
-"""The names of the calls that hand memory in."""
+"""The names of the calls that adopt memory."""
 
 
 class _Table:
-    """The compiled table of an edition, arranged for looking up.
+    """The compiled table of an edition, in the form for quick look-ups.
 
     Attributes
     ----------
     columns : dict
-        By the name of a call: its cells by packed state, without and with an argument.
+        By the name of a call: its cells by packed state, without an argument and with one.
     accessors : tuple
-        For each accessor its cells by packed state.
+        For each accessor, its cells by packed state.
     idle : tuple
-        By packed state, for each accessor whether it has nothing to do.
+        By packed state: for each accessor, whether it has nothing to do.
     copies : tuple
-        The actions of accessors that only copy.
+        The lists of actions that are only one copy.
     start : int
-        The packed state of a new memory, and of one that holds nothing.
+        The packed state of a new memory, and of a closed one.
     """
 
     def __init__(self, edition: str) -> None:
-        # Columns hold None only for heads that the edition does not have, and no memory gets there.
+        # A column has None only for heads that the edition does not have, and no memory has such a head.
         table = dispatch(edition)
         self.start = table.start
         self.columns: Columns = {call.value: cast("Any", columns) for call, columns in table.columns.items()}
         self.accessors = tuple(self.columns[call.value][False] for call in _ACCESSOR_CALLS)
         cells: Any = zip(*self.accessors, strict=True)
-        # What accessors do that do one thing, which changes no pointer and no flag: a copy.
+        # An accessor that does exactly one thing, and changes no pointer and no flag: that is a copy.
         doing: set[Any] = {cell and cell.actions for column in self.accessors for cell in cast("Any", column)}
         self.copies = tuple(it for it in doing if it and len(it) == 1 and EFFECTS[it[0]].is_none)
         self.idle = tuple(tuple(cell is not None and cell.idle for cell in row) for row in cells)
@@ -125,16 +125,17 @@ _TABLES = {has_device: _Table(edition_for(has_device=has_device)) for has_device
 class SyncedMemory:
     """A buffer of `size` bytes with a host side and a device side, kept in step lazily.
 
-    Nothing is allocated until somebody asks for a side; a side asked for first is zeroed.  Reading a stale
-    side copies, writing a side makes the other one stale.  Sources: syncedmem.hpp:51-91, syncedmem.cpp:6-185.
+    Nothing is allocated until a call asks for a side.  If nothing was ever written, that side is zeroed.  Reading a
+    stale side copies to it; writing a side makes the other one stale.  Sources: syncedmem.hpp:51-91,
+    syncedmem.cpp:6-185.
 
-    Calls on one object are serialised, so two threads never see half a transition; what threads write through
-    views is theirs to order.  Copying and pickling are refused, as in Caffe (syncedmem.hpp:90).
+    Calls on one object are serialised, so two threads never see half a transition.  Writes through views are not;
+    threads have to order these themselves.  Copying and pickling are refused, as in Caffe (syncedmem.hpp:90).
 
     Parameters
     ----------
     size : int
-        In bytes; zero is legal and allocates nothing.
+        In bytes.  Zero is allowed and allocates nothing.
     host : DeviceAllocator or None
         Where pageable host memory comes from: that of a memory without a device, and of any in CPU mode.  None for the
         shared `CPUDeviceAllocator`.
@@ -209,8 +210,8 @@ class SyncedMemory:
         self._lock = threading.RLock()
         self._cpu: Pointer = None
         self._gpu: Pointer = None
-        self._last: Any = None  # the transaction that made the two pointers what they are
-        self._finaliser: Finaliser | None = None  # of what is ours; there is none before something is
+        self._last: Any = None  # the transaction that has set the two pointers
+        self._finaliser: Finaliser | None = None  # of the blocks that we own; None before there is one
         self._push: Push | None = None
         self._state = self._table.start
         self._closed = False
@@ -223,19 +224,23 @@ class SyncedMemory:
     def cpu_data(self) -> HostArray:
         """The host side, to read (syncedmem.cpp:93-97).
 
-        Allocates and zeroes it if nothing was ever written, copies from the device if that is fresher.
+        If nothing was ever written, this allocates and zeroes the host side.  If the device side is fresher, it copies
+        from there.
 
         Returns
         -------
         numpy.ndarray
-            One-dimensional, ``uint8``, `size` elements, over the memory itself; a fresh view that is and
-            stays read-only.  It shows what this memory holds on the host until the head moves.
+            One-dimensional, ``uint8``, `size` elements: a new view over the memory itself, which stays read-only.  It
+            shows the bytes of the host side until the head moves.
 
         Raises
         ------
         AllocationError, DeviceError
-            If host memory or the copy fails.
-        ClosedMemoryError, WrongDeviceError
+            If host memory cannot be allocated, or the copy fails.
+        ClosedMemoryError
+            If this memory is closed.
+        WrongDeviceError
+            If another device is current and `check_device` is on.
         """
         ready = self._read_cpu
         if ready is not None:
@@ -248,10 +253,20 @@ class SyncedMemory:
         return view
 
     def mutable_cpu_data(self) -> HostArray:
-        """The host side, to write (syncedmem.cpp:136-141): as `cpu_data`, then the device side is stale.
+        """The host side, to write (syncedmem.cpp:136-141): as `cpu_data`, and then the device side is stale.
 
-        Waits for a push in flight, which still reads these bytes.  Take a new view for each round of writing:
-        what is written through an old one after the head has moved is not noticed.
+        It waits for a push in flight, which still reads these bytes.  Take a new view each time you write: after the
+        head has moved, a write through an old view is not noticed.
+
+        Returns
+        -------
+        numpy.ndarray
+            As `cpu_data`, but writeable.
+
+        Raises
+        ------
+        AllocationError, DeviceError, ClosedMemoryError, WrongDeviceError
+            As `cpu_data`.
         """
         ready = self._write_cpu
         if ready is not None:
@@ -266,21 +281,23 @@ class SyncedMemory:
     def gpu_data(self) -> Any:
         """The device side, to read (syncedmem.cpp:110-119).
 
-        Allocates and zeroes it if nothing was ever written, copies from the host if that is fresher.  After
-        `async_gpu_push` the device's current stream waits for the copy; the host does not.
+        If nothing was ever written, this allocates and zeroes the device side.  If the host side is fresher, it copies
+        from there.  After `async_gpu_push` the device's current stream waits for the copy; the host does not.
 
         Returns
         -------
         array
             One-dimensional, ``uint8``, `size` elements, of the device's own kind (``cupy.ndarray``,
-            ``pyopencl.array.Array``, `SimulatedArray`); a fresh view over the memory itself.
+            ``pyopencl.array.Array``, `SimulatedArray`): a new view over the memory itself.
 
         Raises
         ------
         NoDeviceError
             If this memory has no device.
         AllocationError, DeviceError
+            If device memory cannot be allocated, or the copy fails.
         ClosedMemoryError, WrongDeviceError
+            As `cpu_data`.
         """
         ready = self._read_gpu
         if ready is not None:
@@ -292,7 +309,7 @@ class SyncedMemory:
         return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
 
     def mutable_gpu_data(self) -> Any:
-        """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, then the host side is stale."""
+        """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, and then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
             try:
@@ -307,42 +324,45 @@ class SyncedMemory:
     def set_cpu_data(self, data: Any) -> None:
         """Use somebody else's host memory as the host side, which becomes the fresh one (syncedmem.cpp:99-108).
 
-        Our own host memory, if any, is freed.  The device side is kept and is stale: what only it held is
-        lost.  Later copies from the device are written into `data`.
+        If the memory owns its host side, that is freed.  The device side is kept and becomes stale, so newer bytes
+        there are lost.  Later copies from the device are written into `data`.
 
         Parameters
         ----------
         data : buffer
-            Writeable and contiguous, at least `size` bytes; kept alive, never freed by us.
+            Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.
 
         Raises
         ------
         BufferMismatchError
-            If `data` is None, too small, read-only, not contiguous, not host memory, or our own host side.
+            If `data` is None, too small, read-only, not contiguous, not host memory, or the host side that this memory
+            owns.
         ReleaseError
-            If our own host memory cannot be freed.
+            If the host side that this memory owns cannot be freed.
+        ClosedMemoryError, WrongDeviceError
+            As `cpu_data`.
         """
         self._alone(Call.SET_CPU_DATA.value, self._call, Call.SET_CPU_DATA.value, data)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (syncedmem.cpp:121-134).
 
-        Mirrors `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
-        memory's side is freed with that side, and on OpenCL and CUDA is written to even if it was made to read.
+        As `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
+        memory's side is freed with that side.  On OpenCL and CUDA it is written to even if it was made for reading.
         """
         self._alone(Call.SET_GPU_DATA.value, self._call, Call.SET_GPU_DATA.value, data)
 
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
 
-        Until the copy has happened, whatever would free or overwrite its bytes waits for it.  On CUDA the copy comes
-        after what the device's current stream holds, which may still read the old bytes; while `stream` itself is the
-        current one (``with stream:``), that order is yours to make.
+        Until the copy has happened, every call that would free or overwrite its bytes waits for it.  On CUDA the copy
+        comes after the work on the device's current stream, which may still read the old bytes.  If `stream` itself is
+        the current one (``with stream:``), you have to order the copy yourself.
 
         Parameters
         ----------
         stream : stream
-            Of this memory's device; there is no default, because who pushes must know whom to wait for.
+            A stream of this memory's device.  There is no default, because whoever pushes must know what to wait for.
 
         Raises
         ------
@@ -353,19 +373,22 @@ class SyncedMemory:
         NoDeviceError
             If this memory has no device.
         AllocationError, DeviceError
+            If device memory cannot be allocated, or the copy cannot be queued.
+        ClosedMemoryError, WrongDeviceError
+            As `cpu_data`.
         """
         self._alone(Call.ASYNC_GPU_PUSH.value, self._call, Call.ASYNC_GPU_PUSH.value, stream)
 
     def close(self) -> None:
-        """Free what is ours, host side first (syncedmem.cpp:26-37); external memory is let go.  Twice is harmless.
+        """Free the sides that this memory owns, the host side first (syncedmem.cpp:26-37); adopted buffers are dropped.
 
-        Waits for a push in flight.
+        It waits for a push in flight.  Closing twice is harmless.
 
         Raises
         ------
         ReleaseError
-            If memory cannot be freed.  When it was the first side nothing has changed; when it was the
-            second, the memory is closed.  Either way calling again frees what is left.
+            If a side cannot be freed.  If it was the first one, nothing has changed; if it was the second one, the
+            memory is closed.  In both cases, call again to free what is left.
         DeviceError
             If waiting for the push failed; nothing has changed.
         """
@@ -385,11 +408,11 @@ class SyncedMemory:
     ) -> None:
         self.close()
 
-    # --- what it is
+    # --- what a memory has
 
     @property
     def size(self) -> int:
-        """The size in bytes; never changes."""
+        """The size in bytes; it never changes."""
         return self._size
 
     @property
@@ -399,22 +422,22 @@ class SyncedMemory:
 
     @property
     def head(self) -> SyncedHead:
-        """Which side is fresh; moves nothing."""
+        """Which side is fresh; asking moves no bytes."""
         return head_of(self._open("head"))
 
     @property
     def own_cpu_data(self) -> bool:
-        """Whether the host side is ours to free; not whether there is one (syncedmem.hpp:85)."""
+        """Whether this memory owns its host side; False if that is external, or there is none (syncedmem.hpp:85)."""
         return bool(facts_of(self._open("own_cpu_data")) & Fact.OWN_CPU_DATA)
 
     @property
     def cpu_malloc_use_cuda(self) -> bool:
-        """Whether our host side was allocated page-locked, in GPU mode."""
+        """Whether the host side that this memory owns was allocated page-locked, in GPU mode."""
         return bool(facts_of(self._open("cpu_malloc_use_cuda")) & Fact.CPU_MALLOC_USE_CUDA)
 
     @property
     def own_gpu_data(self) -> bool:
-        """Whether the device side is ours to free."""
+        """Whether this memory owns its device side; False if that is external, or there is none."""
         return bool(facts_of(self._open("own_gpu_data")) & Fact.OWN_GPU_DATA)
 
     @property
@@ -429,7 +452,7 @@ class SyncedMemory:
         return self._closed
 
     def _open(self, call: str) -> int:
-        """The packed state, if this memory is not closed."""
+        """The packed state, after a check that this memory is not closed."""
         if self._closed:
             raise ClosedMemoryError(call, self._size)
         return self._state
@@ -450,12 +473,12 @@ class SyncedMemory:
     # --- how a call is performed
 
     def _alone(self, call: str, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do the work of a call with nobody else in here: no other thread, and no call from inside it."""
+        """Do the work of a call alone: other threads wait, and a call from inside it is refused."""
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
             self._busy = True
-            # No accessor may slip past while the state changes, so until the end none is ready.
+            # No accessor may take the fast path while the state changes, so none is ready until the end.
             self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
             try:
                 return work(*arguments)
@@ -478,11 +501,11 @@ class SyncedMemory:
         return self._perform(cell, None, accessor)
 
     def _resynchronise(self, cell: Cell, accessor: int) -> Any:
-        """The commonest call that has something to do: one copy between sides that are both there.
+        """The most frequent call that has something to do: one copy between two sides that both exist.
 
-        It is `_perform` without what a copy does not need: a transaction of its own, and anything to undo.
+        It is `_perform` without what such a copy does not need: a transaction of its own, and a way to undo.
         """
-        action, after = cell.actions[0], cell.next[0]  # nothing is allocated, so the mode decides nothing
+        action, after = cell.actions[0], cell.next[0]  # nothing is allocated, so the mode does not matter
         try:
             self._actions[action](self._last)
             view = self._makers[accessor]()
@@ -493,7 +516,7 @@ class SyncedMemory:
         return view
 
     def _call(self, call: str, argument: Any, name: str = "") -> None:
-        """Perform a call with an argument: an adoption or a push; errors may have another name for it."""
+        """Perform a call with an argument: an adoption or a push.  Errors show `name`, or else `call`."""
         name = name or call
         self._admit(name)
         if call not in self._table.columns:
@@ -511,39 +534,39 @@ class SyncedMemory:
         self._perform(cell, argument, None, makers)
 
     def _perform(self, cell: Cell, argument: Any, accessor: int | None, makers: Makers | None = None) -> Any:
-        """Act, make the view to return, and take effect; if anything fails before that, nothing has."""
+        """Perform actions, make the view to return, and take effect; if anything fails before that, nothing changes."""
         after = cell.next[current_mode() is Mode.GPU]
         if not cell.actions and accessor is not None:
             view = self._viewed(self._makers[accessor])
             if accessor == WRITE_CPU:
-                self._push = None  # it has landed, or failed, which no longer matters
+                self._push = None  # the push has happened, or has failed, which does not matter any more
             self._state = after
             return view
         transaction = self._transaction(after, argument)
         interrupt: BaseException | None = None
         effect: Any = None  # an Effect
         view = None
-        # An accessor may have come after a push without waiting; for other calls it is over, failed or not.
+        # Only an accessor may follow a push without waiting; for other calls the push is over, failed or not.
         pending = None if accessor is None else self._push
         try:
             transaction.act(cell.actions, self._actions)
             made: Makers = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
             view = None if accessor is None else self._viewed(made[accessor])
             effect = self._effect(transaction, made, pending)
-        except BaseException as error:  # noqa: BLE001 -- it is raised below
+        except BaseException as error:  # noqa: BLE001 -- it is raised again below
             interrupt = error
         if interrupt is not None:
             try:
                 effect = self._rescue(transaction, cell, makers, interrupt)
-            except BaseException as error:  # noqa: BLE001 -- an interrupt: what is being undone is undone first
+            except BaseException as error:  # noqa: BLE001 -- an interrupt: first the undoing is completed
                 interrupt = error
                 effect = self._rescue(transaction, cell, makers, interrupt)
             if effect is None:
                 try:
                     raise interrupt
                 finally:
-                    del interrupt  # its traceback knows this frame: a cycle that would keep the memory
-        # Nothing can fail or be interrupted among these: values are moved, no call is made and no object.
+                    del interrupt  # its traceback refers to this frame: this cycle would keep the memory alive
+        # No interrupt and no error can come between these lines: they assign values, without a call and a new object.
         held, blocks, flights, finaliser, cpu, gpu, made, push = effect
         held.blocks, held.flights = blocks, flights
         self._finaliser = finaliser
@@ -559,26 +582,26 @@ class SyncedMemory:
             try:
                 raise interrupt
             finally:
-                del interrupt  # as above
+                del interrupt  # for the reason given above
         return view
 
     def _transaction(self, after: int, argument: Any) -> Transaction:
-        """A transaction on this memory as it is."""
+        """A new transaction, which starts from the present state of this memory."""
         owned = _NONE_OWNED if self._finaliser is None else self._finaliser.held.blocks
         return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, self._state, after, argument)
 
     def _effect(self, transaction: Transaction, makers: Makers, pending: Push | None) -> Effect:
-        """Everything that is stored when a transaction takes effect."""
+        """All values that are stored when a transaction takes effect."""
         push = transaction.push or pending
         finaliser = self._finaliser or Finaliser(Holding("a SyncedMemory", self._size))
         blocks, flights = (transaction.own_cpu, transaction.own_gpu), () if push is None else (push,)
         return finaliser.held, blocks, flights, finaliser, transaction.cpu, transaction.gpu, makers, push
 
     def _rescue(self, transaction: Transaction, cell: Cell, makers: Any, error: BaseException) -> Effect | None:
-        """End a transaction that failed or was interrupted: undo it, unless memory is gone; can be repeated.
+        """End a transaction that failed or was interrupted: undo it, unless a block is freed.  It can be repeated.
 
-        What is freed cannot be undone.  A call that frees comes with its views made, and nothing follows a declared
-        free that could fail: then it was an interrupt, and the transaction is completed.
+        What is freed cannot be undone.  But a call that frees has its views already, and no action that could fail
+        follows the free.  So an interrupt must have come, and the transaction is completed.
         """
         if transaction.freed:
             self._actions[cell.actions[-1]](transaction)
@@ -588,18 +611,18 @@ class SyncedMemory:
         return None
 
     def _release(self) -> None:
-        """Free what is ours, host side first, and let go of the rest."""
+        """Free the sides that this memory owns, the host side first, and drop the others."""
         self._land()
         finish(self._free)
 
     def _free(self) -> None:
-        """Do what closing does; can be repeated."""
+        """Do the work of `close`; it can be repeated."""
         cell = self._table.columns[Call.RELEASE.value][True][self._state]
         for action in cell.actions:
             transaction = self._transaction(self._table.start, None)
             left = self._state & ~int(EFFECTS[action].clears)
             self._actions[action](transaction)
-            # One side is gone for good: whatever happens to the other, this memory is closed.
+            # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
             self._closed = True
             self._state = left
         if self._finaliser is not None:
@@ -613,7 +636,7 @@ class SyncedMemory:
     # --- what is refused
 
     def _admit(self, call: str) -> None:
-        """Refuse a call on a closed memory, or while another device is current if that counts."""
+        """Refuse a call on a closed memory; with `check_device`, also while another device is current."""
         if self._closed:
             raise ClosedMemoryError(call, self._size)
         if self._check_device:
@@ -627,7 +650,7 @@ class SyncedMemory:
         raise refusal_error(refusal, call, head_of(self._state), argument)
 
     def _adopted(self, call: str, buffer: Any, name: str) -> tuple[Pointer, Makers]:
-        """Somebody's buffer as a pointer, with the views there will be."""
+        """Somebody's buffer as a pointer, and the makers of views as they will be after the adoption."""
         if call == Call.SET_CPU_DATA.value:
             ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
             with reporting(_VIEWING, self._sides.pageable):
@@ -651,7 +674,7 @@ class SyncedMemory:
         return ptr
 
     def _lends(self, borrower: SyncedMemory, own: Fact) -> bool:
-        """Whether another memory uses bytes that are this one's to free, on the sides that `own` names."""
+        """Whether another memory uses bytes that this one would free, on the sides that `own` names."""
         facts = facts_of(self._state) & own
         sides = (
             (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, borrower._cpu),
@@ -663,11 +686,11 @@ class SyncedMemory:
         )
 
     def _viewing(self) -> reporting:
-        """Around what makes a view to return."""
+        """A ``with`` block around the code that makes a view to return."""
         return reporting(_VIEWING, self._sides.where)
 
     def _viewed(self, make: Callable[..., Any], *pointers: Pointer) -> Any:
-        """What makes a view, called."""
+        """The result of a function that makes a view."""
         try:
             return make(*pointers)
         except Exception:
@@ -677,11 +700,11 @@ class SyncedMemory:
     # --- copies in flight
 
     def _await_push(self, accessor: int, cell: Cell) -> None:
-        """Do what an accessor needs while a push is in flight.
+        """Wait for a push in flight, as far as an accessor needs it.
 
-        Reading the host needs no wait, and writing there only that the copy is over.  Everything else needs
-        what was pushed: a view of the device that later work there comes after the copy, and a copy down that
-        the copy up has happened, so those go on failing if it failed.
+        Reading on the host needs no wait.  Writing on the host needs only that the copy is over.  Everything else needs
+        the pushed bytes: for a view of the device, later work there has to come after the copy; a copy to the host has
+        to wait until the push has happened.  So if the push failed, these calls fail too, each time.
         """
         push = self._push
         if push is None or (accessor == READ_CPU and not cell.actions):
@@ -695,7 +718,8 @@ class SyncedMemory:
     def _land(self) -> None:
         """Wait until a push is over, before its bytes are freed, overwritten or copied again.
 
-        That it failed is told once; its bytes are not needed here.  It is forgotten when the call takes effect.
+        If it failed, one caller is told so; its bytes are not needed here.  The push is dropped when the call takes
+        effect.
         """
         if self._push is not None and not self._push.failed:
             self._push.wait()
@@ -704,7 +728,7 @@ class SyncedMemory:
     # --- views
 
     def _view_makers(self, cpu: Pointer, gpu: Pointer) -> Makers:
-        """For each accessor the bound method that makes its views, or None where there is no pointer."""
+        """For each accessor, the bound method that makes its views, or None if there is no pointer."""
         read_cpu, write_cpu, read_gpu, write_gpu = self._makers
         if cpu is not self._cpu:
             read_cpu, write_cpu = _frozen(cpu).view, cpu.view
@@ -714,7 +738,7 @@ class SyncedMemory:
         return read_cpu, write_cpu, read_gpu, write_gpu
 
     def _make_ready(self) -> None:
-        """Give each accessor that has nothing left to do its maker; so far none has one."""
+        """Make each accessor ready that has nothing left to do; before this call none is ready."""
         read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
         makers, landed = self._makers, self._push is None
         if read_cpu:
@@ -737,6 +761,6 @@ def _overlapping(where: DeviceAllocator, first: Pointer, second: Pointer) -> boo
 
 
 def _frozen(array: HostArray) -> HostArray:
-    """The same bytes, read-only for good: views of it find no writeable owner to appeal to."""
+    """The same bytes, read-only for good: no view of it can be made writeable again."""
     # Any: NumPy's stubs of this release do not declare that arrays have the buffer interface.
     return np.frombuffer(memoryview(cast("Any", array)).toreadonly(), np.uint8) if array.size else _NOTHING

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Sides", "Transaction"]
 
-# A plain integer, because an IntFlag takes ten times as long to test.
+# A plain integer, because testing an IntFlag takes ten times as long.
 _PINNED = int(Fact.CPU_MALLOC_USE_CUDA)
 
 
 class Sides:
-    """Where a memory's two sides come from.
+    """The allocators of a memory's two sides.
 
     Attributes
     ----------
     pageable, pinned : DeviceAllocator
-        Host memory in CPU mode and in GPU mode.
+        For host memory, in CPU mode and in GPU mode.
     device : DeviceAllocator or None
     """
 
@@ -50,10 +50,10 @@ class Sides:
 
 
 class Transaction:
-    """What one call is doing: it works on this, not on the memory.
+    """The work of one call.  It changes this object, not the memory.
 
-    New pointers are collected here and taken over only when every action has succeeded, so a failed call has nothing to
-    restore, only fresh allocations to give back.
+    New pointers are collected here, and the memory takes them over only when all actions have succeeded.  So after a
+    failed call nothing has to be restored; only fresh allocations have to be given back.
 
     Attributes
     ----------
@@ -61,17 +61,17 @@ class Transaction:
     size : int
         In bytes.
     cpu, gpu : pointer or None
-        The pointers as they are so far.
+        The pointers, as the actions so far have left them.
     own_cpu, own_gpu : OwnedBlock or None
-        What lies behind the pointers as they are so far, if it is ours.
+        The blocks of these pointers, if the memory owns them.
     before, after : int
-        The packed state before the call and, as declared, after it.
+        The packed states before and after the call, as the table declares them.
     argument : object
-        The adopted pointer or the stream.
+        The pointer that is adopted, or the stream.
     push : Push or None
-        Set when a copy was queued, or may have been.
+        The copy that was queued, or may have been.
     new : tuple of OwnedBlock
-        What was allocated by this call, until it has taken effect.
+        The blocks that this call has allocated; empty after it has taken effect.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Transaction:
         self.sides = sides
         self.size = size
         self.cpu, self.gpu = pointers
-        # Any: an action that frees a side is performed only if the side is ours.
+        # Any: an action that frees a side runs only if the memory owns that side.
         self.own_cpu: Any
         self.own_gpu: Any
         self.own_cpu, self.own_gpu = owned
@@ -114,7 +114,7 @@ class Transaction:
         self._freeing: OwnedBlock | None = None
 
     def act(self, actions: Sequence[Action], bindings: Mapping[Action, Callable[[Transaction], None]]) -> None:
-        """Perform actions in order; whatever an allocator raises comes out as an error of the family."""
+        """Perform actions in order; an error of an allocator becomes a `SyncedMemoryError`."""
         for action in actions:
             try:
                 bindings[action](self)
@@ -123,13 +123,13 @@ class Transaction:
                     raise
 
     def host(self, state: int) -> DeviceAllocator:
-        """The allocator of host memory that goes with the pinned flag of a packed state."""
+        """The allocator of host memory for a packed state, by its pinned flag."""
         return self.sides.pinned if state & _PINNED else self.sides.pageable
 
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
-        """Allocate, to be given back if the call fails."""
+        """Allocate a block, which is given back if the call fails."""
         block = OwnedBlock(allocator)
-        self.new = (*self.new, block)  # known before it is there
+        self.new = (*self.new, block)  # stored before it is allocated, so that an interrupt cannot lose it
         try:
             ptr = block.allocate(self.size)
         except SyncedMemoryError:
@@ -141,12 +141,12 @@ class Transaction:
         return block
 
     def free(self, block: OwnedBlock) -> None:
-        """Release a block that was ours before the call.
+        """Release a block that the memory owned before the call.
 
         Raises
         ------
         ReleaseError
-            If the allocator refuses it.
+            If the allocator refuses to release it.
         """
         self._freeing = block
         try:
@@ -154,18 +154,18 @@ class Transaction:
         except ReleaseError as error:
             if not isinstance(error.__cause__, InvalidPointerError):
                 raise
-            block.slot = ()  # ours and not there: somebody else has released it
+            block.slot = ()  # the allocator does not know our block: somebody else has released it
 
     @property
     def freed(self) -> bool:
-        """Whether memory that was ours before the call is gone, so that there is no way back."""
+        """Whether a block that the memory owned before the call is released, so that the call cannot be undone."""
         return self._freeing is not None and self._freeing.is_gone()
 
     def undo(self, error: BaseException) -> None:
-        """Give back what this call allocated, because it ends with `error`; what cannot be given back is reported.
+        """Give back what this call has allocated, because it ends with `error`; a block that leaks is reported.
 
-        A queued copy is waited for first, because it uses that memory.  If that fails the memory is left to the copy,
-        and `push` says that it is still on its way.  After an interrupt it can be called again.
+        A queued copy uses that memory, so it is waited for first.  If the wait fails, the memory is left to the copy,
+        and `push` says that the copy is still in flight.  After an interrupt this can be called again.
         """
         stuck = "" if self.push is None else self.push.land()
         if not stuck:

@@ -56,7 +56,7 @@ def test_what_is_not_up_to_date_is_said_and_written(tmp_path: Path, capsys: pyte
 
 @pytest.mark.parametrize(("text", "there"), [("", "none"), ("<!-- made: other -->\n\n\n\n<!-- end -->", "other")])
 def test_a_part_that_is_wanted_and_not_there_is_an_error(text: str, there: str) -> None:
-    with pytest.raises(ValueError, match=f"parts some are wanted, and there are {there}"):
+    with pytest.raises(ValueError, match=f"parts some are needed, and the page has {there}"):
         filled(text, {"some": str})
 
 

@@ -65,7 +65,7 @@ def test_a_block_of_mermaid_becomes_the_models_picture() -> None:
 def test_a_block_that_is_not_the_models_is_refused() -> None:
     text = str(export("mermaid")).replace("SYNCED", "IN_STEP")
 
-    with pytest.raises(ValueError, match="no edition is drawn so any more"):
+    with pytest.raises(ValueError, match="no edition has this diagram any more"):
         picture_of(text)
 
 

@@ -1,4 +1,4 @@
-"""Every adaptor, ready to be put over any allocator, and stacks of them."""
+"""Every adaptor, ready to be stacked over any allocator, and stacks of adaptors."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ LIMIT = 1 << 26
 
 
 def limiting(upstream: DeviceAllocator) -> LimitingAllocator:
-    """With room for all tests."""
+    """A limiting adaptor whose limit is large enough for all tests."""
     return LimitingAllocator(upstream, LIMIT)
 
 
 def logging(upstream: DeviceAllocator) -> LoggingAllocator:
-    """Into a file in memory."""
+    """A logging adaptor that logs into a file in memory."""
     return LoggingAllocator(upstream, io.StringIO())
 
 
 def _word(kind: type[Adaptor]) -> str:
-    """``ThreadSafeAllocator`` in short: ``thread-safe``."""
+    """The short name of an adaptor: ``thread-safe`` for ``ThreadSafeAllocator``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__.removesuffix("Allocator")).lower()
 
 
@@ -47,13 +47,13 @@ MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
     "limiting": limiting,
     "logging": logging,
 }
-"""Every adaptor that there is; the last ones take more than an upstream."""
+"""Every adaptor; the last ones need more than an upstream."""
 
 COUNTING = ("limiting", "statistics", "tracking")
 
 
 def stacked(names: Sequence[str], upstream: DeviceAllocator) -> Any:
-    """Adaptors by name over an allocator, the first one on top."""
+    """A stack of adaptors, given by their names, over an allocator; the first name is the top."""
     for name in reversed(names):
         upstream = MAKERS[name](upstream)
     return upstream
@@ -65,7 +65,7 @@ def upstreams() -> list[Any]:
 
 
 def counts(stack: Any) -> list[Any]:
-    """What each adaptor of a stack has counted."""
+    """The counts of each adaptor of a stack."""
     found: list[Any] = []
     while isinstance(stack, Adaptor):
         if isinstance(stack, TrackingAllocator):

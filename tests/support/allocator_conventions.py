@@ -1,4 +1,4 @@
-"""Allocators by the conventions of several libraries, over memory of C: targets that the fuzzer has to recognise."""
+"""Allocators over memory of C that follow the conventions of several libraries; the fuzzer has to recognise each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LIBC = "libc.so.6:malloc,free"
 
 
 class Memory:
-    """Keeps what it hands out alive."""
+    """Keeps the memory that it returns alive."""
 
     def __init__(self) -> None:
         self.held: dict[int, Any] = {}
@@ -27,7 +27,7 @@ class Memory:
 
 
 class Rmm(Memory):
-    """RMM: a stream with a default, a sized free."""
+    """RMM's convention: a stream with a default, and a release with the size."""
 
     def allocate(self, nbytes: int, stream: object = None) -> int:
         assert stream is None
@@ -40,7 +40,7 @@ class Rmm(Memory):
 
 
 class Warp(Memory):
-    """Warp: no stream."""
+    """Warp's convention: no stream."""
 
     def allocate(self, size: int) -> int:
         return self.take(size)
@@ -51,7 +51,7 @@ class Warp(Memory):
 
 
 class CudaCore(Memory):
-    """cuda.core: the stream is a keyword that has to be said, and a buffer comes back."""
+    """cuda.core's convention: a stream that is a required keyword, and a buffer as the result."""
 
     class Buffer:
         def __init__(self, handle: int, size: int) -> None:
@@ -68,7 +68,7 @@ class CudaCore(Memory):
 
 
 class Unsized(Memory):
-    """One pointer, no size; and a stream to free on."""
+    """One pointer, no size, and a stream for the release."""
 
     def malloc(self, size: int, stream: object = None) -> int:
         del stream
@@ -80,7 +80,7 @@ class Unsized(Memory):
 
 
 class Numba(Memory):
-    """Numba's external memory management: what comes back frees itself."""
+    """Numba's convention for external memory: the result frees itself."""
 
     class Pointer:
         def __init__(self, owner: Numba, size: int) -> None:
@@ -94,7 +94,7 @@ class Numba(Memory):
 
 
 class Cupy(Memory):
-    """CuPy: freed when nobody refers to it any more."""
+    """CuPy's convention: memory is freed when nobody refers to it any more."""
 
     class Pointer:
         def __init__(self, owner: Cupy, size: int) -> None:
@@ -110,11 +110,11 @@ class Cupy(Memory):
 
 
 class Closing:
-    """A callable whose buffers are closed, and are memory themselves."""
+    """A callable whose results are buffers that are closed, and are memory themselves."""
 
     class Buffer(bytearray):
         def close(self) -> None:
-            """Nothing is left to do."""
+            """Do nothing: there is nothing to free."""
 
     def __call__(self, size: int) -> Closing.Buffer:
         if size > 1 << 40:

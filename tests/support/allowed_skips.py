@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ALLOWED: Sequence[str] = (
-    # What this machine has not got.
+    # What this machine does not have.
     r"no GPU here: ",
     r"there is no (cuda|opencl) here",
     r"no OpenCL( device)? here",
@@ -28,26 +28,26 @@ ALLOWED: Sequence[str] = (
     r"there is no C\+\+ compiler: make system-deps",
     r"there is no \S+ here: make system-deps",
     r"npm cannot install what tests/support/node/package.json names: ",
-    # What was not asked for: the kit of allocators is a test case of its own, which is run here as an example.
+    # Parts of a kit that were not requested: the kit of allocators is a test case, which is run here as an example.
     r"not checked: ",
-    # What runs elsewhere.
+    # Tests that run in another job.
     r"needs the stand-in for CUDA: make test-hostcuda",
 )
-"""Regular expressions; each has to match the beginning of the reason."""
+"""Regular expressions; one of them has to match the beginning of the reason."""
 
 
 class Watch:
-    """Notes the skips that are not allowed."""
+    """Collects the skips that are not allowed."""
 
     def __init__(self) -> None:
         self.unlisted: list[tuple[str, str]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Look at a test."""
+        """Check the report of a test."""
         self._look(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Look at a module."""
+        """Check the report of a module."""
         self._look(report)
 
     def _look(self, report: Any) -> None:
@@ -59,12 +59,12 @@ class Watch:
             self.unlisted.append((report.nodeid, reason))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the run, if nothing else has."""
+        """Fail the run, unless it has failed already."""
         if self.unlisted and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name them."""
+        """Print the skips that are not allowed."""
         if self.unlisted:
             terminalreporter.section("skipped for a reason that is not in tests/support/allowed_skips.py", red=True)
             for nodeid, reason in self.unlisted:
@@ -72,6 +72,6 @@ class Watch:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch where all reports arrive: not in the processes that run tests for another one."""
+    """Register the plugin in the process that gets all reports; worker processes do not have it."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Watch())

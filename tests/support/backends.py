@@ -1,4 +1,4 @@
-"""Real allocators, as the fuzzer takes them: the C libraries, other packages' pools, and ours."""
+"""Real allocators as targets of the fuzzer: the C libraries, the pools of other packages, and ours."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _OURS = {"zero_size": "null", "foreign_free": "detect", "double_free": "detect"}
 
 @dataclass(frozen=True)
 class Backend:
-    """An allocator that has to pass.
+    """An allocator that has to pass the fuzzer.
 
     Attributes
     ----------
     name : str
-        As the table shows it.
+        Its name in the table.
     target : callable
-        Gives what the fuzzer takes, or skips the test with the reason.
+        Returns the target for the fuzzer, or skips the test with the reason.
     promises : dict of str to str
     threads, steps : int
     """
@@ -66,7 +66,7 @@ def _library(name: str) -> Callable[[], str]:
     return target
 
 
-# --- RMM, whose pools run over a Python callback without a GPU
+# --- RMM: its pools run over a Python callback, without a GPU
 
 
 def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
@@ -81,7 +81,7 @@ def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
 
 @cache
 def _example() -> dict[str, Any]:
-    """The names of the example, kept: pools of RMM call its functions even when the collector takes both at once."""
+    """The names of the example, which must stay alive: RMM's pools call its functions even while both are collected."""
     return runpy.run_path(str(_EXAMPLE))
 
 
@@ -117,7 +117,7 @@ def _cuda_core() -> object:
 
 
 _RMM = {"alignment": "256"}
-# PyOpenCL refuses what is beyond all memory as an invalid size, and not as out of memory.
+# PyOpenCL refuses a size beyond all memory as an invalid size, not as out of memory.
 _POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
 
 BACKENDS = (
@@ -160,4 +160,4 @@ BACKENDS = (
     Backend("LimitingAllocator", lambda: lambda: LimitingAllocator(CPUDeviceAllocator(), 1 << 24), _OURS),
     Backend("GuardingAllocator", lambda: lambda: GuardingAllocator(CPUDeviceAllocator()), _OURS),
 )
-"""Every one has to pass."""
+"""All of them; every one has to pass."""

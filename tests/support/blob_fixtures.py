@@ -1,6 +1,6 @@
-"""What tests of blobs begin with: places for a blob to be, and blobs in known states.
+"""Fixtures for tests of blobs: places where a blob can be, and blobs in known states.
 
-Modules mean different ones by the same name, so each says which it means: ``place = each_place``.
+Different modules need different places under the same name, so each module chooses one: ``place = each_place``.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _NAMES = [device.device_type.name.lower() for device in PLACES]
 
 @pytest.fixture(params=[None, *PLACES], ids=["cpu", *_NAMES])
 def each_place(request: pytest.FixtureRequest) -> Any:
-    """No device, and every device of this machine."""
+    """No device, and each device of this machine in turn."""
     return request.param
 
 
 @pytest.fixture
 def untouched(device: SimulatedDeviceAllocator) -> Any:
-    """A blob of 2 x 3 x 4 x 5 that nobody has written."""
+    """A new blob of 2 x 3 x 4 x 5, to which nothing was written."""
     return Blob(2, 3, 4, 5, device=device)
 
 
 @pytest.fixture(params=PLACES, ids=_NAMES)
 def each_device(request: pytest.FixtureRequest) -> Any:
-    """Every device of this machine."""
+    """Each device of this machine in turn."""
     return request.param
 
 
 @pytest.fixture
 def on_both_sides(device: SimulatedDeviceAllocator) -> Any:
-    """A blob of 2 x 3 with data on both sides."""
+    """A blob of 2 x 3 with fresh data on both sides."""
     blob = Blob((2, 3), device=device)
     at_head(blob.data_memory, SYNCED, ROW)
     return blob

@@ -1,4 +1,4 @@
-"""What tests of blobs look through: allocators that write down what they are asked for, heads, and snapshots."""
+"""How tests look into blobs: allocators that record the calls they get, heads, and snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIRECTIONS = ("host to host", "up", "down", "across")
 
 
 class Recorder(Adaptor):
-    """Writes down what is allocated, zeroed, copied and computed, under one name, in a list that may be shared."""
+    """Records what is allocated, zeroed, copied and computed, under a name, in a list that several may share."""
 
     def __init__(self, upstream: DeviceAllocator, side: str, log: list[str]) -> None:
         super().__init__(upstream)
@@ -73,7 +73,7 @@ class _RecordingArithmetic:
 
 
 def recorded(device: DeviceAllocator, *shape: Any, dtype: Any = np.float32) -> tuple[Blob[Any], list[str]]:
-    """A blob, and the list of all that its allocators are asked for."""
+    """A blob, and the list of all calls that its allocators get."""
     log: list[str] = []
     there, here = Recorder(device, "device", log), Recorder(CPUDeviceAllocator(), "host", log)
     there.host = here
@@ -81,7 +81,7 @@ def recorded(device: DeviceAllocator, *shape: Any, dtype: Any = np.float32) -> t
 
 
 def at_head(memory: SyncedMemory, head: SyncedHead, values: Any) -> None:
-    """Bring a fresh memory to a head, holding some bytes."""
+    """Bring a new memory to a head, with some bytes in it."""
     if head is SyncedHead.UNINITIALIZED:
         return
     raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
@@ -96,17 +96,17 @@ def at_head(memory: SyncedMemory, head: SyncedHead, values: Any) -> None:
 
 
 def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
-    """Where data and diff are."""
+    """The heads of data and diff."""
     return blob.data_memory.head, blob.diff_memory.head
 
 
 def got(array: Any) -> Any:
-    """What is on a device, or on the host."""
+    """The bytes on the device, or on the host."""
     return array.get() if hasattr(array, "get") else np.array(array)
 
 
 def snapshot(blob: Blob[Any]) -> tuple[object, ...]:
-    """All there is to a blob, its bytes behind its back included."""
+    """Everything that a blob has, with its bytes, which are read without the blob's help."""
     return (blob.shape, blob.count, blob.dtype, *map(_memory, (blob.data_memory, blob.diff_memory)))
 
 

@@ -1,4 +1,4 @@
-"""A real browser on the page of the machine, without a head: what is pressed, and what is read off it."""
+"""A real browser, without a window, that shows the page of the machine: press its buttons, and read what it shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = "" if CHROMIUM and DRIVER else "Chromium is not installed: make system-deps"
 
-# A test changes the address more often in a second than a browser lets anybody.
+# A test changes the address more often in a second than browsers allow.
 _OPTIONS = (
     "--disable-ipc-flooding-protection",
     "--headless=new",
@@ -55,7 +55,7 @@ return {
 };
 """
 
-# A button that is not there, or cannot be pressed, ends it: `click()` alone would do nothing and say nothing.
+# A button that is missing or cannot be pressed raises an error; `click()` alone would do nothing.
 _PLAY = (
     _READ
     + """
@@ -75,7 +75,7 @@ return arguments[0].map(([address, selectors]) => {
 """
 )
 _AT_ONCE = 40
-"""Programs: a script may not run for ever."""
+"""How many programs are run at once, because a script has a time limit."""
 
 
 class Shown(NamedTuple):
@@ -99,7 +99,7 @@ class Shown(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Where to go, and what to press there, button by button."""
+    """Where to go, and which buttons to press there."""
 
     address: str | None
     buttons: list[str]
@@ -111,7 +111,7 @@ class Explorer:
     Parameters
     ----------
     page : Path
-        The file that it is in.
+        The file of the page.
     """
 
     def __init__(self, page: Path) -> None:
@@ -125,7 +125,7 @@ class Explorer:
         self.look(1360, 1000)
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Take another size of window, or the dark."""
+        """Set the size of the window, and the dark colours."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.command("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -142,17 +142,17 @@ class Explorer:
         return self.driver.execute_script(script, *arguments)
 
     def open(self, calls: Iterable[str] = (), **said: object) -> None:
-        """Load the page anew, with an address."""
+        """Load the page again, with an address."""
         self.visit(self.address + address(calls, **said))
 
     def visit(self, whole: str) -> None:
-        """Load the page anew, and wait until also what can wait is there."""
+        """Load the page again, and wait until its slow parts are there too."""
         self.driver.get("about:blank")
         self.driver.get(whole)
         WebDriverWait(self.driver, 10).until(lambda _: self.run("return 'complete' in document.body.dataset"))
 
     def go(self, calls: Iterable[str] = (), **said: object) -> None:
-        """Change the address of the page that is there."""
+        """Change the address without loading the page again."""
         self.run(
             "history.replaceState(null, '', arguments[0]); dispatchEvent(new HashChangeEvent('hashchange'))",
             address(calls, **said),
@@ -164,30 +164,30 @@ class Explorer:
         return found
 
     def press(self, selector: str) -> None:
-        """Press a button with the pointer, in the middle of the window, where nothing lies over it."""
+        """Press a button with the pointer, in the middle of the window, where nothing covers it."""
         button = self.find(selector)
         self.run("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
 
     def call(self, name: str) -> None:
-        """Make a call, by its button."""
+        """Make a call by pressing its button."""
         self.press(button(name))
 
     def wait_for_address(self, part: str) -> str:
-        """The address, once something is in it: the page writes it a little later."""
+        """The address, when it has something in it; the page writes it a little later."""
         WebDriverWait(self.driver, 5).until(lambda driver: part in driver.current_url)
         return str(self.driver.current_url)
 
     def wait_for(self, selector: str) -> None:
-        """Wait until there is such an element: some of it the browser does with its next frame."""
+        """Wait until there is such an element; the browser makes some of them in its next frame."""
         WebDriverWait(self.driver, 5).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, selector))
 
     def wait_for_value(self, script: str) -> Any:
-        """What a script returns, once that is something."""
+        """The result of a script, when it is not empty."""
         return WebDriverWait(self.driver, 5).until(lambda _: self.run(script))
 
     def steps(self) -> list[str]:
-        """The calls in the list of steps."""
+        """The calls in the page's list of steps."""
         names = self.run("return [...document.querySelectorAll('#steps .what .mono')].map((it) => it.textContent)")
         return [name.removesuffix("()") for name in names]
 
@@ -196,9 +196,9 @@ class Explorer:
         return Shown(**self.run(f"{_READ} return read();"))
 
     def play(self, programs: Iterable[Program]) -> list[list[Shown]]:
-        """What the page shows before and after each press, for each program, in few trips to the browser.
+        """What the page shows before and after each press, for each program, with few calls of the browser.
 
-        The page itself presses its buttons, the real ones; that nothing lies over them is seen elsewhere.
+        The page itself presses its own buttons.  Another test checks that nothing covers them.
         """
         rest, seen = list(programs), list[list[Shown]]()
         while rest:
@@ -211,11 +211,11 @@ class Explorer:
         return str(self.run("return document.getElementById(arguments[0]).textContent", identifier))
 
     def complaints(self) -> list[str]:
-        """What the page wrote to the console since the last time."""
+        """What the page has written to the console since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def picture(self, path: Path) -> None:
-        """Write a picture of what is to be seen, the whole page."""
+        """Write a picture of the whole page."""
         size = self.command("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
@@ -223,11 +223,11 @@ class Explorer:
 
 
 def button(name: str) -> str:
-    """Where the button of a call is."""
+    """The selector of the button of a call."""
     return f'[data-do="{name}"]'
 
 
 def address(calls: Iterable[str] = (), **said: object) -> str:
-    """The part of the address that says where the page is."""
+    """The part of the address that says what the page shows."""
     parts = [f"{name}={value}" for name, value in said.items()]
     return "#" + "&".join([*parts, "calls=" + ",".join(calls)])

@@ -1,4 +1,4 @@
-"""Caffe's messages as somebody else would have them: declared in .proto text, compiled by protoc, and read by hand.
+"""Caffe's messages independently of our code: declared as .proto text, compiled by protoc, and read by hand.
 
 The numbers are those of BVLC/caffe's caffe.proto; nothing here is taken from the code under test.
 """
@@ -65,7 +65,7 @@ message NetParameter {
 
 
 def _compiled() -> Any:
-    """The module that protoc makes, as users of pycaffe have one."""
+    """The module that protoc makes; users of pycaffe have such a module."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "caffe_excerpt.proto").write_text(PROTO, encoding="utf-8")
         protoc: Any = importlib.import_module("grpc_tools.protoc")
@@ -96,15 +96,15 @@ def key(number: int, wire_type: int) -> bytes:
 
 
 def chunk(number: int, body: bytes) -> bytes:
-    """A field that is stored by its length."""
+    """A field that is stored with its length."""
     return key(number, 2) + varint(len(body)) + body
 
 
 def floats(number: int, *values: float) -> bytes:
-    """Packed."""
+    """A packed field."""
     return chunk(number, struct.pack(f"<{len(values)}f", *values))
 
 
 def shape(*dims: int) -> bytes:
-    """Field 7 of a BlobProto."""
+    """The shape: field 7 of a BlobProto."""
     return chunk(7, chunk(1, b"".join(varint(dim & (1 << 64) - 1) for dim in dims)))

@@ -1,4 +1,4 @@
-"""What is in a drawing as SVG, and where: read off it as rectangles, so that overlaps can be looked for."""
+"""The parts of a drawing in SVG, as rectangles with their positions, so that tests can look for overlaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def arrow_groups(root: ET.Element) -> Iterator[tuple[tuple[str, str], ET.Element]]:
-    """The arrows of a drawing with the heads they join."""
+    """The arrows of a drawing, each with the two heads that it joins."""
     for group in root.iter(f"{SVG}g"):
         if "data-source" in group.attrib:
             yield (group.attrib["data-source"], group.attrib["data-dest"]), group
@@ -28,7 +28,7 @@ def classes(element: ET.Element) -> list[str]:
 
 
 def texts(element: ET.Element, *looks: str) -> list[str]:
-    """The texts of some looks below an element, without ticks and crosses."""
+    """The texts with one of some classes below an element, without ticks and crosses."""
     found = [node for node in element.iter(f"{SVG}text") if set(looks) & set(classes(node))]
     return [node.text or "" for node in found if node.text not in ("✓", "✗")]
 
@@ -39,20 +39,20 @@ def numbers(text: str) -> list[float]:
 
 
 def points(path: ET.Element) -> list[tuple[float, float]]:
-    """The points of a path that is written with M, L, Q and Z alone; a corner is its control point."""
+    """The points of a path that has only M, L, Q and Z; a corner is its control point."""
     assert set("MLQZ") >= set(re.findall("[A-Z]", path.attrib["d"]))
     found = numbers(path.attrib["d"])
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 def ends(arrow: ET.Element) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """The way of an arrow and its tip, whose second point is the very end."""
+    """The path of an arrow, and its tip; the second point of the tip is the very end."""
     way, tip = list(arrow.iter(f"{SVG}path"))[:2]
     return points(way), points(tip)
 
 
 def text_boxes(root: ET.Element) -> list[tuple[str, Box]]:
-    """Where every text but the head names is, with room for descenders."""
+    """The rectangle of every text except the names of heads, with space for descenders."""
     found: list[tuple[str, Box]] = []
     for node in root.iter(f"{SVG}text"):
         if "smd-name" not in classes(node):
@@ -66,7 +66,7 @@ def text_boxes(root: ET.Element) -> list[tuple[str, Box]]:
 
 
 def rectangles(root: ET.Element, look: str) -> list[Box]:
-    """Where the rectangles of a look are."""
+    """The rectangles of a class."""
     found: list[Box] = []
     for node in root.iter(f"{SVG}rect"):
         if look in classes(node):
@@ -76,12 +76,12 @@ def rectangles(root: ET.Element, look: str) -> list[Box]:
 
 
 def within(inner: Box, outer: Box) -> bool:
-    """Whether a box lies in another."""
+    """Whether a rectangle is inside another one."""
     return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
 def head_boxes(root: ET.Element) -> dict[str, Box]:
-    """Where the states are, by the name that is written in each."""
+    """The rectangles of the states, by the name in each."""
     names = [node for node in root.iter(f"{SVG}text") if "smd-name" in classes(node)]
     starts = [(node.text or "", float(node.attrib["x"]), float(node.attrib["y"])) for node in names]
     found: dict[str, Box] = {}
@@ -92,7 +92,7 @@ def head_boxes(root: ET.Element) -> dict[str, Box]:
 
 
 def stretches(root: ET.Element) -> list[tuple[str, Box]]:
-    """The straight stretches of every arrow, as boxes without thickness."""
+    """The straight parts of every arrow, as rectangles without thickness."""
     found: list[tuple[str, Box]] = []
     for pair, group in arrow_groups(root):
         way = points(next(group.iter(f"{SVG}path")))
@@ -103,19 +103,19 @@ def stretches(root: ET.Element) -> list[tuple[str, Box]]:
 
 
 def overlap(a: Box, b: Box) -> bool:
-    """Whether two boxes share more than a border."""
+    """Whether two rectangles share more than a border."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def things_in(root: ET.Element) -> list[tuple[str, Box]]:
-    """Everything in a drawing that nothing else may lie on."""
+    """All parts of a drawing that nothing else may cover."""
     rule = next(node for node in root.iter(f"{SVG}path") if "smd-rule" in classes(node))
     x, y, to_x = numbers(rule.attrib["d"])
     return [("rule", (x, y, to_x, y)), *text_boxes(root), *head_boxes(root).items(), *stretches(root)]
 
 
 def collisions(things: list[tuple[str, Box]]) -> list[tuple[str, str]]:
-    """The things that lie on one another."""
+    """The pairs of parts that overlap."""
     return [
         (name, other)
         for k, (name, box) in enumerate(things)
@@ -125,7 +125,7 @@ def collisions(things: list[tuple[str, Box]]) -> list[tuple[str, str]]:
 
 
 def lying_on(thing: tuple[str, Box], things: Iterable[tuple[str, Box]]) -> list[tuple[str, str]]:
-    """The things that lie on this one."""
+    """The parts that overlap with this one."""
     name, box = thing
     return [(name, other) for other, other_box in things if overlap(box, other_box)]
 

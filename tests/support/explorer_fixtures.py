@@ -1,6 +1,6 @@
-"""The page to play with in a real browser, as a fixture; and the option that keeps pictures of it.
+"""The explorer in a real browser, as a fixture; and the option that stores pictures of it.
 
-``pytest --screenshots FOLDER tests/cli/test_explorer_access.py`` writes them, to be looked at.
+``pytest --screenshots FOLDER tests/cli/test_explorer_access.py`` writes the pictures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Where pictures go."""
+    """The folder for pictures."""
     folder: Path = request.config.getoption("--screenshots") or tmp_path
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -30,7 +30,7 @@ def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    """One browser for all tests of a worker, or none where there is no Chromium."""
+    """One browser for all tests of a worker process; the tests are skipped if Chromium is not installed."""
     pytest.importorskip("selenium", reason="Selenium is not installed: pip install selenium")
     from browser import MISSING, Explorer
 
@@ -47,7 +47,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
 
 @pytest.fixture
 def explorer(opened: Explorer) -> Iterator[Explorer]:
-    """The page as it is at first; whatever a test does, the page must not complain."""
+    """The page as it is at first; after the test, the page must not have written an error to the console."""
     opened.look(1360, 1000)
     opened.open()
     yield opened

@@ -10,7 +10,7 @@ __all__ = ["exported"]
 
 
 def exported(format_: str, edition: str = "caffe", **options: Any) -> str:
-    """The machine of an edition in a format that is text."""
+    """The machine of an edition, exported in a format that is text."""
     text = export(format_, edition=edition, **options)
     assert isinstance(text, str)
     return text

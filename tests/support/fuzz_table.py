@@ -1,6 +1,6 @@
-"""The tables of what the fuzzer was run against: allocators that passed, and seeded bugs that it caught.
+"""The tables of the fuzzer: allocators that passed, and seeded bugs that it caught.
 
-They are printed at the end of every run that has them and is not quiet; ``--write-proof`` also writes
+They are printed at the end of every run that has them, unless it is quiet.  ``--write-proof`` also writes
 docs/fuzzing-proof.md.
 """
 
@@ -28,7 +28,7 @@ _BUGS = ("seeded bug", "property", "operations to catch", "steps that replay it"
 
 @pytest.fixture
 def report_backend(record_property: Callable[[str, object], None]) -> Callable[[str, Report], None]:
-    """Notes what an allocator was tested with."""
+    """Record what was checked of an allocator."""
 
     def note(name: str, report: Report) -> None:
         statuses = [verdict.status for verdict in report.verdicts()]
@@ -41,7 +41,7 @@ def report_backend(record_property: Callable[[str, object], None]) -> Callable[[
 
 @pytest.fixture
 def report_catch(record_property: Callable[[str, object], None]) -> Callable[[str, Report, float], None]:
-    """Notes after how many operations a seeded bug was caught."""
+    """Record after how many operations a seeded bug was caught."""
 
     def note(name: str, report: Report, seconds: float) -> None:
         finding = report.findings[0]
@@ -51,13 +51,13 @@ def report_catch(record_property: Callable[[str, object], None]) -> Callable[[st
 
 
 class Collector:
-    """Gathers what the reports of all processes say."""
+    """Collects the records from the reports of all processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.rows: Rows = config.stash.setdefault(ROWS, {BACKEND: {}, BUG: {}})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a test has recorded."""
+        """Store what a test has recorded."""
         for kind, value in report.user_properties if report.when == "call" and report.passed else ():
             if kind in self.rows:
                 row = cast("list[object]", value)
@@ -65,12 +65,12 @@ class Collector:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the page be written."""
+    """Add the option that writes the page."""
     parser.addoption("--write-proof", action="store_true", help="write docs/fuzzing-proof.md")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin the tables."""
+    """Register the plugin."""
     config.pluginmanager.register(Collector(config))
 
 
@@ -87,14 +87,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Lines with columns."""
+    """Rows as lines, in columns."""
     texts = [list(heads), *([_text(cell) for cell in row] for row in sorted(rows, key=lambda row: str(row[0])))]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts]
 
 
 def page(backends: Sequence[Sequence[object]], bugs: Sequence[Sequence[object]]) -> str:
-    """The page; figures are those of one run on one machine."""
+    """The page; the figures are those of one run on one machine."""
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"""# What the fuzzer was run against
 

@@ -1,6 +1,6 @@
-"""A stack of allocators over host memory, with what the caller has of it; and whether all their books agree."""
+"""A stack of allocators over host memory, and its caller; checks that all their records agree."""
 
-# The books are what is looked at.
+# These tests read the private records of allocators.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Heap:
     Parameters
     ----------
     names : sequence of str
-        The adaptors, the first one on top.
+        What they are stacked over; None for host memory of its own.
     bottom : DeviceAllocator or None
         What they are over; None for host memory of its own.
 
     Attributes
     ----------
     out : list of arrays
-        What the caller has.
+        The blocks that the caller has.
     sizes : tuple of int
-        What `finish` allocates.
+        The sizes that `finish` allocates.
     """
 
     def __init__(self, names: Sequence[str] = (), bottom: Any = None) -> None:
@@ -73,11 +73,11 @@ class Heap:
         return self
 
     def allocate(self, byte_size: int) -> None:
-        """Allocate, and have the block if it was handed out."""
+        """Allocate, and store the block if one was returned."""
         self.out.extend(map(self.stack.allocate, (byte_size,)))
 
     def release(self, number: int) -> None:
-        """Release a block that the caller has, and have it no more if it was taken."""
+        """Release a block of the caller, and forget it if it was released."""
         releasing, forgetting = map(self.stack.release, (self.out[number],)), map(self.out.pop, (number,))
         (_,) = releasing
         (_,) = forgetting
@@ -90,14 +90,14 @@ class Heap:
         return found
 
     def check(self) -> None:
-        """Fail unless no lock is held, and the books of all layers agree with what the caller has."""
+        """Fail unless no lock is held, and the records of all layers agree with what the caller has."""
         locked = [layer._lock for layer in self.layers() if isinstance(layer, LOCKED)]
         assert all(free_elsewhere(locked)), "a lock is held"
         assert not any(getattr(layer, "_busy", False) for layer in self.layers()), "a pool is busy"
         self.check_books()
 
     def check_books(self) -> None:
-        """Fail unless the books agree."""
+        """Fail unless the records agree."""
         have = self.out
         for layer in self.layers():
             check_figures(layer, have)
@@ -107,7 +107,7 @@ class Heap:
             have = below(layer, have)
 
     def finish(self) -> None:
-        """Use the stack once more, give everything back, and fail unless nothing is left."""
+        """Use the stack once more, give everything back, and fail if anything is left."""
         if not getattr(self.stack, "_closed", False):
             self.with_blocks(*self.sizes)
         for number, ptr in enumerate(self.out):
@@ -127,7 +127,7 @@ class Heap:
 
 
 class Later:
-    """An event of work that is over when somebody has waited for it."""
+    """An event of work that is over as soon as somebody has waited for it."""
 
     done = False
 
@@ -136,7 +136,7 @@ class Later:
 
 
 class Streamed(CPUDeviceAllocator):
-    """Host memory that passes for a device's, with streams on which nothing is over before it is waited for."""
+    """Host memory that looks like a device's: work on its streams is over only when somebody has waited for it."""
 
     device_type = DeviceType.SIMULATED
 
@@ -149,7 +149,7 @@ class Streamed(CPUDeviceAllocator):
 
 
 def check_figures(layer: Any, have: list[Any]) -> None:
-    """What a layer has counted is what the layer above has."""
+    """Check that a layer has counted the blocks that the layer above has."""
     total = sum(len(ptr) for ptr in have)
     if isinstance(layer, LimitingAllocator):
         assert total == layer.allocated_bytes, f"figures of {layer}"
@@ -165,7 +165,7 @@ def check_figures(layer: Any, have: list[Any]) -> None:
 
 
 def outstanding(log: str) -> Counter[str]:
-    """How often each address is out, as a log tells it."""
+    """How often each address is allocated, as a log says."""
     found: Counter[str] = Counter()
     for line in map(json.loads, log.splitlines()):
         found[line["pointer"]] += {"allocate": 1, "free": -1, "free failure": 1, "allocate failure": 0}[line["action"]]
@@ -173,7 +173,7 @@ def outstanding(log: str) -> Counter[str]:
 
 
 def below(layer: Any, have: list[Any]) -> list[Any]:
-    """What a layer has of the one below it."""
+    """The blocks that a layer has of the layer below it."""
     if isinstance(layer, GuardingAllocator):
         assert layer._kept_bytes == sum(block.size for block in layer._kept), "bytes in quarantine"
         return [block.whole for block in [*layer._live.all_behind(), *layer._kept]]
@@ -190,7 +190,7 @@ def below(layer: Any, have: list[Any]) -> list[Any]:
 
 
 def free_elsewhere(locks: list[Any]) -> list[bool]:
-    """Whether another thread can have each lock."""
+    """Whether another thread can acquire each lock."""
     found: list[bool] = []
 
     def acquire() -> None:

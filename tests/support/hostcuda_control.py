@@ -1,4 +1,4 @@
-"""What tests say to the stand-in for CUDA (tests/hostcuda): fail, wait, count.  Only where it is loaded."""
+"""How tests control the stand-in for CUDA (tests/hostcuda): it fails, waits and counts.  Only where it is loaded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NO_MEMORY, LAUNCH_FAILURE, UNKNOWN = 2, 719, 999
 """``cudaErrorMemoryAllocation``, ``cudaErrorLaunchFailure``, ``cudaErrorUnknown``."""
 
 FREES = frozenset({"cudaFree", "cudaFreeHost", "cudaEventDestroy", "cudaStreamDestroy"})
-"""Calls that CuPy makes in destructors: nobody can be told that one failed, and what it should have freed is lost."""
+"""Calls that CuPy makes in destructors: if one fails, nobody can be told, and its memory is lost."""
 
 _KINDS = ("device blocks", "pinned blocks", "streams", "events")
 
 
 class HostCUDA:
-    """The library, as it is loaded in this process."""
+    """The stand-in, as it is loaded in this process."""
 
     NAME = "hostcuda, not a GPU"
 
@@ -39,16 +39,16 @@ class HostCUDA:
 
     @property
     def calls(self) -> int:
-        """How many calls there have been."""
+        """How many calls there were."""
         return int(self._library.hostcuda_calls())
 
     def most_blocks(self) -> int:
-        """The most blocks of any launch since the last time this was asked."""
+        """The most blocks of any launch since the last call of this."""
         return int(self._library.hostcuda_most_blocks())
 
     @contextmanager
     def recorded(self) -> Generator[list[str]]:
-        """The names of the calls inside, once it is left."""
+        """The names of the calls inside a ``with`` block, when it is over."""
         names: list[str] = []
         first = self.calls
         yield names
@@ -56,7 +56,7 @@ class HostCUDA:
 
     @contextmanager
     def failing(self, k: int, error: int = UNKNOWN, name: str = "*") -> Generator[None]:
-        """Inside, the k-th call of a function fails; of any, if none is named."""
+        """Inside a ``with`` block, the k-th call of a function fails; without a name, the k-th call of any."""
         self._library.hostcuda_fail(name.encode(), ctypes.c_long(k), error)
         try:
             yield
@@ -65,7 +65,7 @@ class HostCUDA:
 
     @contextmanager
     def failing_operation(self, k: int, error: int = LAUNCH_FAILURE) -> Generator[None]:
-        """Inside, the k-th queued operation fails, and then every call; afterwards that is forgotten."""
+        """Inside a ``with`` block, the k-th queued operation fails, and then every call; this ends with the block."""
         self._library.hostcuda_fail_operation(ctypes.c_long(k), error)
         try:
             yield
@@ -75,7 +75,7 @@ class HostCUDA:
 
     @contextmanager
     def lag(self, microseconds: int) -> Generator[None]:
-        """Inside, so long is waited before each queued operation.  Those that still wait go on when it is left."""
+        """Inside a ``with`` block, each queued operation waits so long; those that still wait at its end continue."""
         before = self._library.hostcuda_lag(ctypes.c_long(microseconds))
         try:
             yield
@@ -83,13 +83,13 @@ class HostCUDA:
             self._library.hostcuda_lag(ctypes.c_long(before))
 
     def live(self, kind: str) -> int:
-        """How many there are: of device blocks, pinned blocks, streams, events, threads, or modules."""
+        """How many objects of a kind there are: device blocks, pinned blocks, streams, events, threads or modules."""
         count = int(self._library.hostcuda_live(kind.encode()))
         assert count >= 0, kind
         return count
 
     def everything(self) -> dict[str, int]:
-        """How many there are of what somebody has to give back."""
+        """How many objects there are that somebody has to release."""
         gc.collect()
         return {kind: self.live(kind) for kind in _KINDS}
 

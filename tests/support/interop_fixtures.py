@@ -1,6 +1,6 @@
-"""What tests of interop share, as a plugin of pytest: somebody's heap, host memory, and libraries if they are there.
+"""A plugin of pytest with what tests of interop share: a foreign heap, host memory, and installed libraries.
 
-Modules mean different host memory by the same name, so each says which it means: ``cpu = limited``.
+Different modules need different host memory under the same name, so each module chooses one: ``cpu = limited``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE = 1000
-"""In bytes, where a test has no reason for another."""
+"""The size in bytes for tests that need no particular one."""
 
 
 class Heap:
-    """Somebody's allocator: integers out, integers back, and a note of both."""
+    """A foreign allocator: it returns addresses, takes addresses back, and records both."""
 
     def __init__(self, shift: int = 0) -> None:
         self.blocks: dict[int, Any] = {}
@@ -43,7 +43,7 @@ class Heap:
 
 
 class Limited(CPUDeviceAllocator):
-    """Host memory with a limit, and a note of what is asked for."""
+    """Host memory with a limit; it records the requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def limited() -> Limited:
 
 
 def library(name: str) -> Any:
-    """The adapter of a library; without the library its tests are skipped."""
+    """The adapter of a library; if the library is not installed, its tests are skipped."""
     try:
         return getattr(interop, name)
     except NoDeviceError as error:
@@ -89,7 +89,7 @@ def address_of(array: Any) -> int:
 
 
 def check_allocator(allocator: Any, behind: CPUDeviceAllocator) -> None:
-    """Foreign memory is usable, full is full, and all of it goes back."""
+    """Check that foreign memory can be used, that a full source is reported, and that all memory goes back."""
     first, second = allocator.allocate(SIZE), allocator.allocate(1)
     first[:] = 7
     second[:] = 9

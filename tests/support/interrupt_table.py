@@ -1,4 +1,4 @@
-"""How many points calls were interrupted at, at the end of every run that did so and is not quiet."""
+"""The number of points at which calls were interrupted; printed at the end of a run that has any and is not quiet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOUND = pytest.StashKey[list[tuple[int, int]]]()
 
 @pytest.fixture
 def require_unbroken(record_property: Callable[[str, object], None]) -> Callable[[Report], None]:
-    """Notes how many points a scenario has, and fails if one of them is broken."""
+    """Record how many points a scenario has, and fail if one of them is broken."""
 
     def require(report: Report, at_least: int = 1) -> None:
         record_property(POINTS, [report.points, len(report.broken)])
@@ -27,13 +27,13 @@ def require_unbroken(record_property: Callable[[str, object], None]) -> Callable
 
 
 class Collector:
-    """Gathers what the reports of all processes say."""
+    """Collects the records from the reports of all processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.found = config.stash.setdefault(FOUND, [])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a test has recorded."""
+        """Store what a test has recorded."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == POINTS:
                 points, broken = cast("list[int]", value)
@@ -41,7 +41,7 @@ class Collector:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count."""
+    """Register the plugin."""
     config.pluginmanager.register(Collector(config))
 
 

@@ -1,10 +1,10 @@
 """Interrupts at every point where CPython can deliver one, in the code of every file.
 
-CPython looks for signals when a function starts, when a call has returned and when a loop jumps back.  Besides, an
+CPython looks for signals when a function starts, when a call has returned, and when a loop jumps back.  Also, an
 instruction that makes an object can raise ``MemoryError``.  `interrupt_everywhere` runs a call once for each of these
-points and raises there.  It leaves out only what cannot raise: an instruction that moves values, such as
-``STORE_ATTR``, and that does not follow a call.  So two assignments in a row, with no call between them, are one step,
-as they are for a real signal.
+points, and raises there.  It leaves out only instructions that cannot raise: those that move values, such as
+``STORE_ATTR``, and do not follow a call.  So two assignments in a row, without a call between them, are one step, as
+they are for a real signal.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["INTERRUPTS", "Points", "Report", "acquired_elsewhere", "interrupt_ev
 SubjectT = TypeVar("SubjectT")
 
 INTERRUPTS = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
-"""What may come at any time."""
+"""The exceptions that may come at any time."""
 
 _LOOKS_FOR_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD", "SEND", "YIELD")
-"""After instructions whose names begin so CPython may raise.  Entering a ``with`` block is not among them."""
+"""CPython may raise after an instruction whose name begins so.  Entering a ``with`` block is not among them."""
 
 _MOVES = (
     "CACHE",
@@ -69,10 +69,10 @@ _MOVES = (
     "CHECK_EXC_MATCH",
     "WITH_EXCEPT_START",
 )
-"""Instructions that cannot raise by themselves, by the beginning of their names."""
+"""Instructions that cannot raise themselves, by the beginning of their names."""
 
 _LEAVES = "LEAVES"
-"""The name given here to the call of ``__exit__`` at the end of a ``with`` block, which begins with no point either."""
+"""Our name for the call of ``__exit__`` at the end of a ``with`` block, which does not begin with a point either."""
 
 
 def _after(name: str) -> bool:
@@ -86,7 +86,7 @@ def _plain(name: str) -> bool:
 def _named(code: CodeType) -> dict[int, str]:
     """The instructions of a function by their offsets."""
     names: dict[int, str] = {}
-    nones = 0  # how many of None were loaded in a row: __exit__ is called with three
+    nones = 0  # how many None were loaded in a row: __exit__ is called with three
     for it in dis.get_instructions(code):
         names[it.offset] = _LEAVES if nones == 3 and it.opname == "CALL" else it.opname
         if it.opname.startswith("LOAD_CONST"):
@@ -109,7 +109,7 @@ class _Code:
         return next((target for start, end, target in self._ranges if start <= offset < end), None)
 
     def one_handler(self, offset: int, following: int) -> bool:
-        """Whether what is raised at the second instruction goes where it goes from the first."""
+        """Whether an exception at the second instruction goes to the same handler as one at the first."""
         return not self._ranges or self._handler(offset) == self._handler(following)
 
     def ends_a_block(self, offset: int) -> bool:
@@ -124,7 +124,7 @@ class Points:
     Parameters
     ----------
     target : int
-        Which point, from 0.
+        The number of the point, from 0.
     error : type of BaseException
 
     Attributes
@@ -139,7 +139,7 @@ class Points:
         self.where = ""
 
     def _come(self, frame: FrameType, name: str) -> None:
-        """Count a point, and raise if it is the one."""
+        """Count a point, and raise if it is the right one."""
         if not self._left:
             self.where = _described(frame, name)
             raise self._error
@@ -148,8 +148,8 @@ class Points:
     def profile(self, frame: FrameType, event: str, _argument: object) -> None:
         """A profile function for `sys.setprofile`: the points at the end of a ``try`` or ``with`` block.
 
-        What comes when the last call in there has returned is raised by the call, and so in the block.  A trace
-        function could only raise it behind.
+        An interrupt that comes when the last call in the block has returned is raised by that call, and so in the
+        block.  A trace function could raise it only after the block.
         """
         caller = frame if event == "c_return" else frame.f_back if event == "return" else None
         if self.where or caller is None or caller.f_globals.get("__name__") == __name__:
@@ -166,9 +166,9 @@ class Points:
 
         def local(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
             nonlocal previous, offset
-            if self.where:  # the rest is not traced, which takes half as long
+            if self.where:  # the rest is not traced, so it takes half the time
                 return None
-            if event == "exception":  # what comes next is the handler, and CPython does not look on the way there
+            if event == "exception":  # next comes the handler, and CPython does not look for signals before it
                 previous = ""
             elif event == "opcode":
                 name = code.names.get(frame.f_lasti, "")
@@ -197,16 +197,16 @@ def _described(frame: FrameType, name: str) -> str:
 
 @dataclass
 class Report:
-    """What became of a call that was interrupted at each of its points.
+    """What happened to a call that was interrupted at each of its points.
 
     Attributes
     ----------
     points : int
-        How many there were.
+        The number of points.
     broken : list of str
         Where the check failed afterwards, and how.
     silent : list of str
-        Where the interrupt was neither raised nor shown by `sys.unraisablehook`, as what a finaliser raises is.
+        Where the interrupt was not raised, and `sys.unraisablehook` did not show it, as it shows that of a finaliser.
     """
 
     points: int = 0
@@ -220,7 +220,7 @@ class Report:
 
 
 class _Run(Generic[SubjectT]):
-    """One call that is interrupted at one point; what a finaliser could not raise is kept too."""
+    """One call that is interrupted at one point; an interrupt that a finaliser could not raise is stored too."""
 
     def __init__(self, act: Callable[[SubjectT], object], subject: SubjectT, points: Points) -> None:
         self.act, self.subject, self.points = act, subject, points
@@ -230,7 +230,7 @@ class _Run(Generic[SubjectT]):
         raised: BaseException | None = None
         tracing, hook = sys.gettrace(), sys.unraisablehook
         sys.unraisablehook = lambda it: self.unraisable.append(it.exc_type)
-        gc.disable()  # the finaliser of something else must not be interrupted in place of the call
+        gc.disable()  # otherwise another finaliser could be interrupted instead of the call
         profiling = sys.getprofile()
         sys.setprofile(self.points.profile)
         sys.settrace(self.points.trace)
@@ -248,7 +248,7 @@ class _Run(Generic[SubjectT]):
 
 
 def _strip(error: BaseException | None) -> None:
-    """Drop the frames of an error, which would keep what the call was about to drop, and of those behind it."""
+    """Drop the frames of an error and of its causes: they would keep objects that the call was about to drop."""
     while error is not None:
         error.__traceback__ = None
         behind = error.__cause__ or error.__context__
@@ -268,15 +268,15 @@ def interrupt_everywhere(
     Parameters
     ----------
     prepare : callable
-        Makes what the call works on, anew for each point.
+        Makes the object of the call, a new one for each point.
     act : callable
-        The call; it is given what `prepare` made.
+        The call; it gets what `prepare` made.
     check : callable
-        Is given the same, and what `act` raised or None.  It raises if anything is broken or lost.  An interrupt inside
-        a finaliser cannot be raised, so None may come although there was one.
+        It gets the same, and the exception that `act` raised, or None.  It raises if anything is broken or lost.  An
+        interrupt inside a finaliser cannot be raised, so None is possible although there was one.
     error : type of BaseException
     stride : int
-        Try one in so many points.
+        Try only every n-th point.
 
     Returns
     -------
@@ -310,18 +310,18 @@ def interrupt_with_signals(
     Parameters
     ----------
     act : callable
-        The call; it should take longer than `microseconds`, or be repeated by itself.
+        The call; it should take longer than `microseconds`, or repeat itself.
     check : callable
-        Is given what `act` raised, or None.
+        It gets the exception that `act` raised, or None.
     times : int
-        How many signals.
+        The number of signals.
     microseconds : int
         The longest time before a signal.
 
     Returns
     -------
     Report
-        Its points are the signals that came while `act` was at work.
+        Its points are the signals that came while `act` was running.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -329,11 +329,11 @@ def interrupt_with_signals(
 
     report = Report()
     before, hook, tracing = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook, sys.gettrace()
-    sys.unraisablehook = lambda _: None  # pytest's keeps what it is told, and so the frames
+    sys.unraisablehook = lambda _: None  # pytest's hook keeps the error, and so its frames
     try:
         for k in range(times):
             raised: BaseException | None = None
-            sys.settrace(None)  # coverage's own code is not made to be interrupted: it would keep its lock
+            sys.settrace(None)  # an interrupt in coverage's own code would leave its lock held
             try:
                 signal.setitimer(signal.ITIMER_REAL, (1 + k * microseconds / times) / 1e6)
                 act()
@@ -356,7 +356,7 @@ def interrupt_with_signals(
 
 
 def acquired_elsewhere(*locks: Any) -> bool:
-    """Whether another thread can have each of some locks."""
+    """Whether another thread can acquire each of some locks."""
     found: list[bool] = []
 
     def acquire() -> None:

@@ -1,4 +1,4 @@
-"""Jobs for other processes, which have to find them by name."""
+"""Jobs for other processes, which find them by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def counted(name: str, *, progress: Callable[[str, int], None]) -> tuple[str, int]:
-    """Tells of two stages, and of more cases than anybody wants to hear."""
+    """Report two stages, and more cases than anybody wants to see."""
     for stage in ("first", "second"):
         for case in range(1000):
             progress(stage, case)

@@ -1,4 +1,4 @@
-"""The table of which suite caught which seeded bug, at the end of every run that has them and is not quiet."""
+"""The table of which suite caught which seeded bug; printed at the end of a run that has any and is not quiet."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ KILL = "kill"
 
 @pytest.fixture
 def report_kill(record_property: Callable[[str, object], None]) -> Callable[[Kill], None]:
-    """Notes what became of a seeded bug, in a form that also comes back from another process."""
+    """Record the result of a seeded bug, in a form that can also be sent from another process."""
     return lambda kill: record_property(KILL, [kill.bug.name, kill.caught, kill.missed])
 
 
 class Collector:
-    """Gathers what the reports of all processes say of seeded bugs."""
+    """Collects the results of seeded bugs from the reports of all processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.kills = config.stash.setdefault(KILLS, {})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a test has recorded."""
+        """Store what a test has recorded."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == KILL:
                 bug, caught, missed = cast("tuple[str, dict[str, str], list[str]]", value)

@@ -1,7 +1,7 @@
-"""A simulated device: a second memory space inside this process, reached only through its allocator.
+"""A simulated device: a second memory space inside this process, which can be reached only through its allocator.
 
-``allocator`` hands out memory, ``block`` and ``array`` are what is handed out, ``simulation`` is the device behind it
-with its streams, and ``arithmetic`` computes with it.
+``allocator`` allocates memory.  ``block`` is a piece of memory, and ``array`` shows it to users.  ``simulation`` is the
+device with its streams, and ``arithmetic`` computes on it.
 """
 
 from .allocator import SimulatedDeviceAllocator
@@ -10,6 +10,6 @@ from .block import SimulatedDeviceError
 from .simulation import SimulatedStream, using_device
 
 ALLOCATOR = SimulatedDeviceAllocator
-"""What the registry makes."""
+"""The class that the registry looks for."""
 
 __all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedDeviceError", "SimulatedStream", "using_device"]

@@ -1,4 +1,4 @@
-"""`SimulatedDeviceAllocator`: the simulated device behind the allocator interface."""
+"""`SimulatedDeviceAllocator`: the allocator of a simulated device."""
 
 from __future__ import annotations
 
@@ -40,24 +40,25 @@ __all__ = ["SimulatedArray", "SimulatedDeviceAllocator", "SimulatedPinnedAllocat
 class SimulatedDeviceAllocator(DeviceAllocator):
     """Memory of a simulated device.
 
-    It is stricter than `DeviceAllocator` asks: whoever looks at memory after its release is told so.
+    It is stricter than `DeviceAllocator` requires: reading memory after its release raises an error.
 
     Parameters
     ----------
     ordinal : int
-        Which simulated device, from 0 to 3.
+        The number of the simulated device, from 0 to 3.
     capacity : int or None
-        The most bytes that may be allocated at once; None for no limit.  Page-locked host memory, which `pinned_host`
+        How many bytes may be allocated at once; None for no limit.  Page-locked host memory, which `pinned_host`
         gives, is not counted.
     seed : int or None
-        With a seed, queued copies happen at arbitrary, replayable moments; without, only when waited for.
+        With a seed, a scheduler decides when queued copies happen, in the same way each time.  Without a seed they
+        happen only when somebody waits for them.
 
     Raises
     ------
     NoDeviceError
         If there is no such device.
     InvalidSizeError, InvalidArgumentError
-        If `capacity` is no size, or `ordinal` or `seed` no integer.
+        If `capacity` is not a size, or `ordinal` or `seed` is no integer.
     """
 
     device_type = DeviceType.SIMULATED
@@ -82,14 +83,14 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         return self._space.defers
 
     def fail_at(self, k: int, operation: str | None = None) -> None:
-        """Make the k-th call from now fail, counting from 1.
+        """Make the k-th call from now fail; the next call is the first.
 
         Parameters
         ----------
         k : int
-            Zero calls it off.
+            Zero cancels it.
         operation : str or None
-            Count only calls of ``allocate``, ``release``, ``memcpy`` or ``memset_zero``; None counts all.
+            Count only calls of ``allocate``, ``release``, ``memcpy`` or ``memset_zero``; None counts all of them.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise AllocationError(self.name, size, "this call was told to fail")
         try:
             return self._space.new_block(size)
-        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+        except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
             raise no_room(self.name, size, error) from error
 
     def release(self, ptr: SimulatedArray | None) -> None:
@@ -124,12 +125,12 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             with self._space.entered():
                 block = self._live.behind(ptr)
                 self._fuse.check("release")
-                self._space.free(block)  # if this is interrupted, it is done again, and does no harm
+                self._space.free(block)  # after an interrupt this is repeated below, which does no harm
             del self._live[ptr]
         except (MemoryError, RecursionError):
             if block is None or block.live:
                 raise
-            self._space.free(block)  # it was freed before, so this is no refusal
+            self._space.free(block)  # the block is freed already, so this cannot refuse
             self._live.blocks.pop(id(ptr), None)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
@@ -167,7 +168,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
                 self._space.synchronize()
 
     def _end(self, ptr: Any, end: End) -> Any:
-        """An end of a copy, checked; null stays null."""
+        """One end of a copy, after a check; None stays None."""
         if ptr is None or not end.on_device:
             return check_host(self.name, ptr, end)
         if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
@@ -202,7 +203,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError(f"it has {buffer.nbytes} bytes, and {size} are needed")
         try:
             buffer.raw(size)
-        except SimulatedDeviceError as error:  # freed, or not where it says
+        except SimulatedDeviceError as error:  # the memory was freed, or the array goes beyond its block
             raise ValueError(str(error)) from None
         return buffer.reshape(-1).view(BYTES)[:size]
 
@@ -218,15 +219,16 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self._space.default_stream.wait_event(cast("Any", event))
 
     def synchronize(self) -> None:
-        """Perform everything queued on every stream of this device."""
+        """Perform all work that is queued on all streams of this device."""
         self._space.synchronize()
 
     def check(self) -> None:
-        """Look for stray writes: into red zones, and into memory that was freed lately.
+        """Check for stray writes: into red zones, and into memory that was freed lately.
 
         Raises
         ------
         SimulatedDeviceError
+            If there was a stray write.
         """
         self._space.check()
         self._pinned.check()
@@ -251,11 +253,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
 
 class SimulatedPinnedAllocator(CPUDeviceAllocator):
-    """Page-locked host memory, as a simulated device pretends to have it.
+    """Page-locked host memory, as the simulated device imitates it.
 
-    It is host memory between red zones, poisoned when fresh, and it knows its own blocks, so that freeing
-    pageable memory here, or this memory as pageable, is refused.  Freed bytes keep their value for views that
-    still show them; that somebody wrote there is noticed all the same.
+    It is host memory between red zones, and is poisoned when it is new.  It knows its own blocks: it refuses to free
+    pageable memory, and the allocator of pageable memory refuses to free its blocks.  Freed bytes keep their values for
+    views that still show them.  A write into freed bytes is found nevertheless.
     """
 
     def __init__(self, device: str) -> None:
@@ -273,7 +275,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
             return None
         try:
             block = Block(None, size, poisoned=False)
-        except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+        except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
             raise no_room(self.name, size, error) from error
         ptr = block.bytes(0, size)
         self._live.blocks[id(ptr)] = ptr, block
@@ -291,15 +293,16 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         except (MemoryError, RecursionError):
             if block is None or block.live:
                 raise
-            self._quarantine.take(block)  # as on the device
+            self._quarantine.take(block)  # the block is freed already, as in the device's own release
             self._live.blocks.pop(id(ptr), None)
 
     def check(self) -> None:
-        """Look for stray writes: into red zones, and into memory that was freed lately.
+        """Check for stray writes: into red zones, and into memory that was freed lately.
 
         Raises
         ------
         SimulatedDeviceError
+            If there was a stray write.
         """
         for block in self._live.all_behind():
             block.check()
@@ -307,12 +310,12 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
 
 
 def _bytes(end: Any, size: int) -> HostArray:
-    """The first bytes of an end of a copy, when the copy happens."""
+    """The first bytes of one end of a copy, at the time of the copy."""
     return cast("HostArray", end.raw(size) if isinstance(end, SimulatedArray) else end[:size])
 
 
 class _Fuse:
-    """Counts calls, and says when the one that must fail has come."""
+    """Counts calls, and tells when the call comes that must fail."""
 
     def __init__(self) -> None:
         self._left = 0

@@ -1,4 +1,4 @@
-"""`SimulatedArithmetic`: arithmetic on a simulated device, whose processor is the host's."""
+"""`SimulatedArithmetic`: arithmetic on a simulated device, which the host computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SimulatedArithmetic"]
 
 
 class SimulatedArithmetic(Arithmetic):
-    """Arithmetic on simulated arrays: behind the device's default stream, and finished on return.
+    """Arithmetic on simulated arrays: it runs after all work on the default stream, and has finished on return.
 
     Parameters
     ----------
@@ -59,6 +59,6 @@ class SimulatedArithmetic(Arithmetic):
             host_arithmetic().copy(*self._rows((x, y)))
 
     def _rows(self, arrays: tuple[SimulatedArray, ...]) -> list[Any]:
-        """The elements themselves, after what was queued before; for one who is alone with the device."""
+        """The elements themselves, after all work that was queued before; the caller holds the lock of the devices."""
         self._space.default_stream.synchronize()
         return [array.raw(array.nbytes).view(array.dtype) for array in arrays]

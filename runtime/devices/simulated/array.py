@@ -1,4 +1,4 @@
-"""`SimulatedArray`: what users of the simulated device hold."""
+"""`SimulatedArray`: the arrays of the simulated device."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 __all__ = ["BYTES", "SimulatedArray"]
 
 BYTES = np.dtype(np.uint8)
-"""What allocators hand out rows of."""
+"""The type of the elements of arrays that allocators return."""
 
 _NUMBERS = "biufc"
-"""The kinds of types that arrays of other devices have too: truth values, integers, floating and complex numbers."""
+"""The kinds of types that arrays of other devices have too: booleans, integers, floating and complex numbers."""
 
 _NUMBERS_OF_OTHERS = ("bfloat16",)
-"""Types that NumPy itself does not have, and takes for plain bytes."""
+"""Types of other packages, which NumPy takes for plain bytes."""
 
 
 class SimulatedArray:
-    """Memory of a simulated device: contiguous items, reached only through `get` and `set`.
+    """Memory of a simulated device: contiguous items that only `get` and `set` can reach.
 
-    Allocators hand out rows of bytes, ``uint8``; `view` gives them another type and `reshape` another shape.  It takes
-    what ``cupy.ndarray`` and ``pyopencl.array.Array`` both take, and like the first it refuses to become a NumPy array
-    by accident.
+    Allocators return rows of bytes, ``uint8``.  `view` gives the bytes another type, and `reshape` another shape.
+    Methods accept only arguments that ``cupy.ndarray`` and ``pyopencl.array.Array`` both accept.  Like
+    ``cupy.ndarray``, an array refuses to become a NumPy array by accident.
 
-    It does not keep its memory: when that was freed, `get` and `set` raise `SimulatedDeviceError`, where arrays of real
-    devices show old bytes.
+    An array does not keep its memory alive.  After the memory is freed, `get` and `set` raise `SimulatedDeviceError`.
+    Arrays of real devices would show old bytes.
     """
 
     __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space")
 
-    def __init__(  # noqa: PLR0913 -- where the bytes are, and how they are looked at
+    def __init__(  # noqa: PLR0913 -- where the bytes are, and which array they form
         self,
         space: Space,
         block: Block,
@@ -79,22 +79,22 @@ class SimulatedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents, in items."""
+        """The number of items along each axis."""
         return self._shape
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self._shape)
 
     @property
     def ptr(self) -> int:
-        """The pretended address."""
+        """The simulated address of the first byte; nothing is mapped there."""
         return self._block.address + self._offset
 
     @property
     def ordinal(self) -> int:
-        """The device the bytes are on."""
+        """The number of the device that has the bytes."""
         return self._space.ordinal
 
     @property
@@ -103,24 +103,36 @@ class SimulatedArray:
         return self._read_only
 
     def get(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """A copy of the items on the host, after everything the default stream holds."""
+        """A copy of the items on the host, made after all work on the default stream.
+
+        Returns
+        -------
+        numpy.ndarray
+            With the shape and the type of this array.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If the memory was freed, or the array goes beyond its block.
+        """
         with self._space.entered():
             self._space.default_stream.synchronize()
             return self.raw(self._nbytes).copy().view(self._dtype).reshape(self._shape)
 
     def set(self, data: Any, stream: SimulatedStream | None = None) -> None:
-        """Write items from the host here, at once or on a stream.
+        """Copy items from the host into this array, at once or on a stream.
 
         Parameters
         ----------
         data : numpy.ndarray
             C-contiguous, with the shape and the type of this array: ``array.view(np.float32).set(floats)``.
         stream : SimulatedStream or None
+            None: after all work on the default stream, and finished on return.  A stream: queued there.
 
         Raises
         ------
         InvalidArgumentError
-            If `data` is anything else, or `stream` is none of this device.
+            If `data` is anything else, or `stream` is not a stream of this device.
         InvalidPointerError
             If this view is read-only.
         """
@@ -134,9 +146,10 @@ class SimulatedArray:
             self._space.now(stream, lambda: np.copyto(self.raw(self._nbytes), source))
 
     def _source(self, data: object) -> HostArray:
-        """The bytes of what `set` takes.
+        """The bytes of the argument of `set`, after a check.
 
-        CuPy refuses another type or shape, PyOpenCL what is not contiguous, and both what is no array.
+        CuPy refuses another type or shape, PyOpenCL an array that is not contiguous, and both an object that is no
+        array.
         """
         expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}"
         if not isinstance(data, np.ndarray):
@@ -144,7 +157,7 @@ class SimulatedArray:
         array = cast("np.ndarray[Any, np.dtype[Any]]", data)
         if (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
             raise InvalidArgumentError("data", array, expected)
-        return np.asarray(array).reshape(-1).view(np.uint8)  # asarray: a masked array is more than its items
+        return np.asarray(array).reshape(-1).view(np.uint8)  # asarray: a masked array has more than its items
 
     def view(self, dtype: Any = None) -> Self:
         """A new array object over the same bytes.
@@ -152,13 +165,13 @@ class SimulatedArray:
         Parameters
         ----------
         dtype : type of numbers, or None
-            What the bytes are looked at as; None for what they are looked at as here.
+            The new type of the items; None keeps the type.
 
         Raises
         ------
         InvalidArgumentError
-            If it is no type of numbers, these bytes are no whole number of them, or there are several axes and the
-            items would change their length.
+            If `dtype` is no type of numbers, or the bytes are not a whole number of its items, or the array has several
+            axes and the length of an item would change.
         """
         kind = self._dtype if dtype is None else self._kind(dtype)
         return self._over(
@@ -171,14 +184,14 @@ class SimulatedArray:
         Parameters
         ----------
         *shape : int or sequence of int
-            Extents with as many items in all; one of them may be -1, and is found out.
+            The number of items along each axis.  One of them may be -1, and is then computed.
 
         Raises
         ------
         InvalidArgumentError
             If these are no integers.
         InvalidShapeError
-            If there are more or fewer items.
+            If the new shape has more or fewer items.
         """
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
         extents = [as_integer(extent, "shape", "integers, or a sequence of them") for extent in given]
@@ -190,11 +203,11 @@ class SimulatedArray:
         return self._over(self._offset, self._nbytes, self._dtype, tuple(extents))
 
     def _over(self, offset: int, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Self:
-        """Another array object over these bytes, or some of them."""
+        """Another array object over all or some of these bytes."""
         return type(self)(self._space, self._block, offset, nbytes, dtype, self._read_only, shape)
 
     def _kind(self, dtype: Any) -> np.dtype[Any]:
-        """The type of numbers that an argument of `view` names."""
+        """The type that the argument of `view` names, after a check."""
         expected = f"a type of numbers, of which {self._nbytes} bytes are a whole number"
         try:
             kind: np.dtype[Any] = np.dtype(dtype)
@@ -207,17 +220,17 @@ class SimulatedArray:
         return kind
 
     def viewer(self) -> Callable[[], Self]:
-        """What `view` does without a type, ready to be done often."""
-        # No argument by name: that would take longer each time.
+        """A function that does what `view` does without a type, and is quick to call."""
+        # Arguments are passed by position, because names take longer.
         where = self._space, self._block, self._offset, self._nbytes
         return partial(type(self), *where, self._dtype, self._read_only, self._shape)
 
     def as_read_only(self) -> Self:
-        """A new array object over the same bytes that cannot be written through."""
+        """A new array object over the same bytes, through which nothing can be written."""
         return type(self)(self._space, self._block, self._offset, self._nbytes, self._dtype, True, self._shape)
 
     def raw(self, nbytes: int) -> HostArray:
-        """The first bytes themselves; for the device, not for its users."""
+        """The first bytes, as host memory; for the device, not for its users."""
         return self._block.bytes(self._offset, nbytes)
 
     def shares(self, other: SimulatedArray) -> bool:
@@ -226,7 +239,7 @@ class SimulatedArray:
         return self._block is other._block and start < stop
 
     def belongs_to(self, space: Space) -> bool:
-        """Whether the bytes are in that memory space."""
+        """Whether the bytes are in a memory space."""
         return self._space is space
 
     def __len__(self) -> int:

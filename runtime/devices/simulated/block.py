@@ -1,7 +1,6 @@
-"""Blocks of simulated memory, and the quarantine they go to when they are freed.
+"""Blocks of simulated memory, and the quarantine for freed blocks.
 
-Both are there to find stray writes: beyond the ends of a block, into its red zones, and into its bytes after it
-was freed.
+Both find stray writes: into the red zones at the ends of a block, and into its bytes after it was freed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["Block", "Quarantine", "SimulatedDeviceError", "exclusive"]
 
 RED_ZONE = 64
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
-"""The bytes of memory never written, of device memory freed, and of red zones."""
+"""The bytes that fill new memory, freed device memory, and red zones."""
 
 # To be compared as bytes: `any` of NumPy imports a module, which a finaliser at the interpreter's exit cannot.
 _INTACT = bytes([GUARD]) * RED_ZONE
@@ -32,34 +31,34 @@ _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
 exclusive = threading.RLock()
-"""Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
-cannot wait for each other's."""
+"""Held by every change of a simulated device.  There is one lock for all devices: otherwise streams of two devices
+could wait for each other's lock."""
 
-# A child of a fork has this thread only.  If another one were inside at that moment, nobody would ever leave.
+# A child of a fork has only the thread that forked.  A lock that another thread held then would never be released.
 os.register_at_fork(before=exclusive.acquire, after_in_parent=exclusive.release, after_in_child=exclusive.release)
 
 
 class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
-    """The simulated device caught its user: a stray write, a use after free."""
+    """An error of the user of a simulated device: a stray write, or a use after free."""
 
 
 class Block:
-    """A piece of simulated memory: its bytes lie between two red zones and are nobody else's business.
+    """A piece of simulated memory, between two red zones.
 
     Parameters
     ----------
     address : int or None
-        Where it pretends to be; nothing is mapped there.  None: where it is.
+        The simulated address; nothing is mapped there.  None: the real address.
     size : int
         In bytes.
     poisoned : bool
-        Freed bytes are overwritten.  Bytes that are looked at from outside, as page-locked host memory is, keep
-        their value instead, and it is their checksum that tells of late writes.
+        Whether freed bytes are overwritten.  Bytes that users see directly, as in page-locked host memory, keep their
+        values instead, and a checksum of them tells whether somebody wrote later.
 
     Attributes
     ----------
     live : bool
-        Not freed.
+        Whether the block is not freed.
     """
 
     def __init__(self, address: int | None, size: int, *, poisoned: bool = True) -> None:
@@ -70,15 +69,15 @@ class Block:
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
         self._bytes.fill(FRESH)
         self.address: int = self._bytes.ctypes.data if address is None else address
-        self._checksum: int | None = None  # of the bytes when they were freed
+        self._checksum: int | None = None  # of the bytes at the time when they were freed
 
     def bytes(self, offset: int, size: int) -> HostArray:
-        """The bytes themselves, for the device's own use.
+        """Some of the bytes, as host memory; for the device's own use.
 
         Raises
         ------
         SimulatedDeviceError
-            If the block was freed, or the range leaves it.
+            If the block was freed, or the range goes beyond it.
         """
         if not self.live:
             raise SimulatedDeviceError(f"use of {self} after it was freed")
@@ -87,7 +86,7 @@ class Block:
         return self._bytes[offset : offset + size]
 
     def retire(self) -> None:
-        """Free the block in such a way that whoever still uses it is noticed; after an interrupt, go on with that."""
+        """Free the block so that a later use is found; call it again after an interrupt to complete it."""
         self.live = False
         if self._checksum is None:
             if self._poisoned:
@@ -95,11 +94,12 @@ class Block:
             self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
 
     def check(self) -> None:
-        """Look for stray writes: into the red zones, or into the bytes after they were freed.
+        """Check for stray writes: into the red zones, or into the bytes after they were freed.
 
         Raises
         ------
         SimulatedDeviceError
+            If there was a stray write.
         """
         before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
         if before.tobytes() != _INTACT or after.tobytes() != _INTACT:
@@ -115,25 +115,25 @@ class Block:
 
 
 class Quarantine:
-    """Freed blocks, kept for a while to see whether somebody still writes into them.
+    """Freed blocks, kept for a while to find writes into them.
 
-    The last 4 MiB are kept, and the last block in any case unless it has more than 64 MiB.
+    The last 4 MiB are kept.  The last block is kept in any case, unless it has more than 64 MiB.
     """
 
     def __init__(self) -> None:
-        # Each block with the bytes of all that ever came, up to its own: in one place, because an interrupt can come
-        # between two.
+        # Each block, with the number of bytes of all blocks that ever came, up to this one.  They are stored together,
+        # because an interrupt can come between two changes.
         self._blocks: deque[tuple[Block, int]] = deque()
 
     def take(self, block: Block) -> None:
-        """Free a block; to make room for it, the oldest blocks are checked and let go.
+        """Free a block; to make room for it, the oldest blocks are checked and dropped.
 
-        If an interrupt comes out of here, the block is as it was or freed.  Taken again, it is freed in any case.
+        If this is interrupted, the block is either unchanged or freed.  Call it again: then it is freed in any case.
 
         Raises
         ------
         SimulatedDeviceError
-            If there was a stray write around the block or into one of the oldest; the block is not freed.
+            If there was a stray write around the block or into one of the oldest blocks.  The block is not freed.
         """
         if block.live:
             block.check()
@@ -145,12 +145,12 @@ class Quarantine:
 
     @property
     def _total(self) -> int:
-        """The bytes of all blocks that ever came, as far as it matters."""
+        """The number of bytes of all blocks that ever came; counted anew when no block is left."""
         return self._blocks[-1][1] if self._blocks else 0
 
     @property
     def _before(self) -> int:
-        """Those of the blocks that are here no more."""
+        """The number of bytes of the blocks that were dropped."""
         oldest, total = self._blocks[0]
         return total - oldest.size
 
@@ -160,7 +160,8 @@ class Quarantine:
         Raises
         ------
         SimulatedDeviceError
+            If there was a stray write.
         """
         with exclusive:
-            for block, _ in list(self._blocks):  # a finaliser that runs meanwhile may add to them
+            for block, _ in list(self._blocks):  # a finaliser that runs meanwhile may add blocks
                 block.check()

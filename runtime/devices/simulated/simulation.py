@@ -1,9 +1,9 @@
 """A device that does not exist: a second memory space inside the process, with streams of its own.
 
-It is stricter than real devices, so that what is wrong there shows here: fresh memory is poisoned, freed
-memory is poisoned and kept in quarantine, red zones lie around every block (``simulated_block``), and a queued
-copy happens only when its stream is synchronised, or when a seeded scheduler says so, so a race replays.  A
-queued copy reads its source when it happens, not when it is queued.
+It is stricter than real devices, so that errors show here that a real device may hide.  New memory is poisoned.  Freed
+memory is poisoned and kept in quarantine.  There are red zones around every block (``block``).  A queued copy happens
+only when somebody waits for it, or when a seeded scheduler decides; so a race can be repeated.  A queued copy reads its
+source when it happens, not when it is queued.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _current = _Current()
 
 
 def current_device() -> int:
-    """The simulated device that is current in this thread, as ``cudaGetDevice``."""
+    """The number of the simulated device that is current in this thread; as ``cudaGetDevice``."""
     return _current.ordinal
 
 
 class using_device:  # noqa: N801 -- used like a function
-    """Make a simulated device current inside a ``with`` block, as ``cudaSetDevice`` and back.
+    """Make a simulated device current inside a ``with`` block; as ``cudaSetDevice``, with the old device restored.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class using_device:  # noqa: N801 -- used like a function
 
 
 def checked_ordinal(ordinal: int) -> int:
-    """An ordinal that exists; see `check_ordinal`."""
+    """The number of a device, after a check that there is such a device; errors as for `check_ordinal`."""
     return check_ordinal(ordinal, "simulated", ORDINALS)
 
 
@@ -93,7 +93,7 @@ class SimulatedEvent:
     ----------
     stream : SimulatedStream
     start, position : int
-        The operations that were queued when it was recorded, as the stream counts them.
+        When the event was recorded, the operations after number `start` and up to number `position` were queued.
     """
 
     def __init__(self, stream: SimulatedStream, start: int, position: int) -> None:
@@ -103,25 +103,25 @@ class SimulatedEvent:
 
     @property
     def done(self) -> bool:
-        """Whether the stream has passed the point."""
+        """Whether all operations before the event have happened or failed; never waits."""
         return self._stream.finished >= self._position
 
     def synchronize(self) -> None:
-        """Run the stream up to the point, past what fails on the way.
+        """Run the stream up to the event, also past operations that fail.
 
         Raises
         ------
         SimulatedDeviceError
-            Every time, if an operation failed that was queued when the event was recorded: with what the first
-            of them said.
+            If an operation failed that was queued when the event was recorded; with the message of the first that
+            failed.  It is raised each time.
         """
         with exclusive:
             while not self.done:
                 try:
                     self._stream.run(self._position)
                 except (MemoryError, RecursionError):
-                    raise  # the operation is still queued, and trying again here would have no end
-                except Exception:  # noqa: BLE001, S112 -- it is dropped from the queue, and the stream knows
+                    raise  # the operation is still queued, so a retry here might never end
+                except Exception:  # noqa: BLE001, S112 -- the stream has dropped the operation and recorded the failure
                     continue
             self._stream.check(self._start, self._position)
 
@@ -130,22 +130,23 @@ class SimulatedEvent:
 
 
 class SimulatedStream:
-    """A queue of work that happens when somebody waits for it.
+    """A queue of work, which happens when somebody waits for it.
 
     Attributes
     ----------
     space : Space
     number : int
-        In order of creation; 0 is the default stream.
+        Its number in the order of creation; 0 is the default stream.
     """
 
     def __init__(self, space: Space, number: int) -> None:
         self.space = space
         self.number = number
-        # Each with its number; numbers rise, and after an interrupt one may be missing.
+        # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
         self._queue: deque[tuple[int, Callable[[], None]]] = deque()
         self._newest = 0
-        # What they said, and not the errors: their tracebacks hold everybody who waited, with their memory.
+        # The messages, not the errors: the traceback of an error keeps the frames of all waiting callers, and their
+        # memory.
         self._failures: dict[int, str] = {}
 
     @property
@@ -155,33 +156,34 @@ class SimulatedStream:
 
     @property
     def finished(self) -> int:
-        """The number up to which operations have happened; taken from the queue, so it is true after an interrupt."""
+        """The number of the last operation that has happened; taken from the queue, so an interrupt does no harm."""
         try:
             return self._queue[0][0] - 1
         except IndexError:
             return self._newest
 
     def put(self, operation: Callable[[], None]) -> None:
-        """Queue an operation."""
+        """Queue an operation: it happens when somebody waits for the stream, or when the scheduler decides."""
         with exclusive:
             self.space.busy[self.number] = self
             self._newest = number = self._newest + 1
             self._queue.append((number, operation))
 
     def record(self) -> SimulatedEvent:
-        """An event after everything queued so far."""
+        """An event after all operations that are queued so far."""
         with exclusive:
             return SimulatedEvent(self, self.finished, self._newest)
 
     def wait_event(self, event: SimulatedEvent) -> None:
-        """Queue a wait: what is queued here later happens after the event."""
+        """Queue a wait: operations that are queued on this stream later happen after the event."""
         self.put(event.synchronize)
 
     def run(self, position: int) -> None:
-        """Perform queued operations until `position` have happened.
+        """Perform queued operations, up to number `position`.
 
-        An operation that fails is dropped from the queue, as a device does, and its error is raised here.  One
-        that is interrupted, by ``MemoryError`` or ``RecursionError`` too, stays, and happens when somebody waits again.
+        An operation that fails is dropped from the queue, as on a real device, and its error is raised here.  An
+        operation that is interrupted stays in the queue, and happens when somebody waits again.  ``MemoryError`` and
+        ``RecursionError`` count as interrupts.
         """
         with exclusive:
             while self.finished < position and self._queue:
@@ -197,26 +199,27 @@ class SimulatedStream:
                 self._drop(entry)
 
     def _drop(self, entry: tuple[int, Callable[[], None]]) -> None:
-        # It is gone if a finaliser, run within the operation, waited for this stream and performed it once more.
+        # It is not first any more if a finaliser, which ran during the operation, waited for this stream and repeated
+        # it.
         if self._queue and self._queue[0] is entry:
             self._queue.popleft()
             if not self._queue:
                 self.space.busy.pop(self.number, None)
 
     def check(self, start: int, position: int) -> None:
-        """Look whether an operation after `start` and up to `position` failed.
+        """Raise if an operation after number `start` and up to number `position` has failed.
 
         Raises
         ------
         SimulatedDeviceError
-            With what the first of them said.
+            With the message of the first one that failed.
         """
         for number, words in self._failures.items():
             if start < number <= position:
                 raise SimulatedDeviceError(words)
 
     def synchronize(self) -> None:
-        """Perform everything that is queued."""
+        """Perform all queued operations; errors as for `run`."""
         with exclusive:
             self.run(self._newest)
 
@@ -234,14 +237,15 @@ class Space:
     capacity : int or None
         The most bytes that may be allocated at once; None for no limit.
     seed : int or None
-        Seeds the scheduler that lets queued operations happen at any call; None lets them happen only when
+        The seed of a scheduler that lets queued operations happen during any call.  None: they happen only when
         somebody waits.
 
     Attributes
     ----------
     default_stream : SimulatedStream
     busy : dict
-        The streams that hold work, by number; they live until it has happened, whoever let go of them.
+        The streams that have queued work, by number.  They are kept until the work has happened, even if nobody else
+        keeps them.
     """
 
     def __init__(self, ordinal: int, capacity: int | None, seed: int | None) -> None:
@@ -254,28 +258,30 @@ class Space:
             self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
         self._quarantine = Quarantine()
-        # Without callbacks, in which an interrupt would be lost; from time to time those that are gone are forgotten.
+        # Plain weak references: an interrupt in a callback would be lost.  Dead references are removed from time to
+        # time.
         self._blocks: list[weakref.ref[Block]] = []
         self._many = _FEW
         self._next_address = 0x7F00_0000_0000 + (ordinal << 40)
 
     @property
     def defers(self) -> bool:
-        """Whether queued operations happen only when somebody waits: there is no scheduler."""
+        """Whether queued operations happen only when somebody waits: then there is no scheduler."""
         return self._scheduler is None
 
     def new_stream(self) -> SimulatedStream:
-        """A stream with a number of its own."""
+        """A new stream, with a number of its own."""
         with exclusive:
             self._created += 1
             return SimulatedStream(self, self._created)
 
     def check_stream(self, stream: object) -> None:
-        """Refuse what is no stream of this device.
+        """Refuse an object that is not a stream of this device.
 
         Raises
         ------
         InvalidArgumentError
+            If `stream` is not a stream of this device.
         """
         if not isinstance(stream, SimulatedStream) or stream.space is not self:
             raise InvalidArgumentError(
@@ -283,10 +289,10 @@ class Space:
             )
 
     def entered(self) -> AbstractContextManager[bool]:
-        """What every operation does first: let queued work happen or not.  Returns the lock, for the ``with`` block.
+        """The first step of every operation: the scheduler may perform queued work.  Returns the lock, for ``with``.
 
-        The lock itself, because an interrupt can leave a block without the end of a context manager that is written in
-        Python.
+        It returns the lock itself.  A context manager written in Python would not be safe: an interrupt can leave its
+        block without running its end.
         """
         if self._scheduler is not None:
             with exclusive:
@@ -296,7 +302,7 @@ class Space:
         return exclusive
 
     def new_block(self, size: int) -> Block:
-        """A poisoned block, for who holds the lock; it counts as allocated until it is freed or nobody knows it.
+        """A new poisoned block; the caller holds the lock.  It counts as allocated until it is freed or nobody uses it.
 
         Raises
         ------
@@ -305,7 +311,7 @@ class Space:
         """
         if self.capacity is not None and (used := self.used) + size > self.capacity:
             raise MemoryError(f"{used} of {self.capacity} bytes are in use")
-        # Addresses are never used twice, so a stale one cannot pass for a new one.
+        # Addresses are never used twice, so an old address is never taken for a new one.
         address = self._next_address
         self._next_address = address + ((size + 2 * RED_ZONE + 255) & ~255)
         block = Block(address, size)
@@ -317,29 +323,30 @@ class Space:
 
     @property
     def used(self) -> int:
-        """The bytes allocated now: counted, because a number could be wrong after an interrupt."""
+        """How many bytes are allocated now; added up each time, because after an interrupt a counter could be wrong."""
         return sum([block.size for block in self._allocated()])
 
     def _allocated(self) -> list[Block]:
-        """The blocks that are allocated."""
+        """The blocks that are allocated now."""
         return [block for it in list(self._blocks) if (block := it()) is not None and block.live]
 
     def free(self, block: Block) -> None:
-        """Free a block into quarantine.
+        """Free a block; it goes to the quarantine.
 
         Raises
         ------
         SimulatedDeviceError
-            See `Quarantine.take`; the block stays allocated.
+            If there was a stray write; the block stays allocated (see `Quarantine.take`).
         """
         self._quarantine.take(block)
 
     def check(self) -> None:
-        """Check every block, those that are in use and those in quarantine.
+        """Check every block, those that are allocated and those in quarantine.
 
         Raises
         ------
         SimulatedDeviceError
+            If there was a stray write.
         """
         with exclusive:
             for block in self._allocated():
@@ -347,10 +354,10 @@ class Space:
             self._quarantine.check()
 
     def synchronize(self) -> None:
-        """Perform everything queued on every stream, in the order in which they got work."""
+        """Perform all queued work on all streams, in the order in which the streams got work."""
         with exclusive:
             for number in list(self.busy):
-                if number in self.busy:  # else another stream waited for it
+                if number in self.busy:  # another stream may have waited for this one, so that it is done
                     self.busy[number].synchronize()
 
     def now(self, stream: SimulatedStream | None, operation: Callable[[], None]) -> None:

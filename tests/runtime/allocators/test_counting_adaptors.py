@@ -35,11 +35,11 @@ def test_tracking_lists_what_is_out() -> None:
     ]
     assert [address_of(first), address_of(third)] == [block.address for block in tracking.outstanding_allocations]
     lines = tracking.leak_report().splitlines()
-    assert "40 bytes in 2 blocks are out on simulated:0" == lines[0]
+    assert "40 bytes in 2 blocks are in use on simulated:0" == lines[0]
     assert [f"  #1: 10 bytes at {address_of(first):#x}", f"  #3: 30 bytes at {address_of(third):#x}"] == lines[1:]
     tracking.release(first)
     tracking.release(third)
-    assert ["0 bytes in 0 blocks are out on simulated:0"] == tracking.leak_report().splitlines()
+    assert ["0 bytes in 0 blocks are in use on simulated:0"] == tracking.leak_report().splitlines()
 
 
 def test_tracking_with_stacks_says_who_allocated() -> None:

@@ -107,7 +107,11 @@ def test_an_operation_with_several_results_writes_those_that_are_asked_for(blob:
 def test_what_does_not_fit_is_refused_before_a_head_moves(blob: Any) -> None:
     before = snapshot(blob)
     attempts: list[tuple[Any, type[Exception], str]] = [
-        (np.ones(7), InvalidShapeError, r"the shape \(7,\) cannot be used: values of it do not fit into \(2, 3\)"),
+        (
+            np.ones(7),
+            InvalidShapeError,
+            r"the shape \(7,\) cannot be used: values of this shape do not fit into \(2, 3\)",
+        ),
         (np.ones((2, 2, 3)), InvalidShapeError, "do not fit"),
         ("seven", InvalidArgumentError, "values must be numbers, to be stored as float32, got 'seven'"),
         ([[1], [2, 3]], InvalidArgumentError, "values must be numbers"),

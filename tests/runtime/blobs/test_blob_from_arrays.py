@@ -188,7 +188,7 @@ def test_what_is_no_array_has_no_memory_to_adopt() -> None:
     lists: list[Any] = [[1.5], (1.5,), 3.0, np.float32(3), [[]]]
     for values in lists:
         assert np.asarray(values).tolist() == Blob.from_array(values, device=None).data.tolist()
-        with pytest.raises(BufferMismatchError, match="it is no array, so there is no memory that could be used"):
+        with pytest.raises(BufferMismatchError, match="it is no array, so it has no memory that could be used"):
             Blob.from_array(values, copy=False, device=None)
     buffer = bytearray(4)
     with pytest.raises(BufferMismatchError, match="its elements are uint8"):
@@ -216,7 +216,7 @@ def test_an_array_of_opencl_has_to_be_contiguous() -> None:
     if place is None:
         pytest.skip("no OpenCL device here")
     array = place.empty(24).view(np.float32).reshape(2, 3).T
-    with pytest.raises(BufferMismatchError, match="it is not contiguous, and PyOpenCL does not make it so"):
+    with pytest.raises(BufferMismatchError, match="it is not contiguous, and PyOpenCL cannot copy it then"):
         Blob.from_array(array, device=place)
 
 

@@ -180,7 +180,7 @@ def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
         ("int32", 10**400, "int32 cannot hold 1000.*: it is not between"),
         ("int32", [10**20, 1 + Fraction(1, 10**30)], "int32 cannot hold 1000.*: it is not between"),
         ("int32", [1 + Fraction(1, 10**30)], "int32 cannot hold Fraction.*: it is not a whole number"),
-        ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: no float is like it"),
+        ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: it cannot be converted to a float"),
     ],
 )
 def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:

@@ -50,7 +50,7 @@ def test_the_capacity_follows_sharing(place: Any) -> None:
 def test_what_cannot_be_shared_is_refused(blob: Any) -> None:
     device: Any = blob.device
     cases: list[tuple[Any, type[Exception], str]] = [
-        (Blob((119,), device=device), InvalidShapeError, "119 elements cannot be shared by 120"),
+        (Blob((119,), device=device), InvalidShapeError, "a blob of 120 elements cannot share 119"),
         (Blob((120,), np.float64, device=device), InvalidArgumentError, "a blob of float32"),
         (Blob((120,), device=None), InvalidArgumentError, "a blob on simulated:0, as this one is, and not on the host"),
         (Blob((120,), device=SimulatedDeviceAllocator()), InvalidArgumentError, "and not on another simulated:0"),
