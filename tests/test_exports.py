@@ -89,7 +89,7 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
         ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
         ("c", {"calls": (Call.CPU_DATA,)}, "c has no choice of calls"),
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
-        ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; there are guards, configurations"),
+        ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; it has guards, configurations"),
         ("mermaid", {"trace": trace_of("cpu_data")}, "mermaid has no trace"),
         ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
         ("svg", {"calls": (Call.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
