@@ -202,7 +202,7 @@ class _Call:
 
 
 def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
-    """The target for two functions of one to three arguments: size, then device or stream; pointer, then size, then those.
+    """The target for two functions: of size, and then device or stream; and of pointer, and then size and those.
 
     CuPy's ``PythonFunctionAllocator`` and RMM's ``CallbackMemoryResource`` take such pairs.
     """
