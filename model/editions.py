@@ -35,7 +35,7 @@ def dispatch(edition: str = DEFAULT_EDITION) -> Dispatch:
 
 
 def edition_for(*, has_device: bool) -> str:
-    """The edition that a memory with a device runs, or one without: the first that is declared so."""
+    """The edition for a memory with a device, or without one: the first that is declared so."""
     return next(name for name, edition in EDITIONS.items() if edition.has_device is has_device)
 
 

@@ -1,9 +1,9 @@
 """The machine as a configuration of XState (version 5), as plain JSON.
 
-With guards, states are the heads, the context has the facts and the mode, and three names are to be implemented:
-the guard ``met`` and the actions ``perform`` and ``refuse``.  Their parameters say everything; ``docs/exports.md`` has
-the fifteen lines.  With configurations there is neither guard nor context, and nothing to implement but, if one wants
-to see them, the actions.
+With guards, states are the heads, and the context has the facts and the mode.  You implement three names:
+the guard ``met`` and the actions ``perform`` and ``refuse``.  All that they need is in their parameters;
+``docs/exports.md`` has the fifteen lines.  With configurations there is neither guard nor context; you need to
+implement the actions only if you want to see them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ END = "RELEASED"
 def xstate_machine(
     edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
 ) -> Json:
-    """What ``createMachine`` takes.
+    """The argument of ``createMachine``.
 
     Parameters
     ----------
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Answer these only; without any, all of them.
+        Only these calls; if empty, all calls.
     detail : Detail
-        ``GUARDS``: events are calls, with ``data: true`` where there is data.  ``CONFIGURATIONS``: events are
+        ``GUARDS``: events are calls, with ``data: true`` if they have data.  ``CONFIGURATIONS``: events are
         calls, among them ``set_cpu_data(NULL)``.
 
     Raises
@@ -56,7 +56,7 @@ def xstate_machine(
 
 
 def xstate_json(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
-    """The configuration as text, ending in a newline."""
+    """The configuration as text, with a newline at the end."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"
 
 

@@ -93,8 +93,8 @@ class Blob(Generic[ScalarT]):
     turns if they reshape, adopt or compute.
 
     A derived class may need other arguments in ``__init__``.  Copies and pickles keep its attributes and do not call
-    its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``, and with
-    ``pinned`` if they were given one.
+    its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``, and
+    with ``pinned`` if they were given one.
 
     Parameters
     ----------

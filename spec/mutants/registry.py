@@ -22,17 +22,17 @@ class SeededBug:
     ----------
     name : str
     requirement : str
-        What it breaks: a requirement of memories (R) or of blobs (B), or a property of allocators (A).
+        The requirement of memories (R) or of blobs (B), or the property of allocators (A), that it breaks.
     source : str
-        Where such a bug was seen.
+        The origin of the bug.
     make : type
         The wrong memory, blob or allocator.
     shows_on : {"device", "no device", "caffe profile"}
-        The kind of subject that a wrong memory or blob shows on.
+        The kind of subject on which a wrong memory or blob can be seen.
     threads : int
-        From how many threads a wrong allocator shows.
+        The least number of threads with which a wrong allocator can be seen.
     promises : dict
-        What a wrong allocator promises and does not keep, or what is needed to see that.
+        Promises that a wrong allocator breaks, or that are needed to see its bug.
     """
 
     name: str
@@ -45,7 +45,7 @@ class SeededBug:
 
     @property
     def target(self) -> str:
-        """A wrong allocator as a command line names it."""
+        """The name of a wrong allocator on a command line."""
         return f"{self.make.__module__}:{self.name}"
 
     @property

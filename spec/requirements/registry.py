@@ -1,7 +1,7 @@
 """All requirements by their names, and which of them can be checked.
 
-Profile ``caffe`` is what Caffe does; profile ``safe`` is what this project promises beyond it.  Every finding of a
-conformance kit names one of these.
+Profile ``caffe`` has Caffe's behaviour; profile ``safe`` also has the promises of this project beyond Caffe's.  Every
+finding of a conformance kit has one of these requirements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind = Literal["memory", "blob"]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One sentence that can be true or false of a memory.
+    """One sentence that can be true or false of a memory or a blob.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Requirement:
     profile : {"caffe", "safe"}
     text : str
     source : str
-        Where it comes from.
+        The origin of the sentence.
     needs : str
         What a subject must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
         ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.
@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """Whether it is about memories or about blobs."""
+        """Whether the requirement is about memories or about blobs."""
         return "blob" if self.id.startswith("B") else "memory"
 
 
@@ -72,7 +72,7 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
 
 
 def applicable(kind: Kind, profile: Profile, offered: Collection[str]) -> list[str]:
-    """The requirements of a kind that can be checked where a profile is asked for and some things are offered."""
+    """The requirements of a kind that can be checked with this profile on a subject that offers these things."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
     return [
         name

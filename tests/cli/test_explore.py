@@ -288,17 +288,17 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"cpu_data \xff", ", byte 9: this is no text; wanted is a report of verify,"),
-        (b"", ": the file is empty; wanted is"),
-        (b" \n\t", ": the file is empty; wanted is"),
+        (b"cpu_data \xff", ", byte 9: it is not text; expected a report of verify,"),
+        (b"", ": the file is empty; expected"),
+        (b" \n\t", ": the file is empty; expected"),
         (b'{"steps": [', ": this is broken JSON: line 1, column 12: Expecting value"),
         (b'{"steps": []}\n{"steps": \n', ": this is broken JSON: line 2, column 1: Extra data"),
-        (b'{"a": 1}', ": this is JSON, but no trace; wanted is"),
-        (b"[]", ": this is JSON, but no trace; wanted is"),
-        (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
-        (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
+        (b'{"a": 1}', ": it is JSON, but not a trace; expected"),
+        (b"[]", ": it is JSON, but not a trace; expected"),
+        (b'["cpu_data"]', ": it is JSON, but not a trace; expected"),
+        (b"cpu_data\nfly", ": there is no call 'fly'; expected"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
-        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is no number"),
+        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is not a number"),
         (b'{"steps": [], "steps": []}', ": this is broken JSON: it says 'steps' twice"),
         (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
         (
@@ -343,7 +343,7 @@ def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse,
 
 def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
     """Of a file that has no end."""
-    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; wanted is")
+    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; expected")
 
 
 def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -154,11 +154,11 @@ def test_every_edition_is_sound(edition: str) -> None:
         ),
         (
             lambda: changed("cpu_data@HEAD_AT_CPU", refusal=Refusal.NO_GPU),
-            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.CPU_DATA",
+            r"^a refusal has no actions and leads to no head, but the row Transition\(call=<Call.CPU_DATA",
         ),
         (
             lambda: changed("async_gpu_push@UNINITIALIZED", actions=(Action.ZERO_GPU,)),
-            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.ASYNC_GPU_PUSH",
+            r"^a refusal has no actions and leads to no head, but the row Transition\(call=<Call.ASYNC_GPU_PUSH",
         ),
     ],
 )

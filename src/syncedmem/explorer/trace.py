@@ -65,7 +65,7 @@ def _documents(path: Path, text: str) -> list[dict[str, Any]]:
     """What JSON holds: a document, a list of them, or one a line."""
     found = _parsed(path, text)
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
-        raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
+        raise FileFormatError(str(path), f"it is JSON, but not a trace; expected {_WANTED}")
     return found
 
 
@@ -113,5 +113,5 @@ def _names(path: Path, text: str) -> int:
     for word in words:
         name = word.removesuffix("()").partition("!")[0]
         if name not in known:
-            raise FileFormatError(str(path), f"there is no call {name!r:.80}; wanted is {_WANTED}")
+            raise FileFormatError(str(path), f"there is no call {name!r:.80}; expected {_WANTED}")
     return len(words)

@@ -89,7 +89,7 @@ def test_a_long_program_is_at_most_ten_lines() -> None:
         ("[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
         ('{"format": ' + "1" * 5000 + "}", "is no replay: this is broken JSON: Exceeds the limit"),
         ('{"format": 1, "format": 1}', "is no replay: this is broken JSON: it says 'format' twice"),
-        ('{"format": NaN}', "is no replay: this is broken JSON: NaN is no number"),
+        ('{"format": NaN}', "is no replay: this is broken JSON: NaN is not a number"),
         ("", "is no replay: the file is empty"),
         ("3", "is no replay of format 1; wanted is a replay of fuzz$"),
         ('{"format": 2}', "is no replay of format 1; wanted is a replay of fuzz$"),
@@ -163,7 +163,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     ("content", "said"),
     [
         (b"[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
-        (b"\xff", "is no replay: this is no text; wanted is a replay of fuzz"),
+        (b"\xff", "is no replay: it is not text; expected a replay of fuzz"),
         (b"", "is no replay: the file is empty"),
     ],
 )

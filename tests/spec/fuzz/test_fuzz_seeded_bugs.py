@@ -27,16 +27,16 @@ BUSY = 6 * TIME
 
 
 KUIPER = {
-    "release returns while there is no small buffer": "ReleasesNothingWithoutSmall",
-    "zero bytes hand out any idle buffer": "ZeroTakesAnIdleBuffer",
+    "release returns if there is no small buffer": "ReleasesNothingWithoutSmall",
+    "a request for zero bytes gets any idle buffer": "ZeroTakesAnIdleBuffer",
     "null is checked before the size": "NullBeforeSize",
     "leaves another device current": "ReclaimLeavesADevice",
     "a double release counts its size twice": "CountsDoubleReleases",
     "allocate() overwrites the old pointer": "ReallocKeepsTheOld",
     "copy_from in the wrong direction": "CopiesBackwards",
-    "return codes are dropped": "DropsErrors",
+    "return codes are ignored": "DropsErrors",
     "a message and null": "NullOnFailure",
-    "what a reclaim freed is fatal": "ReclaimForgetsBusy",
+    "a buffer that a reclaim freed is fatal": "ReclaimForgetsBusy",
     "no locks": "PoolWithoutLocks",
     "a released buffer is reusable at once": "IgnoresStreams",
 }
