@@ -16,6 +16,7 @@ from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import REFUSALS, SUITES
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **MEMORY_BUGS}
+_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
@@ -38,6 +39,7 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("blob", "caffe"): "What Caffe does: blobs",
     ("blob", "safe"): "What is promised beyond Caffe: blobs",
     ("allocator", "safe"): "What an allocator must do",
+    ("device allocator", "safe"): "What an allocator with our interface must do",
 }
 
 
@@ -73,10 +75,11 @@ def requirements_page() -> str:
         NOTE.format("spec/requirements"),
         (
             "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) and of "
-            "[the fuzzer](fuzzing.md) names one. For each there is a *seeded bug*, or several: a memory, a blob or an "
+            "[the fuzzer](fuzzing.md) names one, and so does [the contract](allocators.md#test-your-own). For each there is a *seeded bug*, or several: a memory, a blob or an "
             "allocator that breaks it, and that must be refused, naming it ([of memories and "
-            "blobs](../tests/test_seeded_bugs.py), [of allocators](../tests/test_fuzz_seeded_bugs.py)). R are about "
-            "memories, B about blobs, A about allocators. Sources of R and B are "
+            "blobs](../tests/test_seeded_bugs.py), [of allocators](../tests/test_fuzz_seeded_bugs.py), [with our "
+            "interface](../tests/test_contract.py)). R are about memories, B about blobs, A about any allocator, D about "
+            "one with our interface. Sources of R and B are "
             "[Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are hazards "
             "of Caffe, which [the errata](errata.md) explain."
         ),

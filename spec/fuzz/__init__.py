@@ -10,6 +10,7 @@ allocators that all of this must catch.  Nothing here imports the runtime.
 
 from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
+from .contract import AllocatorContract, check_allocator
 from .driver import Driver
 from .finding import OPERATIONS, Finding, Step, TargetError
 from .kit import fuzz
@@ -21,6 +22,7 @@ from .targets import Target
 
 __all__ = [
     "OPERATIONS",
+    "AllocatorContract",
     "AllocatorMachine",
     "AllocatorTests",
     "Capabilities",
@@ -33,6 +35,7 @@ __all__ = [
     "Target",
     "TargetError",
     "allocator_machine",
+    "check_allocator",
     "driver_of",
     "fuzz",
 ]

@@ -1,4 +1,4 @@
-"""The requirements: numbered sentences, of memories (R), blobs (B) and allocators (A), with their sources."""
+"""The requirements: numbered sentences, of memories (R), blobs (B) and allocators (A, D), with their sources."""
 
 from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable, requirements_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
-from .allocator import ALLOCATOR, ALLOCATOR_NEEDS
+from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_NEEDS, BLOB_SAFE
 from .memory import MEMORY_CAFFE, MEMORY_NEEDS, MEMORY_SAFE
 
@@ -21,8 +21,8 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "allocator"]
-_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator"}
+Kind = Literal["memory", "blob", "allocator", "device allocator"]
+_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """Whether it is about memories, about blobs or about allocators."""
+        """What it is about: an allocator is any, a device allocator has the interface of this package."""
         return _KINDS[self.id[0]]
 
 
@@ -61,6 +61,7 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("caffe", BLOB_CAFFE),
     ("safe", BLOB_SAFE),
     ("safe", ALLOCATOR),
+    ("safe", DEVICE_ALLOCATOR),
 )
 
 _NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
