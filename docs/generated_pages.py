@@ -74,14 +74,14 @@ def requirements_page() -> str:
         "# Requirements",
         NOTE.format("spec/requirements"),
         (
-            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) and of "
-            "[the fuzzer](fuzzing.md) names one, and so does [the contract](allocators.md#test-your-own). For each there is a *seeded bug*, or several: a memory, a blob or an "
-            "allocator that breaks it, and that must be refused, naming it ([of memories and "
-            "blobs](../tests/test_seeded_bugs.py), [of allocators](../tests/test_fuzz_seeded_bugs.py), [with our "
-            "interface](../tests/test_contract.py)). R are about memories, B about blobs, A about any allocator, D about "
-            "one with our interface. Sources of R and B are "
-            "[Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are hazards "
-            "of Caffe, which [the errata](errata.md) explain."
+            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
+            "[the fuzzer](fuzzing.md) and of [the contract](allocators.md#test-your-own) names one. For each there is "
+            "a *seeded bug*, or several: a memory, a blob or an allocator that breaks it, and that must be refused, "
+            "naming it ([of memories and blobs](../tests/test_seeded_bugs.py), "
+            "[of allocators](../tests/test_fuzz_seeded_bugs.py), [with our interface](../tests/test_contract.py)). "
+            "R are about memories, B about blobs, A about any allocator, D about one with our interface. Sources of R "
+            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 "
+            "are hazards of Caffe, which [the errata](errata.md) explain."
         ),
     ]
     for (kind, profile), title in SECTIONS.items():

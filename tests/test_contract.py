@@ -28,12 +28,13 @@ def _pooled(cuda: Any) -> Any:
 
 
 REQUIREMENTS = requirements_of("device allocator")
-DEVICES = devices()
-UPSTREAMS = [CPUDeviceAllocator(), *DEVICES]
+DEVICES = {it.name: it for it in devices()}
+DEVICES |= {f"{name} with pools": _pooled(it) for name, it in DEVICES.items() if it.device_type is DeviceType.CUDA}
+UPSTREAMS = [CPUDeviceAllocator(), *devices()]
 ALLOCATORS: dict[str, Any] = {
-    **{it.name: it for it in UPSTREAMS},
-    **{f"pinned memory of {it.name}": it.pinned_host() for it in DEVICES},
-    **{f"{it.name} from CuPy's pools": _pooled(it) for it in DEVICES if it.device_type is DeviceType.CUDA},
+    "cpu:0": CPUDeviceAllocator(),
+    **DEVICES,
+    **{f"pinned memory of {name}": it.pinned_host() for name, it in DEVICES.items()},
     "foreign host memory": ForeignHostAllocator(Source("a heap", Heap().take)),
     **{f"{name} over {it.name}": make(it) for name, make in MAKERS.items() for it in UPSTREAMS},
     **{f"{' over '.join(order)} over {it.name}": stacked(order, it) for order in SAMPLE for it in UPSTREAMS},
