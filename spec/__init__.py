@@ -55,3 +55,7 @@ __all__ = [
     "requirements_for",
     "suite_names",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
