@@ -17,6 +17,10 @@ locked_pip = [ -z '$(LOCKED)' ] || { sed -n '/^pip==/,/[^\\]$$/p' requirements/h
 # The package itself, when all that it needs is there: what is in this directory has no hash.
 EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 
+# What is installed with the package wherever it is tried: the command line with the kit, a device that every machine has,
+# every format, and what messages of blobs need.
+EXTRAS := cli exports opencl proto
+
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
 # For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
@@ -46,9 +50,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has, every format, and what messages of blobs need.
+# The package itself, editable.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl exports proto > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py $(EXTRAS) > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -198,7 +202,7 @@ installed-wheel: wheel
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py opencl exports > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python requirements/declared.py $(EXTRAS) > $(WHEEL)/declared.txt
 	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(WHEEL)/bin/python -m pip check
@@ -241,7 +245,7 @@ newest:
 	$(FOUND) --version
 	$(FOUND) -m venv $(NEWEST)
 	@$(call locked_pip,$(NEWEST))
-	$(NEWEST)/bin/python requirements/declared.py opencl exports > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python requirements/declared.py $(EXTRAS) > $(NEWEST)/declared.txt
 	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
 	$(NEWEST)/bin/python $(EDITABLE)
 	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)
