@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from syncedmem.model.interface import Allocator, Event, Pointer
+    from syncedmem.model.interface import Allocator, Event, Pointer, Stream
 
     from .arithmetic import Arithmetic
 
@@ -37,6 +37,7 @@ class Adaptor(DeviceAllocator):
 
     What `upstream` has beyond `DeviceAllocator` (``live_blocks``, ``check``, ``fail_at``...) shows through; but
     where an adaptor keeps memory that nobody has, what tells how much is out does not: ask the upstream itself.
+    Type checkers know only what an adaptor itself has; for the rest, keep the allocator that has it in a variable.
     `pinned_host` is passed on as it is: page-locked memory is another allocator's, and takes adaptors of its own.
 
     Parameters
@@ -96,7 +97,7 @@ class Adaptor(DeviceAllocator):
     def empty(self, byte_size: int) -> Pointer:
         return self._upstream.empty(byte_size)
 
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         return self._upstream.stream()
 
     def check_stream(self, stream: object) -> None:
@@ -132,7 +133,7 @@ class Adaptor(DeviceAllocator):
     def arithmetic(self) -> Arithmetic:
         return arithmetic_of(self._upstream)
 
-    def __getattr__(self, name: str) -> Any:
+    def _of_upstream(self, name: str) -> Any:
         # Not what begins with an underscore: without an upstream there would be no end to it.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -141,6 +142,9 @@ class Adaptor(DeviceAllocator):
                 f"{type(self).__name__} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream"
             )
         return getattr(cast("Any", self._upstream), name)
+
+    if not TYPE_CHECKING:  # a checker that saw it would take every name for one of the upstream
+        __getattr__ = _of_upstream
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self._upstream!r}>"

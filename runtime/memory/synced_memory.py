@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
@@ -178,8 +178,8 @@ class SyncedMemory:
 
     _read_cpu: Callable[[], HostArray] | None
     _write_cpu: Callable[[], HostArray] | None
-    _read_gpu: Callable[[], Any] | None
-    _write_gpu: Callable[[], Any] | None
+    _read_gpu: Callable[[], DeviceArray] | None
+    _write_gpu: Callable[[], DeviceArray] | None
     _makers: Makers
 
     def __init__(
@@ -255,7 +255,7 @@ class SyncedMemory:
         view: HostArray = self._alone(ACCESSORS[WRITE_CPU], self._access, WRITE_CPU)
         return view
 
-    def gpu_data(self) -> Any:
+    def gpu_data(self) -> DeviceArray:
         """The device side, to read (syncedmem.cpp:110-119).
 
         Allocates and zeroes it if nothing was ever written, copies from the host if that is fresher.  After
@@ -281,9 +281,10 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        return view
 
-    def mutable_gpu_data(self) -> Any:
+    def mutable_gpu_data(self) -> DeviceArray:
         """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
@@ -292,7 +293,8 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        return view
 
     # --- adoption, push, release
 
