@@ -388,7 +388,11 @@ class SyncedMemory:
 
     @property
     def head(self) -> SyncedHead:
-        """Which side is fresh; moves nothing."""
+        """Which side is fresh; moves nothing.
+
+        Type checkers take a property for unchanged until it is assigned.  So where it is compared twice, with a call in
+        between that moves the head, compare its ``name``.
+        """
         return head_of(self._open("head"))
 
     @property
