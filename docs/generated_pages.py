@@ -76,8 +76,8 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
             "[the fuzzer](fuzzing.md) and of [the contract](allocators.md#test-your-own) names one. For each there are "
-            "one or more *seeded bugs*: a memory, a blob or an allocator that breaks the requirement. A test shows that "
-            "it is refused, and that the requirement is named ([memories and "
+            "one or more *seeded bugs*: a memory, a blob or an allocator that breaks the requirement. A test shows "
+            "that it is refused, and that the requirement is named ([memories and "
             "blobs](../tests/spec/test_seeded_bugs.py), [allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), "
             "[allocators with our interface](../tests/runtime/allocators/test_contract.py)). R are requirements of "
             "memories, B of blobs, A of any allocator, D of one with our interface. Sources of R and B are [Caffe's "

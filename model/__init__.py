@@ -51,3 +51,7 @@ __all__: list[str] = [
     "using_mode",
 ]
 __all__ += errors.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -29,12 +29,16 @@ __all__ = [
     "HostAllocator",
     "MemcpyKind",
     "Pointer",
+    "Stream",
     "calls_of",
     "is_host",
 ]
 
 Pointer = Any
 """A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
+
+Stream = object
+"""A queue of work, of a device's own kind; None where nothing is queued.  Devices have no call of it in common."""
 
 
 class DeviceType(enum.IntEnum):
@@ -88,8 +92,18 @@ class DeviceArray(Protocol):
         ...
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements it has along each dimension."""
+        ...
+
+    @property
     def ndim(self) -> int:
         """The number of dimensions."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
         ...
 
     @property
@@ -103,6 +117,10 @@ class DeviceArray(Protocol):
 
     def view(self, dtype: Any = ..., /) -> Self:
         """Another array over the same bytes."""
+        ...
+
+    def reshape(self, *shape: Any) -> Self:
+        """Another array over the same elements, in another shape."""
         ...
 
     def get(self) -> Any:
@@ -252,7 +270,7 @@ class Allocator(HostAllocator, Protocol):
         """A new array that owns its memory and frees it when unused; contents undefined, zero bytes allowed."""
 
     @abstractmethod
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         """A new stream of this device, for `memcpy` and ``async_gpu_push``."""
 
     @abstractmethod

@@ -14,7 +14,9 @@ from typing import Final
 
 __all__ = ["LIBRARIES", "install"]
 
-LIBRARIES: Final = {
+LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
+    "cli": ("hypothesis", "rich", "typer"),
+    "kit": ("hypothesis",),
     "opencl": ("mako", "pyopencl", "pocl-binary-distribution"),
     "proto": ("protobuf",),
     "cuda12": ("cupy-cuda12x[ctk]",),

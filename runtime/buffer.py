@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer
 
+    from .allocators.pointers import HostArray
     from .memory.flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
@@ -376,9 +377,10 @@ class Buffer:
         self.close()
 
     @property
-    def ptr(self) -> Any:
-        """The memory itself, as an array of the device's own kind; None if there is none."""
-        return self._ptr
+    def ptr(self) -> HostArray | DeviceArray | None:
+        """The memory itself, as an array of the device's kind; None if there is none."""
+        ptr: HostArray | DeviceArray | None = self._ptr
+        return ptr
 
     @property
     def byte_size(self) -> int:

@@ -10,6 +10,15 @@ here loads them.  ``evidence`` compares the model with observations of Caffe, an
 in texts about it.  Nothing here imports the runtime.
 """
 
+from importlib import import_module
+
+from syncedmem.model import MissingPackageError
+
+try:
+    import_module("hypothesis")
+except ModuleNotFoundError as error:
+    raise MissingPackageError("syncedmem.spec", "hypothesis", "kit") from error
+
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.finding import Violation
@@ -55,3 +64,7 @@ __all__ = [
     "requirements_for",
     "suite_names",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import operator
 from copy import deepcopy
 from math import prod
-from typing import TYPE_CHECKING, Any, Generic, Self, SupportsFloat, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, SupportsFloat, TypedDict, TypeVar, Unpack, overload
 from weakref import ref
 
 import numpy as np
@@ -58,19 +58,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import SupportsIndex
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from syncedmem.model import Fact
     from syncedmem.model.files import StoredPath
+    from syncedmem.model.interface import DeviceArray
 
     from ..allocators.base import DeviceAllocator
     from .contents import BlobContents
-    from .shape import Shape
+    from .shape import Extents, Shape
 
 __all__ = ["Blob"]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as a NumPy scalar type."""
+
+ElementT = TypeVar("ElementT", bound=np.float16 | np.float32 | np.float64 | np.int32 | np.uint32)
+"""A type that elements of blobs can have, as a NumPy scalar type."""
+
+ElementType = type[ScalarT] | np.dtype[ScalarT]
+"""What names a type of elements so that a type checker knows it."""
+
+
+class Sides(TypedDict, total=False):
+    """Where the two sides of a blob's memories are; as for `SyncedMemory`."""
+
+    host: DeviceAllocator | None
+    pinned: DeviceAllocator | None
+    device: DeviceAllocator | str | None
+
 
 _EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
 _FREED = {
@@ -130,42 +146,35 @@ class Blob(Generic[ScalarT]):
     )
 
     @overload
-    def __init__(
-        self,
-        shape: Any,
-        dtype: type[ScalarT] | np.dtype[ScalarT],
-        /,
-        *,
-        host: DeviceAllocator | None = None,
-        pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self: Blob[np.float32], *shape: Extents, dtype: None = None, **on: Unpack[Sides]) -> None: ...
     @overload
-    def __init__(
-        self: Blob[np.float32],
-        *shape: Any,
-        host: DeviceAllocator | None = None,
-        pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self, shape: Extents, dtype: ElementType[ScalarT], /, **on: Unpack[Sides]) -> None: ...
     @overload
-    def __init__(
-        self,
-        *shape: Any,
-        dtype: type[ScalarT] | np.dtype[ScalarT],
-        host: DeviceAllocator | None = None,
-        pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self, *shape: Extents, dtype: ElementType[ScalarT], **on: Unpack[Sides]) -> None: ...
     @overload
-    def __init__(
-        self: Blob[Any],
-        *shape: Any,
-        dtype: str,
-        host: DeviceAllocator | None = None,
-        pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self: Blob[np.float32], shape: Extents, dtype: Literal["float32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float32], *shape: Extents, dtype: Literal["float32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float64], shape: Extents, dtype: Literal["float64"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float64], *shape: Extents, dtype: Literal["float64"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float16], shape: Extents, dtype: Literal["float16"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float16], *shape: Extents, dtype: Literal["float16"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.int32], shape: Extents, dtype: Literal["int32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.int32], *shape: Extents, dtype: Literal["int32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.uint32], shape: Extents, dtype: Literal["uint32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.uint32], *shape: Extents, dtype: Literal["uint32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[Any], shape: Extents, dtype: DTypeLike, /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[Any], *shape: Extents, dtype: DTypeLike, **on: Unpack[Sides]) -> None: ...
     def __init__(
         self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = "auto"
     ) -> None:
@@ -313,7 +322,7 @@ class Blob(Generic[ScalarT]):
 
     # --- another shape
 
-    def reshape(self, *shape: Any) -> Self:
+    def reshape(self, *shape: Extents) -> Self:
         """Take another shape (blob.cpp:12-55).
 
         If data and diff both fit, they keep their memories: no bytes are moved, and no head changes.  After a smaller
@@ -449,7 +458,7 @@ class Blob(Generic[ScalarT]):
         memory.mutable_cpu_data().view(_EXTENT)[:] = shape
         return memory
 
-    def gpu_shape(self) -> Any:
+    def gpu_shape(self) -> DeviceArray:
         """The extents on the device, as a row of ``int32`` for kernels (blob.cpp:78).
 
         Raises
@@ -495,17 +504,19 @@ class Blob(Generic[ScalarT]):
         view: NDArray[ScalarT] = self._data.mutable_cpu_data()
         return view
 
-    def gpu_data(self) -> Any:
+    def gpu_data(self) -> DeviceArray:
         """The data on the device, to read: an array of the device's own kind, of the blob's shape and type.
 
         Keep the blob as long as you use the array.  When the memory is freed, the array shows old bytes on a real
         device, and raises `SimulatedDeviceError` on the simulated one.
         """
-        return self._data.gpu_data()
+        view: DeviceArray = self._data.gpu_data()
+        return view
 
-    def mutable_gpu_data(self) -> Any:
+    def mutable_gpu_data(self) -> DeviceArray:
         """The data on the device, to write; the host side is stale after this call."""
-        return self._data.mutable_gpu_data()
+        view: DeviceArray = self._data.mutable_gpu_data()
+        return view
 
     def cpu_diff(self) -> NDArray[ScalarT]:
         """The diff on the host, to read."""
@@ -517,13 +528,15 @@ class Blob(Generic[ScalarT]):
         view: NDArray[ScalarT] = self._diff.mutable_cpu_data()
         return view
 
-    def gpu_diff(self) -> Any:
+    def gpu_diff(self) -> DeviceArray:
         """The diff on the device, to read."""
-        return self._diff.gpu_data()
+        view: DeviceArray = self._diff.gpu_data()
+        return view
 
-    def mutable_gpu_diff(self) -> Any:
+    def mutable_gpu_diff(self) -> DeviceArray:
         """The diff on the device, to write; the host side is stale after this call."""
-        return self._diff.mutable_gpu_data()
+        view: DeviceArray = self._diff.mutable_gpu_data()
+        return view
 
     def data_at(self, *indices: Any) -> ScalarT:
         """One element of the data, read on the host; the host side is brought up to date.
@@ -642,7 +655,8 @@ class Blob(Generic[ScalarT]):
         if not hasattr(nothing, "__dlpack__") or tuple(nothing.__dlpack_device__()) != there:
             raise BufferError(f"the data is not on the device {there} of DLPack, but on {self._device}")
         nothing.view(self.dtype).__dlpack__(**wanted)
-        return self.gpu_data().__dlpack__(**wanted)
+        there_view: Any = self.gpu_data()
+        return there_view.__dlpack__(**wanted)
 
     # --- adoption and sharing
 
@@ -991,6 +1005,21 @@ class Blob(Generic[ScalarT]):
 
     # --- arrays of other libraries
 
+    @overload
+    @classmethod
+    def from_array(
+        cls, array: NDArray[ElementT], *, dtype: None = None, copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[ElementT]: ...
+    @overload
+    @classmethod
+    def from_array(
+        cls, array: Any, *, dtype: ElementType[ElementT], copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[ElementT]: ...
+    @overload
+    @classmethod
+    def from_array(
+        cls, array: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[Any]: ...
     @classmethod
     def from_array(  # noqa: PLR0913 -- what the class takes, and two more
         cls,

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
@@ -186,8 +186,8 @@ class SyncedMemory:
 
     _read_cpu: Callable[[], HostArray] | None
     _write_cpu: Callable[[], HostArray] | None
-    _read_gpu: Callable[[], Any] | None
-    _write_gpu: Callable[[], Any] | None
+    _read_gpu: Callable[[], DeviceArray] | None
+    _write_gpu: Callable[[], DeviceArray] | None
     _makers: Makers
 
     def __init__(
@@ -278,7 +278,7 @@ class SyncedMemory:
         view: HostArray = self._alone(ACCESSORS[WRITE_CPU], self._access, WRITE_CPU)
         return view
 
-    def gpu_data(self) -> Any:
+    def gpu_data(self) -> DeviceArray:
         """The device side, to read (syncedmem.cpp:110-119).
 
         If nothing was ever written, this allocates and zeroes the device side.  If the host side is fresher, it copies
@@ -306,9 +306,10 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        return view
 
-    def mutable_gpu_data(self) -> Any:
+    def mutable_gpu_data(self) -> DeviceArray:
         """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, and then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
@@ -317,7 +318,8 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        return view
 
     # --- adoption, push, release
 
@@ -422,7 +424,11 @@ class SyncedMemory:
 
     @property
     def head(self) -> SyncedHead:
-        """Which side is fresh; asking moves no bytes."""
+        """Which side is fresh; asking moves no bytes.
+
+        Type checkers assume that a property keeps its value.  If you compare the head twice, with a call between
+        that moves it, compare its ``name``.
+        """
         return head_of(self._open("head"))
 
     @property

@@ -57,7 +57,8 @@ def test_every_call_of_a_memory_works_on_its_device(device: Any) -> None:
         mine = device.empty(SIZE)
         mine.set(row(5))
         memory.set_gpu_data(mine)
-        assert ({5}, mine.data.ptr) == (set(memory.cpu_data().tolist()), memory.gpu_data().data.ptr)
+        view: Any = memory.gpu_data()
+        assert ({5}, mine.data.ptr) == (set(memory.cpu_data().tolist()), view.data.ptr)
         assert current == device.current_ordinal()
 
     assert (0, current) == (device.live_blocks, device.current_ordinal())
@@ -88,7 +89,8 @@ def test_a_buffer_copies_from_the_other_device(device: Any) -> None:
     with Buffer(SIZE, device) as here, Buffer(SIZE, other) as there:
         device.memcpy(row(7), here.ptr, SIZE, MemcpyKind.CPU2CUDA)
         there.copy_from(here)
-        assert ({7}, other.ordinal) == (set(there.ptr.get().tolist()), device_of(there.ptr))
+        ptr: Any = there.ptr
+        assert ({7}, other.ordinal) == (set(ptr.get().tolist()), device_of(ptr))
 
 
 def test_each_ordinal_has_one_shared_device() -> None:

@@ -88,7 +88,7 @@ def test_every_count_of_an_adaptor_is_known_as_one() -> None:
 
     assert shown - {"limit"} <= COUNTS
     with pytest.raises(AttributeError, match=r"PoolAllocator keeps memory, .* statistics does not .*: ask \.upstream"):
-        _ = PoolAllocator(StatisticsAllocator(CPUDeviceAllocator())).statistics
+        _ = PoolAllocator(StatisticsAllocator(CPUDeviceAllocator())).statistics  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from copy import copy
-from typing import Any, assert_type
+from typing import Any
 
 import numpy as np
 import pytest
-from blob_fixtures import ROW, Blob, each_place
+from blob_fixtures import Blob, each_place
 from blob_views import got
 
-from syncedmem import runtime
-from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedHead
+from syncedmem.model import InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, StatisticsAllocator
 from syncedmem.runtime.devices.host import cpu_allocator
 
@@ -114,15 +113,3 @@ def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
         "diff [24 bytes, UNINITIALIZED, host none, simulated:0 none]>"
     ) == repr(blob)
     assert (device, "<Blob (0) int32, ") == (blob.device, repr(Blob(dtype=np.int32, device=None))[:17])
-
-
-def test_the_type_of_the_elements_is_known_to_type_checkers() -> None:
-    """Checked by mypy and pyright, not when this runs."""
-    plain, wide = runtime.Blob((2,), device=None), runtime.Blob((2,), np.float64, device=None)
-    assert_type(plain, runtime.Blob[np.float32])
-    assert_type(wide.cpu_data(), np.ndarray[tuple[Any, ...], np.dtype[np.float64]])
-    assert_type(runtime.Blob(2, 3, 4, 5, dtype=np.int32, device=None).data_at(0), np.int32)
-    assert_type(runtime.Blob((2,), dtype="float32", device=None), runtime.Blob[Any])
-    assert_type(runtime.Blob.from_array(ROW, device=None), runtime.Blob[Any])
-
-    assert SyncedHead.HEAD_AT_CPU is wide.data_memory.head

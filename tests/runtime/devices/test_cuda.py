@@ -140,7 +140,8 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
     """By CUDA's own account of the addresses."""
     with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
         pinned = kind_of_memory(memory.cpu_data().ctypes.data)
-        far = kind_of_memory(memory.gpu_data().data.ptr)
+        there: Any = memory.gpu_data()
+        far = kind_of_memory(there.data.ptr)
         assert memory.cpu_malloc_use_cuda
     with using_mode(Mode.CPU), SyncedMemory(SIZE, device=device) as memory:
         pageable = kind_of_memory(memory.cpu_data().ctypes.data)
@@ -372,7 +373,7 @@ def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: thr
     """What somebody queued on CuPy's current stream has happened when cpu_data() returns."""
     stream = device.stream()
     with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        view = memory.mutable_gpu_data()
+        view: Any = memory.mutable_gpu_data()
         hold(stream, gate)
         view.data.memset_async(9, SIZE, stream)
         with stream:
@@ -384,7 +385,7 @@ def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: thr
 def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tuple[Any, Any]:
     """A stream that is held and then reads the device side, and where the bytes go."""
     reader, found = device.stream(), filled(device, 0)
-    view = memory.gpu_data()
+    view: Any = memory.gpu_data()
     cupy.cuda.runtime.deviceSynchronize()
     hold(reader, gate)
     found.data.copy_from_device_async(view.data, SIZE, reader)
@@ -556,7 +557,8 @@ def test_memory_and_streams_of_another_gpu_are_refused(device: Any) -> None:
 def test_memory_is_on_its_gpu_whichever_is_current(device: Any) -> None:
     with cupy.cuda.Device(1), SyncedMemory(SIZE, device=device) as memory:
         memory.mutable_cpu_data()[:] = 7
-        assert memory.gpu_data().device.id == 0
+        view: Any = memory.gpu_data()
+        assert view.device.id == 0
         assert device.current_ordinal() == 1
 
 
