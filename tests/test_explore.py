@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from syncedmem import explore
-from syncedmem.cli import app
-from syncedmem.explore import MOST_CLIENTS, page_server
+from syncedmem.cli import app, explore
+from syncedmem.cli.explore import MOST_CLIENTS, page_server
 from syncedmem.explorer import explorer_material, explorer_page, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
 from syncedmem.explorer.trace import MOST_STEPS

@@ -16,14 +16,16 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import __version__, diagram, explore, fuzzing, vectors
-from .model import NoDeviceError, SyncedMemoryError
+from syncedmem import __version__
+
+from . import diagram, explore, fuzz, vectors
+from syncedmem.model import NoDeviceError, SyncedMemoryError
 from .output import name_standard_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from .verdicts import DeviceVerdict, Verification
+    from syncedmem.verification import DeviceVerdict, Verification
 
 __all__ = ["app", "main"]
 
@@ -119,10 +121,10 @@ def verify(  # noqa: PLR0913 -- options
 
     Exit status 2: the command line is wrong, or a file cannot be written.
     """
-    from .report import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
-    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as below
-    from .verification import SUBJECTS  # noqa: PLC0415 -- as above
-    from .verification import verify as run_verification  # noqa: PLC0415 -- as above
+    from syncedmem.verification import page  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from syncedmem.spec.engine.supervisor import processors  # noqa: PLC0415 -- as below
+    from syncedmem.verification import SUBJECTS  # noqa: PLC0415 -- as above
+    from syncedmem.verification import verify as run_verification  # noqa: PLC0415 -- as above
 
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or SUBJECTS))
@@ -161,8 +163,8 @@ def devices(
     "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
     OpenCL the host computes.
     """
-    from .runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
-    from .runtime.devices.registry import automatic_name  # noqa: PLC0415 -- as above
+    from syncedmem.runtime import probe  # noqa: PLC0415 -- the runtime brings NumPy, which --help can do without
+    from syncedmem.runtime.devices.registry import automatic_name  # noqa: PLC0415 -- as above
 
     found, automatic, trouble = probe(), "", ""
     try:
@@ -285,7 +287,7 @@ def _row(device: DeviceVerdict) -> list[str]:
 
 
 def _requirement_table(result: Verification) -> Table:
-    from .spec import REQUIREMENTS  # noqa: PLC0415 -- as in verify
+    from syncedmem.spec import REQUIREMENTS  # noqa: PLC0415 -- as in verify
 
     table = _table("requirement", *(device.name for device in result.ran))
     for column in table.columns[1:]:
@@ -313,7 +315,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
 
 
 diagram.register(app)
-fuzzing.register(app)
+fuzz.register(app)
 explore.register(app)
 vectors.register(app)
 

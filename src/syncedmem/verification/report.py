@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from . import __version__
-from .model.diagrams.diamond import diamond_svg
-from .spec import REQUIREMENTS
+from syncedmem import __version__
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.spec import REQUIREMENTS
 
 if TYPE_CHECKING:
     from .verdicts import DeviceVerdict, Verification

@@ -69,7 +69,7 @@ def explore(
     """
     if out is not None and port is not None:
         raise typer.BadParameter("--port says where to serve the page, but with --out it is written and not served")
-    from .explorer import explorer_page, read_trace  # noqa: PLC0415 -- the spec brings Hypothesis; --help needs none
+    from syncedmem.explorer import explorer_page, read_trace  # noqa: PLC0415 -- the spec brings Hypothesis; --help needs none
 
     path = None if out is None else file_place(out)
     text = explorer_page(None if trace is None else read_trace(trace))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
-from .model.diagrams.drawing import Detail
-from .model.diagrams.palette import Theme
-from .model.diagrams.trace import trace_of
-from .model.exports.formats import ENDINGS, FORMATS, export, format_of
+from syncedmem.model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from .output import file_place, named, write
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from .spec.fuzz import Finding, Replay, Report
+    from syncedmem.spec.fuzz import Finding, Replay, Report
 
 __all__ = ["fuzz", "register", "replay"]
 
@@ -85,7 +85,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
 
     Exits with 0 if nothing is, with 1 if something is, and with 2 if the target or a promise cannot be used.
     """
-    from .spec.fuzz import fuzz as run_fuzz  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from syncedmem.spec.fuzz import fuzz as run_fuzz  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
@@ -129,7 +129,7 @@ def replay(
     Exits with 0 if nothing is wrong any more; with 1 if it still fails, or never failed twice, so that nobody knows;
     and with 2 if it cannot be replayed.
     """
-    from .spec.fuzz import Replay, TargetError  # noqa: PLC0415 -- as in fuzz
+    from syncedmem.spec.fuzz import Replay, TargetError  # noqa: PLC0415 -- as in fuzz
 
     found = Replay.read(file)
     if target is None:
@@ -151,7 +151,7 @@ def replay(
 
 
 def _promises(texts: list[str]) -> dict[str, str]:
-    from .spec.fuzz import TargetError  # noqa: PLC0415 -- as in fuzz
+    from syncedmem.spec.fuzz import TargetError  # noqa: PLC0415 -- as in fuzz
 
     promises: dict[str, str] = {}
     for text in texts:
