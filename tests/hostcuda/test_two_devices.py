@@ -10,13 +10,13 @@ import pytest
 from hostcuda_control import hostcuda
 from typer.testing import CliRunner
 
-from syncedmem.verification import checks
 from syncedmem.cli import app
 from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
 from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
 from syncedmem.runtime.devices.registry import shared_device
 from syncedmem.spec import Conformance, Coverage
+from syncedmem.verification import checks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -40,6 +40,7 @@ from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.subject import edition_of
 from syncedmem.spec.engine.supervisor import Death, side_by_side
 from syncedmem.spec.proofs import summarise
+
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
