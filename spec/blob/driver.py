@@ -305,7 +305,8 @@ class BlobDriver:
         """Report a call that did not raise; who runs the reproducer must get past one that did."""
         if raised is None:
             raise self.run.violation(requirement, message)
-        raised.__traceback__ = None  # it holds blobs, which are watched for being dropped
+        for error in filter(None, (raised, raised.__cause__, raised.__context__)):
+            error.__traceback__ = None  # it holds blobs, which are watched for being dropped
         self.reproducer.expect(raised)
 
     def _text(self, step: BlobCall) -> str:
