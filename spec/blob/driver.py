@@ -305,7 +305,8 @@ class BlobDriver:
         """Report a call that did not raise; if it raised, the reproducer must expect the error and go on."""
         if raised is None:
             raise self.run.violation(requirement, message)
-        raised.__traceback__ = None  # it refers to blobs, and the kit checks that they can be dropped
+        for error in filter(None, (raised, raised.__cause__, raised.__context__)):
+            error.__traceback__ = None  # it refers to blobs, and the kit checks that they can be dropped
         self.reproducer.expect(raised)
 
     def _text(self, step: BlobCall) -> str:

@@ -21,8 +21,8 @@ import pytest
 from subjects import device_subject, host_subject
 from typer.testing import CliRunner
 
-from syncedmem import __version__, cli, diagram, output, verification
-from syncedmem.cli import app, main
+from syncedmem import __version__, cli
+from syncedmem.cli import app, diagram, main, output
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
@@ -32,13 +32,12 @@ from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.mermaid import mermaid
-from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.verdicts import DeviceVerdict
+from syncedmem.verification import DeviceVerdict, checks, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import Subject
 
-VERIFY_DEVICE = verification.verify_device
+VERIFY_DEVICE = checks.verify_device
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
 
 
@@ -76,7 +75,7 @@ def _always(subject: Subject) -> Callable[[str, int], Subject]:
 
 def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
     """Let ``verify`` find this subject, whatever device it looks for, and not look at blobs."""
-    monkeypatch.setattr(verification, "make_subject", _always(subject))
+    monkeypatch.setattr(checks, "make_subject", _always(subject))
     monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
@@ -93,7 +92,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     def here(name: str, **_: object) -> DeviceVerdict:
         return found(name)
 
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
 
 
 # --- verify
@@ -128,7 +127,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
         dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
-    monkeypatch.setattr(verification, "side_by_side", answers)
+    monkeypatch.setattr(checks, "side_by_side", answers)
     names = ("cpu", "simulated", "opencl")
     result, report = verified(tmp_path, "--processes", "2", *(f"--device={name}" for name in names), code=1)
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
@@ -140,12 +139,12 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
 
 def test_wrong_numbers_are_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidArgumentError, match="steps"):
-        verification.verify(steps=-1, seed=0, processes=2)
+        checks.verify(steps=-1, seed=0, processes=2)
     for processes in (0, -1, 1.5, True):
         with pytest.raises(InvalidArgumentError, match=f"processes.*{processes}"):
-            verification.verify(steps=0, seed=0, processes=cast("Any", processes))
+            checks.verify(steps=0, seed=0, processes=cast("Any", processes))
     with pytest.raises(InvalidArgumentError, match="gpu"):
-        verification.verify(("gpu",), steps=1, seed=0)
+        checks.verify(("gpu",), steps=1, seed=0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
@@ -157,7 +156,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
         raise NoDeviceError("CUDA needs CuPy")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "make_subject", missing)
+        patch.setattr(checks, "make_subject", missing)
         result, report = verified(tmp_path, "--device", "cuda", code=1)
 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
@@ -180,7 +179,7 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
         return DeviceVerdict(name, "", slow)
 
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
     result, _ = verified(tmp_path)
     tables = [line for line in result.output.splitlines() if line.startswith(" ")]
     heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
@@ -203,13 +202,13 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     def here(name: str, **_: object) -> DeviceVerdict:
         return replace(found("cpu"), name=name)
 
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
     some = run(
         "verify", "--steps", "0", "--processes", "1", *("--device", "cpu", "--device", "opencl", "--device", "cpu")
     )
     every = run("verify", "--steps", "0", "--processes", "1")
     reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.SUBJECTS))
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(checks.SUBJECTS))
     )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
@@ -237,7 +236,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
-    use(monkeypatch, replace(subject, source=verification.make_subject("simulated", 0).source))
+    use(monkeypatch, replace(subject, source=checks.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     program = result.output.partition("The shortest way to see it:")[2].partition("\nsimulated: ")[0]
 
@@ -260,7 +259,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("known")
 def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
+    monkeypatch.setattr(checks, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
     result, report = verified(tmp_path, "--device", "cpu", code=1)
 
     assert "is wrong" in result.output
@@ -338,7 +337,7 @@ def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -
     """The marks come from what the devices did."""
     use(monkeypatch, device_subject())
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
-    result = verification.verify(("simulated",), steps=0, seed=0)
+    result = checks.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance
     assert conformance is not None
     drawn = diamond_svg("caffe", covered=conformance.coverage.identifiers())
@@ -582,7 +581,7 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     drawn = run("diagram", "--help").output
 
     assert all(f"Exit status {status}" in said for status in range(3))
-    assert all(name in said for name in (*verification.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
+    assert all(name in said for name in (*checks.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
     assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
 
@@ -762,7 +761,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
-    subject = verification.make_subject("simulated-seeded", 7)
+    subject = checks.make_subject("simulated-seeded", 7)
 
     assert isinstance(subject.device, SimulatedDeviceAllocator)
     assert "make_subject('simulated-seeded', 7)" in subject.source

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from syncedmem import explore
 from syncedmem.cli import app
-from syncedmem.explore import MOST_CLIENTS, page_server
-from syncedmem.explorer import explorer_material, explorer_page, read_trace
+from syncedmem.explorer import explorer_material, explorer_page, page_server, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
+from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.model.files import MOST_TEXT
@@ -141,12 +140,12 @@ def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: Thr
 
 
 def test_the_port_that_browsers_do_not_say_may_be_left_out() -> None:
-    assert "localhost" in explore.names_of(80)
-    assert "localhost" not in explore.names_of(8080)
+    assert "localhost" in names_of(80)
+    assert "localhost" not in names_of(8080)
 
 
 def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer) -> None:
-    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    monkeypatch.setattr(Page, "timeout", 0.05)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as silent:
         assert b"" == silent.recv(1)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as slow:
@@ -157,7 +156,7 @@ def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, 
 def test_a_client_that_takes_nothing_is_dropped_in_silence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    monkeypatch.setattr(Page, "timeout", 0.05)
     before = threading.active_count()
     with page_server("x" * 50_000_000) as serving:
         thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
@@ -200,7 +199,7 @@ def test_an_error_of_ours_in_the_server_is_told(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(explore, "names_of", broken)
+        patch.setattr("syncedmem.explorer.server.names_of", broken)
         said = answered(server, "localhost")
 
     assert ("", True) == (said, "ZeroDivisionError" in capsys.readouterr().err)
@@ -211,7 +210,7 @@ def test_idle_clients_hold_a_bounded_number_of_threads(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beyond are dropped, and when the others have gone there is room again."""
-    monkeypatch.setattr(explore.Page, "timeout", 600)
+    monkeypatch.setattr(Page, "timeout", 600)
     before = set(threading.enumerate())
     address = ("127.0.0.1", server.server_port)
     clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]

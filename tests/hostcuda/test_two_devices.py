@@ -10,13 +10,13 @@ import pytest
 from hostcuda_control import hostcuda
 from typer.testing import CliRunner
 
-from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
 from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
 from syncedmem.runtime.devices.registry import shared_device
 from syncedmem.spec import Conformance, Coverage
+from syncedmem.verification import checks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,8 +128,8 @@ def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: p
     def unchecked(*_: object, **__: object) -> None:
         pass
 
-    monkeypatch.setattr(verification, "check_conformance", checked)
-    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    monkeypatch.setattr(checks, "check_conformance", checked)
+    monkeypatch.setattr(checks, "check_blobs", unchecked)
     options = ("verify", "--device", "cuda", "--processes", "1", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     (device,) = json.loads((tmp_path / "report.json").read_text())["devices"]

@@ -360,8 +360,8 @@ def test_the_command_needs_no_report(tmp_path: Path) -> None:
 
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
     """They are said twice, because ``--help`` is to come without Hypothesis."""
-    from syncedmem import cli, fuzzing
+    from syncedmem.cli import fuzz, verify
     from syncedmem.spec.memory import kit as conformance
 
-    assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzzing.STEPS, fuzzing.SECONDS, fuzzing.HANG)
-    assert conformance.DEFAULT_STEPS == cli.DEFAULT_STEPS
+    assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzz.STEPS, fuzz.SECONDS, fuzz.HANG)
+    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import __version__
-from .spec.engine.report import overall
-from .spec.requirements import requirements_of
+from syncedmem import __version__
+from syncedmem.spec.engine.report import overall
+from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
-    from .spec import BlobCoverage, Conformance, Coverage, Violation
-    from .spec.engine.report import Status
+    from syncedmem.spec import BlobCoverage, Conformance, Coverage, Violation
+    from syncedmem.spec.engine.report import Status
 
 __all__ = ["DeviceVerdict", "ModelVerdict", "Verification"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .model import (
+from syncedmem.model import (
     EDITIONS,
     InvalidArgumentError,
     MissingPackageError,
@@ -21,11 +21,11 @@ from .model import (
     space,
     tour,
 )
-from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices.compilers import check_switch
-from .runtime.devices.host import cpu_allocator
-from .runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
-from .spec import (
+from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime.devices.compilers import check_switch
+from syncedmem.runtime.devices.host import cpu_allocator
+from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
+from syncedmem.spec import (
     REQUIREMENTS,
     Conformance,
     Coverage,
@@ -36,17 +36,18 @@ from .spec import (
     check_conformance,
     compare_model,
 )
-from .spec.engine.report import check_steps
-from .spec.engine.subject import edition_of
-from .spec.engine.supervisor import Death, side_by_side
-from .spec.proofs import summarise
-from .spec.requirements import requirements_of
+from syncedmem.spec.engine.report import check_steps
+from syncedmem.spec.engine.subject import edition_of
+from syncedmem.spec.engine.supervisor import Death, side_by_side
+from syncedmem.spec.proofs import summarise
+from syncedmem.spec.requirements import requirements_of
+
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .spec.engine.supervisor import Watch
+    from syncedmem.spec.engine.supervisor import Watch
 
 __all__ = ["SUBJECTS", "make_blob_subject", "make_subject", "verify", "verify_device", "verify_model"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from . import __version__
-from .model.diagrams.diamond import diamond_svg
-from .spec.requirements import requirements_of
+from syncedmem import __version__
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
-    from .spec import Requirement
+    from syncedmem.spec import Requirement
     from .verdicts import DeviceVerdict, Verification
 
 __all__ = ["page"]
