@@ -152,7 +152,7 @@ class Declaration:
         ------
         DeclarationError
             If there is no such edition, or if a row of the table, of whatever edition, names something that
-            was not declared, leads to a head that its edition does not have, or acts although it refuses.
+            was not declared, has an action without an effect, leads to a head that its edition does not have, or acts although it refuses.
         """
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")
@@ -177,6 +177,9 @@ def _check_names(row: Transition) -> None:
     unknown += [f"edition {name!r}" for name in row.editions if name not in EDITIONS]
     if unknown:
         raise DeclarationError(f"unknown {', '.join(unknown)} in the row {row}")
+    without = [action.value for action in row.actions if action not in EFFECTS]
+    if without:
+        raise DeclarationError(f"no effect of {', '.join(without)}: add it to EFFECTS")
     if row.refusal is not None and (row.actions or row.dest is not None):
         raise DeclarationError(f"a refusal does nothing and leads nowhere, unlike the row {row}")
 
