@@ -408,6 +408,6 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
     """The exception that a declared refusal is raised as."""
     if refusal is Refusal.NULL_DATA:
         return BufferMismatchError(call, argument, "a buffer is needed")
-    if refusal is Refusal.NOT_HEAD_AT_CPU:
-        return IllegalCallError(call, head)
+    if refusal.needs is not None:
+        return IllegalCallError(call, head, refusal.needs.name)
     return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncedmem.model import EDITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
+from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
@@ -27,12 +27,20 @@ OWN_BUFFER = "own_buffer"
 
 _WHY = {
     Refusal.NULL_DATA: "`set_*_data` was handed NULL",
-    Refusal.NOT_HEAD_AT_CPU: "`async_gpu_push` in any head but HEAD_AT_CPU",
     Refusal.NO_GPU: "a call for the device, in a build without one; whatever its argument is",
 }
+
+
+def _why(refusal: Refusal) -> str:
+    if refusal.needs is None:
+        return _WHY[refusal]
+    calls = dict.fromkeys(f"`{row.call.value}`" for row in TRANSITIONS if row.refusal is refusal)
+    return f"{' or '.join(calls)} in any head but {refusal.needs.name}"
+
+
 REFUSALS: dict[str | None, str] = {
     None: "the call is answered; or, where `fail` is, it reports that failure",
-    **{refusal.value: _WHY[refusal] for refusal in Refusal},
+    **{refusal.value: _why(refusal) for refusal in Refusal},
     OWN_BUFFER: "`set_*_data` was handed the memory's own pointer, which is not the caller's to give",
 }
 """What `refusal` of a step can be, and what it means: the one list, which the page and the schema are made from."""
