@@ -152,7 +152,8 @@ class Declaration:
         ------
         DeclarationError
             If there is no such edition, or if a row of the table, of whatever edition, names something that
-            was not declared, has an action without an effect, leads to a head that its edition does not have, or acts although it refuses.
+            was not declared, has an action without an effect, leads to a head that its edition does not have,
+            or acts although it refuses.
         """
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")

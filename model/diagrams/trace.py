@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import Action, Call, Refusal
 from ..mode import Mode
 from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
+    from ..head import Action, Refusal
     from collections.abc import Collection, Iterable
 
 __all__ = ["Step", "Trace", "trace_of"]
@@ -102,7 +102,7 @@ class Trace(NamedTuple):
         if step.refusal is not None:
             return f"{step.asked} in {start}: refused, {step.refusal.value}"
         copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.call is Call.RELEASE else _named(step.after, detail)
+        end = "the end" if step.asked.ends else _named(step.after, detail)
         return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
 
 
@@ -112,7 +112,7 @@ def _named(state: State, detail: Detail) -> str:
 
 def _done(step: Step) -> str:
     """What a step does.  The destructor alone has no side in its name, so what it frees is said with its side."""
-    if step.asked.call is not Call.RELEASE:
+    if not step.asked.ends:
         return effect([step]) or "nothing"
     freed = [place for place in Host if place in map(place_of, step.actions)]
     return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
@@ -147,7 +147,7 @@ def trace_of(
         If there is no such edition.
     """
     names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
-    known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
+    known = {str(asked): asked for asked in inputs(edition, null=True, end=True)}
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
@@ -156,7 +156,7 @@ def trace_of(
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is no call of edition {edition}; there are {', '.join(known)}")
-        if known[name].call is Call.RELEASE and number < len(names):
+        if known[name].ends and number < len(names):
             raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
         state = steps[-1].after

@@ -81,7 +81,7 @@ class _Follower:
             self._fill(argument)
             return {**operation, "class": REQUIRED, **self._seen()}
         call = Call(name)
-        if call is Call.RELEASE:
+        if call.ends:
             return {**operation, **self._release()}
         if "fail" in operation:
             return {**operation, "class": "unspecified", "refusal": None, **self._seen()}
