@@ -110,6 +110,11 @@ class Input:
     data: bool = True
     mode: Mode | None = None
 
+    @property
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
+        return self.call is not None and self.call.ends
+
     def __str__(self) -> str:
         if self.call is None:
             return f"set_mode({self.mode.name if self.mode else None})"
@@ -125,14 +130,18 @@ class Step(NamedTuple):
 
 
 @cache
-def inputs(edition: str = DEFAULT_EDITION, *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
-    """The inputs of an edition: its calls except release; optionally also calls with NULL, and changes of mode."""
+def inputs(
+    edition: str = DEFAULT_EDITION, *, null: bool = False, mode: bool = True, end: bool = False
+) -> tuple[Input, ...]:
+    """The inputs of an edition: its calls; optionally also calls with NULL, changes of mode and, last, release."""
     calls = [call for call in dispatch(edition).columns if not call.ends]
     found = [Input(call) for call in calls]
     if null:
         found += [Input(call, data=False) for call in calls if call.takes_data]
     if mode:
         found += [Input(None, mode=value) for value in Mode]
+    if end:
+        found += [Input(call) for call in dispatch(edition).columns if call.ends]
     return tuple(found)
 
 

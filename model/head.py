@@ -153,6 +153,11 @@ class Refusal(enum.Enum):
     NOT_HEAD_AT_CPU = "not_head_at_cpu"
     NO_GPU = "no_gpu"
 
+    @property
+    def needs(self) -> SyncedHead | None:
+        """The only head in which the call is allowed, if the refusal is named after one."""
+        return SyncedHead.__members__.get(self.name.removeprefix("NOT_"))
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:

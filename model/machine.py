@@ -152,7 +152,8 @@ class Declaration:
         ------
         DeclarationError
             If there is no such edition, or if a row of the table, of any edition, uses an undeclared name,
-            leads to a head that its edition does not have, or has actions although it refuses.
+            has an action without an effect, leads to a head that its edition does not have, or has actions
+            although it refuses.
         """
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")
@@ -177,6 +178,9 @@ def _check_names(row: Transition) -> None:
     unknown += [f"edition {name!r}" for name in row.editions if name not in EDITIONS]
     if unknown:
         raise DeclarationError(f"unknown {', '.join(unknown)} in the row {row}")
+    without = [action.value for action in row.actions if action not in EFFECTS]
+    if without:
+        raise DeclarationError(f"no effect of {', '.join(without)}: add it to EFFECTS")
     if row.refusal is not None and (row.actions or row.dest is not None):
         raise DeclarationError(f"a refusal has no actions and leads to no head, but the row {row} does")
 
@@ -405,6 +409,6 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
     """The exception for a declared refusal."""
     if refusal is Refusal.NULL_DATA:
         return BufferMismatchError(call, argument, "a buffer is needed")
-    if refusal is Refusal.NOT_HEAD_AT_CPU:
-        return IllegalCallError(call, head)
+    if refusal.needs is not None:
+        return IllegalCallError(call, head, refusal.needs.name)
     return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")

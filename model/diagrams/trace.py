@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import DEFAULT_EDITION, Action, Call, Refusal
+from ..head import DEFAULT_EDITION, Action, Refusal
 from ..mode import Mode
 from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    from ..head import Action, Refusal
 
 __all__ = ["Step", "Trace", "trace_of"]
 
@@ -102,7 +104,7 @@ class Trace(NamedTuple):
         if step.refusal is not None:
             return f"{step.asked} in {start}: refused, {step.refusal.value}"
         copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.call is Call.RELEASE else _named(step.after, detail)
+        end = "the end" if step.asked.ends else _named(step.after, detail)
         return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
 
 
@@ -112,7 +114,7 @@ def _named(state: State, detail: Detail) -> str:
 
 def _done(step: Step) -> str:
     """The effect of a step.  The name of the destructor has no side, so each of its frees is named with its side."""
-    if step.asked.call is not Call.RELEASE:
+    if not step.asked.ends:
         return effect([step]) or "nothing"
     freed = [place for place in Host if place in map(place_of, step.actions)]
     return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
@@ -148,7 +150,7 @@ def trace_of(
         If there is no such edition.
     """
     names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
-    known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
+    known = {str(asked): asked for asked in inputs(edition, null=True, end=True)}
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
@@ -157,7 +159,7 @@ def trace_of(
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is not a call of edition {edition}; its calls are {', '.join(known)}")
-        if known[name].call is Call.RELEASE and number < len(names):
+        if known[name].ends and number < len(names):
             raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
         state = steps[-1].after

@@ -239,7 +239,7 @@ def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Tra
         if call not in there:
             names = ", ".join(it.value for it in there)
             raise InvalidExportError(f"edition {edition} has no call {call.value!r}; it has {names}")
-    if FORMATS[format_].trace and set(calls) == {Call.RELEASE}:
+    if FORMATS[format_].trace and calls and all(call.ends for call in calls):
         raise InvalidExportError(f"{format_} shows release only as a note, not as an arrow: add another call")
     for step in () if trace is None else trace.steps:
         if step.asked.call is not None and step.asked.call not in calls:

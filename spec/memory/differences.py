@@ -71,12 +71,12 @@ def _counted(entry: Input, expected: Expected, wanted: Kinds, found: Kinds, befo
         return _missing_requirement(entry, missing[0])
     if extra := list((Counter(found) - Counter(wanted)).elements()):
         return _extra_requirement(entry, extra[0], expected, before)
-    return "R26-release-order" if entry.call is Call.RELEASE else "R03-allocate-when-needed"
+    return "R26-release-order" if entry.ends else "R03-allocate-when-needed"
 
 
 def _missing_requirement(entry: Input, call: tuple[str, str]) -> str:
     if call[0] == "free":
-        return "R27-release-frees-owned" if entry.call is Call.RELEASE else "R17-adopt-frees-owned"
+        return "R27-release-frees-owned" if entry.ends else "R17-adopt-frees-owned"
     return _MISSING[call]
 
 

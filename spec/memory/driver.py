@@ -179,7 +179,7 @@ class MemoryDriver:
         raised = self._attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
         self._expect(raised)
         self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
-        if entry.call is Call.RELEASE and k > 1:
+        if entry.ends and k > 1:
             # Freed memory cannot be taken back: the host side is freed, and the device side must still be freed.
             self.inspection.oracle = replace(before, cpu=Copy(), released=True)
             live = {key: value for key, value in live.items() if value[1].side == "gpu"}
@@ -340,7 +340,7 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = "close" if entry.call is Call.RELEASE else entry.call.value if entry.call else ""
+        method = "close" if entry.ends else entry.call.value if entry.call else ""
         keyword = "stream=" if entry.call is Call.ASYNC_GPU_PUSH else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""

@@ -137,7 +137,7 @@ def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Itera
 
 def _cells(subject: Subject) -> Iterator[Case]:
     """Every call in every state, with NULL data and release."""
-    alphabet = (*inputs(subject.edition, null=True), Input(Call.RELEASE))
+    alphabet = inputs(subject.edition, null=True, end=True)
     for sequence in access_words(subject.edition).values():
         for entry in alphabet:
             yield Case((*sequence, entry))

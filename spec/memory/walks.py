@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from syncedmem.model import Call, Input, inputs
+from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_words
 
 from ..engine.reproducer import Reproducer
@@ -52,14 +52,14 @@ class Walk:
 
 def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     """The walks of an edition whose first memory starts with this sequence."""
-    calls = (*inputs(edition, null=True), Input(Call.RELEASE))
+    calls = inputs(edition, null=True, end=True)
     failing = [
         Fail(entry, k, partial, interrupt=False, again=again)
         for entry in calls
         for k in (1, 2)
         for partial in (False, True)
         # After a release that failed in the middle, only another release is allowed.
-        for again in ((True,) if entry.call is Call.RELEASE else (True, False))
+        for again in ((True,) if entry.ends else (True, False))
         if entry.call
     ]
     stumbling = [Stumble(entry) for entry in calls if entry.call]

@@ -10,8 +10,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call
-
 from .invariants import ON_STATES, ON_STEPS, Plain, enabled
 from .states import start, take
 
@@ -108,7 +106,7 @@ def _successors(
     """The next steps: the name of each, the state after it (none after release), and what it breaks."""
     yield f"set_mode({'CPU' if found.mode else 'GPU'})", found._replace(mode=not found.mode), []
     for step in steps_from(system, found, contents, logic):
-        gone = step.row.call is Call.RELEASE
+        gone = step.row.call.ends
         yield step.row.call.value, None if gone else step.after, broken_by(logic, step)
 
 

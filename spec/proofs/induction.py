@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Fact, MissingPackageError, SyncedHead
+from syncedmem.model import Fact, MissingPackageError, SyncedHead
 
 from .invariants import COPIES, ON_STATES, ON_STEPS, enabled
 from .schedules import COPYING, demand
@@ -169,7 +169,7 @@ def _wanted(system: System, row: Transition, found: State, contents: Symbols) ->
     logic = _Symbolic()
     step = take(system, row, found, contents)
     wanted = {name: holds(logic, step) for name, holds in ON_STEPS.items()}
-    if row.call is not Call.RELEASE:
+    if not row.call.ends:
         wanted.update((name, holds(logic, step.after)) for name, holds in ON_STATES.items())
     return wanted
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from syncedmem.model import Call, Fact, SyncedHead
+from syncedmem.model import Fact, SyncedHead
 
 from ..engine.calls import Side
 
@@ -117,13 +117,13 @@ def freed_is_allocated(logic: Logic, step: StateChange) -> Any:
 
 def nothing_leaks(logic: Logic, step: StateChange) -> Any:
     """No pointer to allocated memory is overwritten, and after release nothing is allocated."""
-    left = [step.after.allocated.cpu, step.after.allocated.gpu] if step.row.call is Call.RELEASE else []
+    left = [step.after.allocated.cpu, step.after.allocated.gpu] if step.row.call.ends else []
     return logic.every(logic.negated(held) for held in (*step.lost, *left))
 
 
 def pointer_stays(logic: Logic, step: StateChange) -> Any:
     """A pointer that is set stays set until release."""
-    if step.row.call is Call.RELEASE:
+    if step.row.call.ends:
         return logic.every([])
     return logic.every(logic.implied(step.before.fact(it), step.after.fact(it)) for it in _POINTERS.values())
 

@@ -73,7 +73,7 @@ def explore_schedules(system: System) -> Breach | None:
     while waiting:
         found, rivals = here = waiting.popleft()
         for step in steps_from(system, found, contents, logic):
-            if step.row.call is Call.RELEASE:
+            if step.row.call.ends:
                 continue
             sequence = (*sequences[here], step.row.call.value)
             copies = sum(action in COPYING for action in step.row.actions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncedmem.model import EDITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
+from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
@@ -27,12 +27,20 @@ OWN_BUFFER = "own_buffer"
 
 _WHY = {
     Refusal.NULL_DATA: "the argument of `set_*_data` was NULL",
-    Refusal.NOT_HEAD_AT_CPU: "`async_gpu_push` at a head other than HEAD_AT_CPU",
     Refusal.NO_GPU: "a call for the device in a build without one, with any argument",
 }
+
+
+def _why(refusal: Refusal) -> str:
+    if refusal.needs is None:
+        return _WHY[refusal]
+    calls = dict.fromkeys(f"`{row.call.value}`" for row in TRANSITIONS if row.refusal is refusal)
+    return f"{' or '.join(calls)} at a head other than {refusal.needs.name}"
+
+
 REFUSALS: dict[str | None, str] = {
     None: "the call is not refused; if it has `fail`, it reports that failure",
-    **{refusal.value: _WHY[refusal] for refusal in Refusal},
+    **{refusal.value: _why(refusal) for refusal in Refusal},
     OWN_BUFFER: "the argument of `set_*_data` was the memory's own pointer, which the caller does not own",
 }
 """The values of `refusal` in a step with their meanings; the page and the schema are made from this list."""
@@ -73,7 +81,7 @@ class _Follower:
             self._fill(argument)
             return {**operation, "class": REQUIRED, **self._seen()}
         call = Call(name)
-        if call is Call.RELEASE:
+        if call.ends:
             return {**operation, **self._release()}
         if "fail" in operation:
             return {**operation, "class": "unspecified", "refusal": None, **self._seen()}

@@ -189,6 +189,14 @@ def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], messa
         build(changed("cpu_data@SYNCED", **changes), edition)
 
 
+def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An action that nobody said the effect of is named, and where to say it."""
+    left = {action: effect for action, effect in EFFECTS.items() if action is not Action.ZERO_CPU}
+    monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
+    with pytest.raises(DeclarationError, match=r"^no effect of zero_cpu: add it to EFFECTS$"):
+        Declaration.of("caffe")
+
+
 def test_a_head_that_the_edition_does_not_have_is_refused() -> None:
     """A row of the build without a GPU cannot lead to SYNCED."""
     table = changed("cpu_data@HEAD_AT_CPU", dest=S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, Call, Input, inputs
+from syncedmem.model import EDITIONS, inputs
 from syncedmem.model.errors import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
@@ -108,7 +108,7 @@ def _lines(program: str) -> int:
 
 def _names(path: Path, text: str) -> int:
     """How many calls by name there are, with what separates them and what arms them as the page reads it."""
-    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True)} | {str(Input(Call.RELEASE))}
+    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True, end=True)}
     words = re.split(r"[\s,;]+", text.strip(" \t\r\n,;"))
     for word in words:
         name = word.removesuffix("()").partition("!")[0]

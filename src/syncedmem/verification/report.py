@@ -11,6 +11,7 @@ from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from syncedmem.spec import Requirement
+
     from .verdicts import DeviceVerdict, Verification
 
 __all__ = ["page"]
