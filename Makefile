@@ -17,6 +17,10 @@ locked_pip = [ -z '$(LOCKED)' ] || { sed -n '/^pip==/,/[^\\]$$/p' requirements/h
 # The package itself, when all that it needs is there: what is in this directory has no hash.
 EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 
+# What is installed with the package wherever it is tried: the command line with the kit, a device that every machine has,
+# every format, and what messages of blobs need.
+EXTRAS := cli exports opencl proto
+
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto
 # For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
@@ -30,7 +34,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -46,9 +50,9 @@ $(STAMPS)/venv:
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself, editable, with a device that every machine has, every format, and what messages of blobs need.
+# The package itself, editable.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py opencl exports proto > $(STAMPS)/declared.txt
+	$(BIN)/python requirements/declared.py $(EXTRAS) > $(STAMPS)/declared.txt
 	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
 	$(BIN)/python $(EDITABLE)
 	@touch $@
@@ -57,6 +61,9 @@ $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.
 $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
 	$(BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
+
+# All that .venv can hold.
+environment: $(STAMPS)/lint $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs $(STAMPS)/package-tools
 
 # ------------------------------------------------------------------------------------------------- jobs
 
@@ -134,9 +141,10 @@ lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/codespell
 	$(BIN)/lint-imports --no-logo
 
-types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict
+types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict, on the blocks of README.md too
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(BIN)/python tests/support/typed_blocks.py README.md src/README.md
 
 # A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
 # public name that the reference leaves out.
@@ -160,12 +168,13 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
+	$(BIN)/python tests/support/front_door.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
 	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills
 	$(MAKE) generated
 
-check-generated:  ## fail if one of them is not up to date
+check-generated: $(STAMPS)/package  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
 bench: $(STAMPS)/test  ## measure every speed that is promised
@@ -197,7 +206,7 @@ installed-wheel: wheel
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py opencl exports > $(WHEEL)/declared.txt
+	$(WHEEL)/bin/python requirements/declared.py $(EXTRAS) > $(WHEEL)/declared.txt
 	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(WHEEL)/bin/python -m pip check
@@ -240,7 +249,7 @@ newest:
 	$(FOUND) --version
 	$(FOUND) -m venv $(NEWEST)
 	@$(call locked_pip,$(NEWEST))
-	$(NEWEST)/bin/python requirements/declared.py opencl exports > $(NEWEST)/declared.txt
+	$(NEWEST)/bin/python requirements/declared.py $(EXTRAS) > $(NEWEST)/declared.txt
 	$(NEWEST)/bin/python $(PIP_INSTALL) --requirement $(NEWEST)/declared.txt --requirement requirements/test.txt
 	$(NEWEST)/bin/python $(EDITABLE)
 	$(NEWEST)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)

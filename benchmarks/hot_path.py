@@ -168,6 +168,8 @@ def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
     memory.set_cpu_data(host)
     memory.gpu_data()
 
+    stale: Callable[[], object]
+    copying: Callable[[], object]
     if up:
         stale, copying = memory.mutable_cpu_data, memory.gpu_data
     else:

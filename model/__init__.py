@@ -1,10 +1,10 @@
-"""The one declaration, and everything that is computed from it alone.
+"""The declaration of the machine, and everything that is computed from it alone.
 
-Start at `syncedmem.model.head`: it holds the table.  Around it, in the order in which each builds on the one
-before: ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
+Start at `syncedmem.model.head`, which holds the table.  The other modules, each built on those before it:
+``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
 compiled), ``soundness`` (what is refused), ``editions`` (the shared machines and tables), ``exploration`` (their
-reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Above these are two
-rooms: ``diagrams``, which lays the state diagram out and paints it, and ``exports``, which has every format.
+reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Two rooms are
+above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
@@ -51,3 +51,7 @@ __all__: list[str] = [
     "using_mode",
 ]
 __all__ += errors.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,8 +1,8 @@
 """The dispatch table: what the machine does in every state, compiled from the machine itself.
 
-The runtime looks calls up here instead of triggering `transitions`, which is about a hundred times slower.
-The table is compiled by walking the built machine, not the declaration, and the tests compare every entry
-with the machine live, so it cannot come to mean something else.
+The runtime looks calls up here, because triggering `transitions` is about a hundred times slower.
+The table is compiled by walking the built machine, not the declaration.  The tests compare every entry
+with the running machine, so the two always mean the same.
 
 A *state* is a small integer: ``head.value << 5 | facts``.
 """
@@ -48,7 +48,7 @@ class Cell(NamedTuple):
     Attributes
     ----------
     actions : tuple of Action
-        In order; empty for a refusal and for a call with nothing to do.
+        In order; empty for a refusal and for a call that has nothing to do.
     next : tuple of int
         The packed state afterwards, in CPU mode and in GPU mode.
     refusal : Refusal or None
@@ -73,7 +73,7 @@ class Dispatch:
     ----------
     columns : mapping of Call to a pair of columns
         For each call a column for "no argument" and one for "with an argument", indexed by packed state.
-        None stands where the edition has no such head.
+        An entry is None if the edition has no such head.
     start : int
         The packed state of a new memory.
     """
@@ -82,7 +82,7 @@ class Dispatch:
     start: int
 
     def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
-        """One entry: None where the edition has no such call or head."""
+        """One entry, or None if the edition has no such call or head."""
         return self.columns[call][data][state] if call in self.columns else None
 
 
@@ -92,7 +92,7 @@ def compile_dispatch(machine: HeadMachine) -> Dispatch:
     Raises
     ------
     DeclarationError
-        If in some head two rows are enabled at once, or none is, for the same valuation of the guards.
+        If in some head, for some values of the guards, two rows are enabled at once, or none.
         (`transitions` would silently take the first, or do nothing and return False.)
     """
     columns = {call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from .dispatch import Dispatch, compile_dispatch
-from .head import EDITIONS
+from .head import DEFAULT_EDITION, EDITIONS
 from .machine import Declaration, HeadMachine
 from .soundness import check_soundness
 
 __all__ = ["dispatch", "edition_for", "head_machine"]
 
 
-def head_machine(edition: str = "caffe") -> HeadMachine:
+def head_machine(edition: str = DEFAULT_EDITION) -> HeadMachine:
     """The shared machine of an edition.
 
     Raises
@@ -23,7 +23,7 @@ def head_machine(edition: str = "caffe") -> HeadMachine:
     return _checked(edition)[0]
 
 
-def dispatch(edition: str = "caffe") -> Dispatch:
+def dispatch(edition: str = DEFAULT_EDITION) -> Dispatch:
     """The shared table of an edition, compiled from its machine.
 
     Raises
@@ -35,7 +35,7 @@ def dispatch(edition: str = "caffe") -> Dispatch:
 
 
 def edition_for(*, has_device: bool) -> str:
-    """The edition that a memory with a device runs, or one without: the first that is declared so."""
+    """The edition for a memory with a device, or without one: the first that is declared so."""
     return next(name for name, edition in EDITIONS.items() if edition.has_device is has_device)
 
 

@@ -1,9 +1,9 @@
-"""One family of exceptions: whose fault it is, with the offending values as attributes.
+"""One family of exceptions: each class says who made the mistake, and its attributes hold the wrong values.
 
-The family lives with the model because refusals are declared there and every room must be able to name
-them.  Each leaf also derives from the built-in a caller would catch.  After any of them nothing has changed:
-head, flags, pointers and the bytes of every fresh side are as before the call, nothing has leaked, and the
-next call works (`ReleaseError` alone says otherwise, because what is freed cannot be unfreed).
+The family is in the model because refusals are declared there and every room must be able to name them.  Each class
+also derives from the built-in error that a caller would catch.  After any of these errors nothing has changed: head,
+flags, pointers and the bytes of every fresh side are as before the call, nothing has leaked, and the next call works.
+The only exception is `ReleaseError`, because freed memory cannot be taken back.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SPELT_OUT: Any = (str, bytes, bytearray, list, array)
 
 
 class SyncedMemoryError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of all exceptions that this package raises itself."""
 
 
 class DeclarationError(SyncedMemoryError, ValueError):
@@ -66,7 +66,7 @@ class DeclarationError(SyncedMemoryError, ValueError):
 class InvalidSizeError(SyncedMemoryError, ValueError):
     """A size in bytes that no memory can have: negative, or beyond the address space.
 
-    An argument of the wrong type altogether is an `InvalidArgumentError`.
+    A size of a wrong type is an `InvalidArgumentError`.
     """
 
     def __init__(self, size: int, limit: int) -> None:
@@ -75,7 +75,7 @@ class InvalidSizeError(SyncedMemoryError, ValueError):
 
 
 class InvalidArgumentError(SyncedMemoryError, TypeError):
-    """An argument of a type that the call cannot use (a stream that is no stream, a size that is a string)."""
+    """An argument of a type that the call cannot use (a stream that is not one, a size that is a string)."""
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
         super().__init__(f"{argument} must be {expected}, got {shown(value)}")
@@ -84,11 +84,11 @@ class InvalidArgumentError(SyncedMemoryError, TypeError):
 
 
 class InvalidExportError(SyncedMemoryError, ValueError):
-    """A drawing or an export that cannot be made: what its format or its edition has not, a trace that is none."""
+    """A drawing or an export that cannot be made: its format or its edition lacks something, or a trace is invalid."""
 
     @classmethod
     def unknown(cls, what: str, name: str, known: Iterable[str]) -> Self:
-        """There is nothing of this name; one that looks like it is pointed at."""
+        """The error for an unknown name; it suggests a known name that looks similar."""
         names = [*known]
         near = get_close_matches(name.lower(), names, 1)
         return cls(
@@ -118,7 +118,7 @@ class InvalidIndexError(SyncedMemoryError, IndexError):
 class InvalidValueError(SyncedMemoryError, ValueError):
     """A number that elements of a type cannot hold: too large, not finite, not whole, or not real.
 
-    What is no number at all is an `InvalidArgumentError`.
+    A value that is not a number is an `InvalidArgumentError`.
     """
 
     def __init__(self, value: object, dtype: object, reason: str) -> None:
@@ -146,7 +146,7 @@ class ReentrantCallError(SyncedMemoryError, RuntimeError):
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):
-    """A buffer that cannot be adopted: none at all, too small, of the wrong kind, or already ours."""
+    """A buffer that cannot be adopted: not a buffer, too small, of the wrong kind, or already ours."""
 
     def __init__(self, call: str, buffer: object, reason: str) -> None:
         super().__init__(f"{call} cannot adopt {shown(buffer)}: {reason}")
@@ -165,7 +165,7 @@ class ClosedMemoryError(SyncedMemoryError, ValueError):
 
 
 class ClosedAllocatorError(SyncedMemoryError, ValueError):
-    """A call for memory on an allocator after its ``close()``."""
+    """A request for memory to an allocator after its ``close()``."""
 
     def __init__(self, call: str, where: str) -> None:
         super().__init__(f"{call}: this allocator of memory on {where} is closed")
@@ -174,7 +174,7 @@ class ClosedAllocatorError(SyncedMemoryError, ValueError):
 
 
 class MissingPackageError(SyncedMemoryError, ImportError):
-    """An optional package is asked for and is not installed; one that a device needs is a `NoDeviceError`."""
+    """An optional package is needed and not installed; for a package of a device it is a `NoDeviceError`."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs the package {package}: {install(extra)}")
@@ -183,7 +183,7 @@ class MissingPackageError(SyncedMemoryError, ImportError):
 
 
 class MissingProgramError(SyncedMemoryError, RuntimeError):
-    """A program that is no Python package is asked for and is not installed."""
+    """A program that is not a Python package is needed and not installed."""
 
     def __init__(self, what: str, program: str, package: str) -> None:
         super().__init__(f"{what} needs the program {program}: install {package}")
@@ -191,14 +191,14 @@ class MissingProgramError(SyncedMemoryError, RuntimeError):
 
 
 class NoDeviceError(SyncedMemoryError, RuntimeError):
-    """There is no such device here, or the memory was made without one: Caffe's ``NO_GPU``."""
+    """There is no such device, or the memory was made without a device: Caffe's ``NO_GPU``."""
 
 
 class WrongDeviceError(SyncedMemoryError, RuntimeError):
-    """Another device is current, and that counts.
+    """Another device is current, and the call needs the memory's own device.
 
-    It does for a memory with ``check_device=True`` (Caffe's DEBUG check), and where a library takes memory of ours for
-    memory of the current device.
+    This is checked for a memory with ``check_device=True`` (Caffe's DEBUG check), and where a library assumes that
+    memory is on the current device.
     """
 
     def __init__(self, call: str, expected: int, current: int) -> None:
@@ -209,7 +209,7 @@ class WrongDeviceError(SyncedMemoryError, RuntimeError):
 
 
 class AllocationError(SyncedMemoryError, MemoryError):
-    """An allocator had no room.  `DeviceError` is for a device that fails in any other way."""
+    """An allocator had no room.  A device that fails in another way raises a `DeviceError`."""
 
     def __init__(self, where: str, byte_size: int, detail: str = "") -> None:
         super().__init__(f"cannot allocate {byte_size} bytes on {where}{': ' if detail else ''}{detail}")
@@ -218,7 +218,7 @@ class AllocationError(SyncedMemoryError, MemoryError):
 
 
 class DeviceError(SyncedMemoryError, RuntimeError):
-    """A copy, a fill, a wait or an allocation failed for a reason other than room; the cause is chained."""
+    """A copy, a fill, a wait or an allocation failed, not for lack of room; the cause is chained."""
 
     def __init__(self, operation: str, where: str, cause: BaseException) -> None:
         super().__init__(f"{operation} failed on {where}: {said(cause)}")
@@ -227,16 +227,16 @@ class DeviceError(SyncedMemoryError, RuntimeError):
 
 
 class ReleaseError(DeviceError):
-    """Memory could not be given back.
+    """Memory could not be freed.
 
     From ``set_cpu_data`` and ``set_gpu_data``, and from ``close()`` when nothing was freed yet: nothing has
-    changed.  From ``close()`` after the host side went: the memory is closed, the device side is still ours,
-    and calling ``close()`` again tries that side once more.
+    changed.  From ``close()`` after the host side was freed: the memory is closed, the device side is still ours,
+    and another ``close()`` tries to free that side again.
     """
 
 
 class InvalidPointerError(SyncedMemoryError, ValueError):
-    """A pointer that cannot be used so: foreign, released already, on the other side, or read-only."""
+    """A pointer that cannot be used in this way: foreign, already released, on the other side, or read-only."""
 
     def __init__(self, where: str, pointer: object, reason: str) -> None:
         super().__init__(f"{where} cannot use {shown(pointer)}: {reason}")
@@ -245,7 +245,7 @@ class InvalidPointerError(SyncedMemoryError, ValueError):
 
 
 class MemoryCorruptionError(SyncedMemoryError, RuntimeError):
-    """Somebody wrote where nothing is theirs: around a block, or into one that was released."""
+    """Somebody wrote to memory that was not theirs: around a block, or into a released block."""
 
     def __init__(self, where: str, byte_size: int, reason: str) -> None:
         super().__init__(f"{where}: {reason} a block of {byte_size} bytes")
@@ -254,7 +254,7 @@ class MemoryCorruptionError(SyncedMemoryError, RuntimeError):
 
 
 class NoScopeError(SyncedMemoryError, IndexError):
-    """The outermost scope of statistics was to be left, which nobody entered."""
+    """A call to leave a scope of statistics when no scope was entered."""
 
     def __init__(self, call: str) -> None:
         super().__init__(f"{call}: there is no scope to leave")
@@ -262,9 +262,9 @@ class NoScopeError(SyncedMemoryError, IndexError):
 
 
 class NotCopyableError(SyncedMemoryError, TypeError):
-    """An object that owns memory or queued work, or keeps the books of it, was to be copied or pickled.
+    """An attempt to copy or pickle an object that owns memory or queued work, or that records allocations.
 
-    Two would own the same.
+    The copy and the original would own the same thing.
     """
 
     def __init__(self, kind: str, advice: str, why: str = "owns memory") -> None:
@@ -273,7 +273,7 @@ class NotCopyableError(SyncedMemoryError, TypeError):
 
 
 class NoArithmeticError(SyncedMemoryError, TypeError):
-    """Arithmetic on elements that it is not for: integers, as Caffe's ``NOT_IMPLEMENTED``, or what a device lacks."""
+    """Arithmetic on elements of a type that it does not support: integers (Caffe's ``NOT_IMPLEMENTED``), or a gap."""
 
     def __init__(self, call: str, dtype: object, types: tuple[str, ...]) -> None:
         super().__init__(f"{call} is not for elements of type {dtype}; it is for {', '.join(types)}")
@@ -282,10 +282,10 @@ class NoArithmeticError(SyncedMemoryError, TypeError):
 
 
 class FileFormatError(SyncedMemoryError, ValueError):
-    """A file or a message that does not hold what it should: cut short, of another format, at odds with itself.
+    """A file or a message with wrong contents: cut short, of another format, or inconsistent.
 
-    Also one that would be so if it were written.  ``source`` is the path, or the name of the message, and
-    ``position`` the byte at which it went wrong, where there is one to point at.
+    It is also raised for a file that would be so if it were written.  ``source`` is the path, or the name of the
+    message.  ``position`` is the byte of the mistake, if there is such a byte.
     """
 
     def __init__(self, source: str, reason: str, position: int | None = None) -> None:
@@ -300,17 +300,17 @@ class FileAccessError(FileFormatError, OSError):
 
     def __init__(self, source: str, reason: str, number: int | None = None) -> None:
         super().__init__(source, reason)
-        self.errno = number  # as OSError has it: what `except OSError` may look at
+        self.errno = number  # as in OSError, for code that catches OSError
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: its repr, cut, because arrays print themselves over many lines.
+    """A value as an error shows it: its repr, shortened, because arrays print over many lines.
 
-    Of a value that cannot even be shown, its type.
+    If the repr fails, the type of the value.
     """
     try:
         text = _text(value)
-    except Exception:  # noqa: BLE001 -- an error must not fail for want of a good name
+    except Exception:  # noqa: BLE001 -- an error must not fail because a value has no repr
         text = f"an object of type {type(value).__name__}"
     text = text if text.strip() else f"{_with_article(type(value).__name__)} that prints as nothing"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
@@ -321,23 +321,23 @@ def _text(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None and not isinstance(value, type):
         return f"{type(value).__name__} of shape {shape} and type {dtype}"
-    # What is cut anyway is not spelt out first: the repr of a gigabyte takes a minute and four more of them.
+    # Cut before the repr: the repr of a gigabyte takes a minute and four more gigabytes.
     return repr(anything[:_LONGEST] if isinstance(value, _SPELT_OUT) else value)
 
 
 def _with_article(name: str) -> str:
-    """A name after "a" or "an", as it is spelt."""
+    """A name after "a" or "an", chosen by its first letter."""
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def said(error: BaseException) -> str:
-    """An error as another shows it: its type, and what it says, if it can say anything."""
+    """An error as another error shows it: its type, and its message if it has one."""
     name, text = type(error).__name__, words(error)
     return name if text == name else f"{name}: {text}"
 
 
 def words(error: BaseException) -> str:
-    """What an error says; its type, if it cannot say anything."""
+    """The message of an error; its type, if the message cannot be made."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 -- as above

@@ -1,8 +1,8 @@
-"""The state space, explored: configurations, cells, states and transitions.
+"""Exploration of the state space: configurations, cells, states and transitions.
 
-Three views of the same reachable space.  A *configuration* is what matters for the next call: the head and,
-for each side, whether there is no pointer, an owned one or an external one.  A *state* adds the pinned flag
-and the mode, so that everything that will ever be observed of the memory follows from it.  An *input* is a
+There are three views of the same reachable space.  A *configuration* is what matters for the next call: the head,
+and for each side no pointer, an owned one or an external one.  A *state* adds the pinned flag
+and the mode, so that it determines everything that can be observed later.  An *input* is a
 call, with or without data, or a change of mode.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .dispatch import Dispatch, facts_of, head_of
 from .editions import dispatch
-from .head import EDITIONS, Action, Call, Fact, Refusal, SyncedHead
+from .head import DEFAULT_EDITION, EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 
 __all__ = [
@@ -94,7 +94,7 @@ def _side(facts: Fact, pointer: Fact, own: Fact) -> Side:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Something that can be done to a memory or to the mode.
+    """A call on a memory, or a change of mode.
 
     Attributes
     ----------
@@ -103,12 +103,17 @@ class Input:
     data : bool
         False for ``set_*_data(NULL)``.
     mode : Mode or None
-        What the mode becomes.
+        The new mode.
     """
 
     call: Call | None
     data: bool = True
     mode: Mode | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
+        return self.call is not None and self.call.ends
 
     def __str__(self) -> str:
         if self.call is None:
@@ -117,7 +122,7 @@ class Input:
 
 
 class Step(NamedTuple):
-    """What an input does in a state."""
+    """The effect of an input in a state."""
 
     actions: tuple[Action, ...]
     after: State
@@ -125,19 +130,23 @@ class Step(NamedTuple):
 
 
 @cache
-def inputs(edition: str = "caffe", *, null: bool = False, mode: bool = True) -> tuple[Input, ...]:
-    """The inputs of an edition: its calls but for release, and on request NULL data and changes of mode."""
+def inputs(
+    edition: str = DEFAULT_EDITION, *, null: bool = False, mode: bool = True, end: bool = False
+) -> tuple[Input, ...]:
+    """The inputs of an edition: its calls; optionally also calls with NULL, changes of mode and, last, release."""
     calls = [call for call in dispatch(edition).columns if not call.ends]
     found = [Input(call) for call in calls]
     if null:
         found += [Input(call, data=False) for call in calls if call.takes_data]
     if mode:
         found += [Input(None, mode=value) for value in Mode]
+    if end:
+        found += [Input(call) for call in dispatch(edition).columns if call.ends]
     return tuple(found)
 
 
 class Space(NamedTuple):
-    """A reachable space: every state, and what every input does there.
+    """A reachable space: every state, and the effect of every input in it.
 
     Attributes
     ----------
@@ -151,12 +160,12 @@ class Space(NamedTuple):
 
     @property
     def transitions(self) -> int:
-        """How many (state, input) pairs there are."""
+        """The number of (state, input) pairs."""
         return sum(len(row) for row in self.steps.values())
 
 
 def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU) -> Space:
-    """Breadth-first search of everything some inputs can reach from a fresh memory."""
+    """Search breadth-first for everything that these inputs can reach from a new memory."""
     start = State(table.start, mode)
     steps: dict[State, dict[Input, Step]] = {}
     waiting = deque([start])
@@ -179,13 +188,13 @@ def _step(table: Dispatch, state: State, entry: Input) -> Step:
 
 
 @cache
-def space(edition: str = "caffe") -> Space:
+def space(edition: str = DEFAULT_EDITION) -> Space:
     """The space of an edition with changes of mode as inputs: 62 states and 558 transitions for ``caffe``."""
     return explore(dispatch(edition), inputs(edition))
 
 
 @cache
-def configurations(edition: str = "caffe") -> tuple[Configuration, ...]:
+def configurations(edition: str = DEFAULT_EDITION) -> tuple[Configuration, ...]:
     """The reachable configurations of an edition, in breadth-first order: 17 for ``caffe``."""
     return tuple(dict.fromkeys(state.configuration for state in space(edition).steps))
 
@@ -200,11 +209,11 @@ class Entry(NamedTuple):
 
 
 @cache
-def matrix(edition: str = "caffe", mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
+def matrix(edition: str = DEFAULT_EDITION, mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
     """Every configuration and every call, NULL data included: 17 x 9 entries for ``caffe``.
 
-    `mode` is the mode throughout.  It decides nothing but the pinned flag in ``Entry.facts``; of the states of
-    a configuration, which differ in that flag alone, the one that is reached first speaks for all.
+    `mode` is the mode of all calls.  It affects only the pinned flag in ``Entry.facts``.  The states of a
+    configuration differ only in that flag; the state that is reached first represents them all.
     """
     found: dict[Configuration, dict[Input, Entry]] = {}
     alphabet, flags = inputs(edition, null=True, mode=False), EDITIONS[edition].flags

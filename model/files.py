@@ -1,7 +1,7 @@
-"""Files as every room reads and writes them: replaced as a whole or not at all, and JSON that anybody may have written.
+"""Reading and writing of files, for every room: files are replaced whole or not at all, and JSON may be hostile.
 
-It is here because the runtime, the spec and the command line all need it, and none of them may import the other.
-Python's standard library is enough.
+The module is in the model because the runtime, the spec and the command line all need it, and they may not import
+each other.  It needs only Python's standard library.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ __all__ = [
 ]
 
 StoredPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-"""What a path may be given as."""
+"""The types of a path."""
 
 MOST_TEXT = 16 << 20
-"""The longest text of a file that is read, in bytes: our largest suite of vectors has 11 million."""
+"""The most bytes of a text file that are read: our largest suite of vectors has 11 million."""
 
 _PART = ".syncedmem-{}.part"
 _PARTS = re.compile(_PART.format("[0-9a-f]{16}"))
 
 
 def checked_path(path: StoredPath) -> str:
-    """A path as errors show it.
+    """The path as a string, as errors show it.
 
     Raises
     ------
     InvalidArgumentError
-        It is no path.
+        It is not a path.
     """
     try:
         return os.fsdecode(path)
@@ -61,7 +61,7 @@ def checked_path(path: StoredPath) -> str:
 
 
 def check_regular(name: str, mode: int) -> None:
-    """Refuse what is no regular file, given the mode of it.
+    """Refuse a file that is not a regular file, given its mode.
 
     Raises
     ------
@@ -69,11 +69,11 @@ def check_regular(name: str, mode: int) -> None:
         It is a directory, a pipe, a device...
     """
     if not stat.S_ISREG(mode):
-        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(mode) else 'no regular file'}")
+        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
 
 
 def refused(name: str, error: OSError | ValueError) -> FileAccessError:
-    """What the system says about a file, as an error of the family."""
+    """The system's error about a file as an error of our family."""
     if isinstance(error, IsADirectoryError):
         return FileAccessError(name, "it is a directory", error.errno)
     if isinstance(error, OSError):
@@ -85,11 +85,11 @@ def refused(name: str, error: OSError | ValueError) -> FileAccessError:
 
 
 def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
-    """Put a new file in place of what is at a path, once all of it is on the disk.
+    """Put a new file in place of the file at a path, when all of it is on the disk.
 
-    Until then the bytes are in a file beside it, which has the permissions and, where the system lets us, the owner of
-    the old file before its first byte.  A link stays a link.  If anything is raised, the old file is still there and
-    nothing is left beside it; what a killed process has left in the folder, the next call removes.
+    Until then the bytes are in a new file beside it.  Before its first byte the new file gets the permissions and, if
+    the system allows it, the owner of the old file.  A link stays a link.  If anything is raised, the old file is still
+    there, and the new file is removed.  If the process is killed, the next call removes its new file.
 
     Parameters
     ----------
@@ -100,18 +100,18 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
     Raises
     ------
     FileAccessError
-        The file cannot be written, or there is something else than a file at the path.
+        The file cannot be written, or the path is not that of a file.
     InvalidArgumentError
-        It is no path.
+        It is not a path.
     """
     name = checked_path(path)
     old = _status(name)
     target = Path(os.path.realpath(name))
     _sweep(target.parent)
     part, file = target.with_name(_PART.format(secrets.token_hex(8))), None
-    # No `with`: an interrupt may come before the first line of a context manager's __exit__.
+    # No `with`: a signal may be handled before the first line of a context manager's __exit__.
     try:
-        # Again if it is gone: another process found it before it was locked, and took it for left over.
+        # Another process may remove the file before it is locked, as left over from a killed process; then try again.
         while file is None or not os.fstat(file.fileno()).st_nlink:
             file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: SIM115 -- see above
             _claim(file, old)
@@ -122,7 +122,7 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
         file.close()
     except BaseException as error:
         if file is not None:
-            with suppress(OSError):  # as before: the disk is full
+            with suppress(OSError):  # the same error again: the disk is full
                 file.close()
         with suppress(OSError):
             part.unlink()
@@ -133,12 +133,12 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def _status(name: str) -> os.stat_result | None:
-    """What is known of a file that is to be replaced; nothing, if there is none."""
+    """The status of the file that will be replaced; None if there is none."""
     try:
         status = Path(name).stat()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:  # a loop of links, for one; ValueError: a null character
+    except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
         raise refused(name, error) from error
     check_regular(name, status.st_mode)
     return status
@@ -146,19 +146,19 @@ def _status(name: str) -> os.stat_result | None:
 
 def _claim(file: IO[bytes], old: os.stat_result | None) -> None:
     """Lock a new file for as long as it is open, and make it as private as the old one."""
-    with suppress(OSError):  # where files cannot be locked, none is swept away either
+    with suppress(OSError):  # if files cannot be locked, `_sweep` removes none
         fcntl.flock(file, fcntl.LOCK_EX)
     if old is not None:
-        with suppress(OSError):  # whoever is not root cannot give files away
+        with suppress(OSError):  # only root can give files away
             os.fchown(file.fileno(), -1, old.st_gid)
             os.fchown(file.fileno(), old.st_uid, -1)
         os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes have left in a folder: new files that nobody has locked.
+    """Remove new files that killed processes left in a folder: those that nobody has locked.
 
-    What cannot be looked at stays.
+    A file that cannot be examined stays.
     """
     with suppress(OSError):
         for name in filter(_PARTS.fullmatch, os.listdir(folder)):  # noqa: PTH208 -- half the time, and a folder may be full
@@ -171,11 +171,11 @@ def _sweep(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write down that the new file is there; where a folder cannot be synced, the system does so in its own time."""
+    """Sync the folder, so that the new name is on the disk; if that is not possible, the system does it later."""
     opened: list[int] = []
     with suppress(OSError):
         try:
-            # Calls of C alone, so that no interrupt comes while a descriptor is open and in no list.
+            # Only C code, so no signal is handled while a descriptor is open and not yet in a list.
             opened.extend(map(os.open, [folder], [os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC]))
             os.fsync(opened[0])
             _close(opened)
@@ -185,11 +185,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _close(opened: list[int]) -> None:
-    """Close a descriptor, if there is one in the list, and take it out."""
+    """Close the descriptor in the list, if there is one, and remove it from the list."""
     any(map(os.close, map(methodcaller("pop"), [opened] if opened else [])))
 
 
-# --- reading what somebody names
+# --- reading files that the user names
 
 
 def read_bytes(path: StoredPath, most: int) -> bytes:
@@ -199,14 +199,14 @@ def read_bytes(path: StoredPath, most: int) -> bytes:
     ----------
     path : str or os.PathLike
     most : int
-        How many bytes it may have; of a longer file nothing is read.
+        The most bytes that it may have; a longer file is not read at all.
 
     Raises
     ------
     FileAccessError
         It cannot be read.
     FileFormatError
-        It is longer, or becomes shorter while it is read.
+        It is too long, or becomes shorter while it is read.
     AllocationError
         There is no room for it.
     """
@@ -221,7 +221,7 @@ def read_bytes(path: StoredPath, most: int) -> bytes:
     except MemoryError as error:
         raise AllocationError("the host", size) from error
     if len(content) != size:
-        raise FileFormatError(name, f"it ends at byte {len(content):,}, and it had {size:,}")
+        raise FileFormatError(name, f"it ends at byte {len(content):,}, but it had {size:,} bytes")
     return content
 
 
@@ -231,7 +231,7 @@ def size_of(path: StoredPath) -> int:
     Raises
     ------
     FileAccessError
-        It is none, or cannot be looked at.
+        It is not a regular file, or its size cannot be read.
     """
     name = checked_path(path)
     try:
@@ -245,48 +245,48 @@ def size_of(path: StoredPath) -> int:
 def read_text(path: StoredPath, wanted: str) -> str:
     """The text in a file.
 
-    A pipe that has a writer is read to its end; without one it is as good as empty, and is not waited for.
+    A pipe is read to its end if it has a writer.  A pipe without a writer counts as empty; nothing waits for one.
 
     Parameters
     ----------
     path : str or os.PathLike
     wanted : str
-        What the text should be, for errors.
+        What the text should be; errors show it.
 
     Raises
     ------
     FileAccessError
         It cannot be read.
     FileFormatError
-        It is empty, no text, or longer than `MOST_TEXT`, of which no more is read.
+        It is empty, not text, or longer than `MOST_TEXT` (then the rest is not read).
     """
     name = checked_path(path)
     try:
-        # Not to be blocked by a pipe that nobody writes to.
+        # Do not block on a pipe that has no writer.
         with open(path, "rb", opener=lambda it, flags: os.open(it, flags | os.O_NONBLOCK)) as file:
             os.set_blocking(file.fileno(), True)
             content = file.read(MOST_TEXT + 1)
     except (OSError, ValueError) as error:  # ValueError: a null character
         raise refused(name, error) from error
     if len(content) > MOST_TEXT:
-        raise FileFormatError(name, f"it has more than {MOST_TEXT:,} bytes; wanted is {wanted}")
+        raise FileFormatError(name, f"it has more than {MOST_TEXT:,} bytes; expected {wanted}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileFormatError(name, f"this is no text; wanted is {wanted}", error.start) from error
+        raise FileFormatError(name, f"it is not text; expected {wanted}", error.start) from error
     if not text.strip():
-        raise FileFormatError(name, f"the file is empty; wanted is {wanted}")
+        raise FileFormatError(name, f"the file is empty; expected {wanted}")
     return text
 
 
 def parsed_json(source: str, text: str) -> Any:  # noqa: ANN401 -- JSON may be anything
-    """What JSON says, if it is JSON and says it once.
+    """The value of a JSON text, in which no object has the same name twice.
 
     Raises
     ------
     FileFormatError
-        It is broken, nested too deeply, has a number that is none or that Python does not read, or one name twice in
-        an object.
+        It is broken, nested too deeply, has a number that does not exist or that Python cannot read, or has a name
+        twice in an object.
     """
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
@@ -295,7 +295,7 @@ def parsed_json(source: str, text: str) -> Any:  # noqa: ANN401 -- JSON may be a
         raise FileFormatError(source, f"this is broken JSON: {reason}") from error
     except RecursionError as error:
         raise FileFormatError(source, "this is broken JSON: it is nested too deeply") from error
-    except ValueError as error:  # ours from below, or a number with more digits than Python reads
+    except ValueError as error:  # from `_once` or `_no_number` below, or a number with too many digits for Python
         raise FileFormatError(source, f"this is broken JSON: {error}") from error
 
 
@@ -303,10 +303,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"it says {shown(name)} twice")
+            raise ValueError(f"the name {shown(name)} occurs twice in an object")
         found[name] = value
     return found
 
 
 def _no_number(name: str) -> Never:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

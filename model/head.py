@@ -5,28 +5,28 @@ Rules of this file
 Rule 1: everything that moves the head is in ``TRANSITIONS``, and everything that changes a pointer or an
 ownership flag is in ``EFFECTS``.  No other module assigns either.
 
-Rule 2: this module knows no memory, no NumPy and no CUDA.  An action is a name; what it does to bytes is
-bound elsewhere, what it does to the pointers and flags is declared here.
+Rule 2: this module knows no memory, no NumPy and no CUDA.  An action is a name.  Its effect on pointers and flags is
+declared here; its effect on bytes is bound elsewhere.
 
-Rule 3: a row says what Caffe does, nothing safer.  What this project adds around the machine (waiting for
-copies in flight, refusing one's own buffer, undoing a failed call) never changes which row fires.
+Rule 3: a row says what Caffe does, nothing safer.  This project adds some things around the machine (it waits for
+copies in flight, refuses its own buffers, undoes a failed call), but they never change which row fires.
 
 Theory of operation
 -------------------
 One buffer of ``size`` bytes may exist twice, on the host and on the device.  The *head* says which copy is
-fresh: nobody's yet (``UNINITIALIZED``), the host's (``HEAD_AT_CPU``), the device's (``HEAD_AT_GPU``) or both
-(``SYNCED``).  A side is allocated, and copied to, only when somebody asks for it there: reading a stale side
-copies and synchronises, writing a side makes the other one stale.  Two flags say which pointers are ours to
-free; an adopted pointer never is.
+fresh: none yet (``UNINITIALIZED``), the host's (``HEAD_AT_CPU``), the device's (``HEAD_AT_GPU``) or both
+(``SYNCED``).  A side is allocated, and copied to, only when somebody asks for it: reading a stale side
+copies and synchronises, and writing a side makes the other side stale.  Two flags say which pointers we own and
+must free; we never own an adopted pointer.
 
-A call in a given head is one row, or several told apart by guards over the pointers, the flags and the
-argument.  The rows of one (call, head) pair must be exclusive and complete: for any valuation of the guards
-exactly one of them is enabled.  A call that Caffe answers with a failed CHECK is a row too, with a
-``Refusal`` in place of actions, because "nothing happens" is a fact that ports must reproduce.
+A call in a given head is one row, or several rows with different guards over the pointers, the flags and the
+argument.  The rows of one (call, head) pair must be exclusive and complete: for all values of the guards,
+exactly one row is enabled.  A call that fails a CHECK in Caffe is a row too, with a
+``Refusal`` in place of actions, because a port must reproduce that nothing happens.
 
-Two things are deliberately not in the table.  *Mode* (``Caffe::mode()``) selects no row; it is read by one
-effect, when host memory is allocated, and frozen into ``cpu_malloc_use_cuda``.  *Size* selects no row
-either: a memory of zero bytes walks the same heads.
+Two things are not in the table on purpose.  The *mode* (``Caffe::mode()``) selects no row.  One effect reads it
+when host memory is allocated, and stores it in ``cpu_malloc_use_cuda``.  The *size* selects no row
+either: a memory of zero bytes has the same transitions.
 
 Sources: BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` and ``include/caffe/syncedmem.hpp``, by line.
 """
@@ -68,12 +68,12 @@ class SyncedHead(enum.Enum):
 
     @property
     def letter(self) -> str:
-        """The head in one letter, as configurations are written: the first of the last word of its name."""
+        """The letter of the head in names of configurations: the first of the last word of its name."""
         return self.name.rpartition("_")[2][0]
 
 
 class Call(enum.Enum):
-    """What can be asked of a memory; ``RELEASE`` is Caffe's destructor."""
+    """A call on a memory; ``RELEASE`` is Caffe's destructor."""
 
     CPU_DATA = "cpu_data"
     MUTABLE_CPU_DATA = "mutable_cpu_data"
@@ -86,12 +86,12 @@ class Call(enum.Enum):
 
     @property
     def takes_data(self) -> bool:
-        """Whether NULL in place of data is an input of its own."""
+        """Whether the call with NULL is a separate input."""
         return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
 
     @property
     def ends(self) -> bool:
-        """Whether there is no memory after it."""
+        """Whether the memory is gone after the call."""
         return self is Call.RELEASE
 
 
@@ -106,7 +106,7 @@ class Fact(enum.IntFlag):
 
 
 class Guard(enum.Enum):
-    """A question a row may ask: of the pointers and flags, or of the call's argument."""
+    """A condition of a row on a pointer, on a flag, or on the call's argument."""
 
     HAS_CPU_POINTER = "has_cpu_pointer"
     HAS_GPU_POINTER = "has_gpu_pointer"
@@ -131,7 +131,7 @@ _GUARD_FACTS: Mapping[Guard, Fact] = MappingProxyType(
 
 
 class Action(enum.Enum):
-    """A step that moves memory.  ``CPU`` actions concern the host side, ``GPU`` actions the device side."""
+    """A step of a call.  ``CPU`` actions concern the host side, ``GPU`` actions the device side."""
 
     ALLOCATE_CPU = "allocate_cpu"
     ZERO_CPU = "zero_cpu"
@@ -153,12 +153,17 @@ class Refusal(enum.Enum):
     NOT_HEAD_AT_CPU = "not_head_at_cpu"
     NO_GPU = "no_gpu"
 
+    @property
+    def needs(self) -> SyncedHead | None:
+        """The only head in which the call is allowed, if the refusal is named after one."""
+        return SyncedHead.__members__.get(self.name.removeprefix("NOT_"))
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an action does to the facts.
+    """The effect of an action on the facts.
 
-    ``by_mode`` facts become true in GPU mode and false in CPU mode, as Caffe's ``CaffeMallocHost`` decides
+    ``by_mode`` facts become true in GPU mode and false in CPU mode, because Caffe's ``CaffeMallocHost`` chooses
     between ``cudaMallocHost`` and ``malloc`` (syncedmem.hpp:19-34).
     """
 
@@ -168,7 +173,7 @@ class Effect:
 
     @property
     def is_none(self) -> bool:
-        """Whether the facts stay as they are."""
+        """Whether the facts stay the same."""
         return not self.sets | self.clears | self.by_mode
 
 
@@ -180,7 +185,7 @@ EFFECTS: Mapping[Action, Effect] = MappingProxyType(
         Action.ALLOCATE_CPU: Effect(sets=_OWN_CPU, by_mode=Fact.CPU_MALLOC_USE_CUDA),
         Action.ZERO_CPU: Effect(),
         Action.COPY_TO_CPU: Effect(),
-        # cpu_malloc_use_cuda is left as it was: stale, and harmless while host memory is allocated only once.
+        # cpu_malloc_use_cuda keeps its old value.  That does no harm while host memory is allocated only once.
         Action.ADOPT_CPU: Effect(sets=Fact.CPU_POINTER, clears=Fact.OWN_CPU_DATA),
         Action.FREE_CPU: Effect(clears=_OWN_CPU),
         Action.ALLOCATE_GPU: Effect(sets=_OWN_GPU),
@@ -195,28 +200,28 @@ EFFECTS: Mapping[Action, Effect] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A build or an age of Caffe: a selection from the one table, never a copy of it.
+    """A build or an older version of Caffe: a selection of rows from the one table, never a copy of it.
 
     Attributes
     ----------
     name : str
-        The name rows refer to in ``Transition.editions``.
+        The name by which rows refer to it in ``Transition.editions``.
     about : str
-        Whose machine it is, for people who choose.
+        A description that helps to choose.
     heads : tuple of SyncedHead
-        The heads it can be in, that of a new memory first; each must be reachable.
+        The heads that it has, the head of a new memory first; each must be reachable.
     flags : Fact
-        The flags that objects of this edition have; an effect on any other is dropped.
+        The flags that objects of this edition have; effects on other flags are dropped.
     implied : Fact
-        A flag that objects do not have because it always equals another fact; guards may still read it.
+        A flag that objects do not have because it always equals another fact; guards may still ask for it.
     never : frozenset of Guard
-        Guards that cannot hold here.  A row that requires one is left out, a row that excludes one loses
+        Guards that cannot hold in this edition.  A row that requires one is left out; a row that excludes one loses
         the exclusion.
     cite : str
         Where the edition is described.
     cycles : tuple of tuple of Call
-        Calls that can be made again and again from a fresh memory, and that together do all that the edition can do
-        often: copy, push, adopt.  Test suites repeat them.
+        Sequences of calls that can be repeated from a new memory.  Together they do all that the edition can repeat:
+        copy, push, adopt.  Test suites repeat them.
     """
 
     name: str
@@ -230,7 +235,7 @@ class Edition:
 
     @property
     def facts(self) -> Fact:
-        """Everything that is tracked in this edition: the pointers, its flags, and what is implied."""
+        """The facts of this edition: the pointers, its flags, and the implied flag."""
         return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
 
     @property
@@ -256,7 +261,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
         for edition in (
             Edition(
                 "caffe",
-                "Caffe's as it is now",
+                "Caffe as it is now",
                 heads=_ALL,
                 flags=_FLAGS,
                 implied=Fact(0),
@@ -271,10 +276,10 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
             ),
             Edition(
                 "early",
-                "Caffe's as it was at first",
+                "Caffe as it was at first",
                 heads=_ALL,
                 flags=Fact.OWN_CPU_DATA,
-                # Device memory is always ours here, so the later flag would say no more than the pointer does.
+                # Device memory is always ours here, so the flag of later versions would equal the pointer.
                 implied=Fact.OWN_GPU_DATA,
                 never=frozenset(),
                 cite="syncedmem.hpp and syncedmem.cpp as they were in 2014, at v0.9999",
@@ -282,7 +287,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
             ),
             Edition(
                 "cpu_only",
-                "Caffe's as it is in a build without a device",
+                "Caffe in a build without a device",
                 heads=(_U, _C),
                 flags=Fact.OWN_CPU_DATA,
                 implied=Fact(0),
@@ -295,7 +300,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType(
 )
 
 DEFAULT_EDITION = next(iter(EDITIONS))
-"""The edition where none is named."""
+"""The edition that is used if none is named."""
 
 _ANY = tuple(EDITIONS)
 _GPU = ("caffe", "early")
@@ -305,16 +310,16 @@ _CPU_ONLY = ("cpu_only",)
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row: a call, the heads it applies in, the guards, and either actions and a head or a refusal.
+    """One row: a call, the heads in which it applies, the guards, and either actions and a head or a refusal.
 
     Attributes
     ----------
     call : Call
     source : tuple of SyncedHead
     dest : SyncedHead or None
-        None leaves the head alone: the call was refused, or the memory is gone (``RELEASE``).
+        None if the head stays: the call was refused, or the memory is gone (``RELEASE``).
     actions : tuple of Action
-        In the order they happen.
+        In the order in which they happen.
     conditions, unless : tuple of Guard
         Guards that must hold, and guards that must not.
     refusal : Refusal or None
@@ -335,7 +340,7 @@ class Transition:
     cite: str = ""
 
     def identifier(self, source: SyncedHead) -> str:
-        """A stable name for this row in one of its heads: call, head and guards, nothing positional."""
+        """A stable name for this row in one of its heads: call, head and guards, but no position."""
         guards = [guard.value for guard in self.conditions] + ["!" + guard.value for guard in self.unless]
         suffix = f"[{','.join(guards)}]" if guards else ""
         return f"{self.call.value}@{source.name}{suffix}"
@@ -359,7 +364,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(Call.CPU_DATA, (_G,), _S, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:50-55"),
     Transition(Call.CPU_DATA, (_G,), _S, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:54"),
     Transition(Call.CPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:61"),
-    # --- writing on the host: as reading, then the device is stale; syncedmem.cpp:136
+    # --- writing on the host: as reading, then the device side is stale; syncedmem.cpp:136
     Transition(Call.MUTABLE_CPU_DATA, (_U,), _C, _NEW_CPU, cite="syncedmem.cpp:136-141"),
     Transition(Call.MUTABLE_CPU_DATA, (_C,), _C, cite="syncedmem.cpp:139"),
     Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:138"),
@@ -371,7 +376,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(Call.GPU_DATA, (_C,), _S, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:81"),
     Transition(Call.GPU_DATA, (_G,), _G, editions=_GPU, cite="syncedmem.cpp:84"),
     Transition(Call.GPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:85"),
-    # --- writing on the device: as reading, then the host is stale; syncedmem.cpp:143
+    # --- writing on the device: as reading, then the host side is stale; syncedmem.cpp:143
     Transition(Call.MUTABLE_GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="syncedmem.cpp:143-148"),
     Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
     Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
@@ -393,7 +398,7 @@ TRANSITIONS: tuple[Transition, ...] = (
                editions=_CAFFE, cite="syncedmem.cpp:125-130"),
     Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.ADOPT_GPU,), conditions=_DATA, unless=_OWN_G, editions=_CAFFE,
                cite="syncedmem.cpp:128"),
-    # --- pushing ahead of use: SYNCED is published when the copy is queued, not when it is done; syncedmem.cpp:156
+    # --- pushing before use: the head is SYNCED when the copy is queued, not when it is done; syncedmem.cpp:156
     Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _FIRST_PUSH, unless=_GPU_PTR, editions=_CAFFE,
                cite="syncedmem.cpp:156-167"),
     Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _PUSH, conditions=_GPU_PTR, editions=_CAFFE,
@@ -404,7 +409,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(Call.GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:116"),
     Transition(Call.MUTABLE_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:150"),
     Transition(Call.SET_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:132"),
-    # --- the destructor: host first, then device, and only what we own; syncedmem.cpp:26-37
+    # --- the destructor: first the host side, then the device side, only if owned; syncedmem.cpp:26-37
     Transition(Call.RELEASE, (_U,), None, cite="syncedmem.cpp:26-37"),
     Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU, Action.FREE_GPU), conditions=_OWN_C + _OWN_G,
                cite="syncedmem.cpp:28-36"),

@@ -1,11 +1,11 @@
-"""What the runtime and the spec agree on: the interface to memory (KuiperLLama alloc.h:14-32).
+"""The contract between the runtime and the spec: the interface of allocators (KuiperLLama alloc.h:14-32).
 
-Each side has allocators of its own, and so may you: whatever has the calls of a protocol here is an allocator, without
-a base class.  Numbers of devices and directions, and lists of calls, stand in this module and nowhere else.
+The runtime and the spec have their own allocators, and you can write yours: an object that has the calls of a protocol
+here is an allocator, and needs no base class.  Numbers of devices and directions, and lists of calls, are only here.
 
 A *pointer* is a one-dimensional ``uint8`` array of the device's own kind: NumPy's on the host, CuPy's, PyOpenCL's or
-the simulated device's elsewhere.  Unlike a bare address it knows its length, keeps its memory alive while somebody
-looks at it, and can be sliced.  ``None`` is the null pointer.
+the simulated device's elsewhere.  Unlike an address, it knows its length, keeps its memory alive as long as somebody
+uses it, and can be sliced.  ``None`` is the null pointer.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "HostAllocator",
     "MemcpyKind",
     "Pointer",
+    "Stream",
     "calls_of",
     "is_host",
 ]
@@ -36,9 +37,12 @@ __all__ = [
 Pointer = Any
 """A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
 
+Stream = object
+"""A queue of work, of a device's own kind; None where nothing is queued.  Devices have no call of it in common."""
+
 
 class DeviceType(enum.IntEnum):
-    """Where memory is; KuiperLLama's ``DeviceType`` with this project's devices behind it."""
+    """Where memory is: KuiperLLama's ``DeviceType``, with this project's other devices after it."""
 
     UNKNOWN = 0
     CPU = 1
@@ -48,17 +52,25 @@ class DeviceType(enum.IntEnum):
 
 
 class MemcpyKind(enum.IntEnum):
-    """The direction of a copy; KuiperLLama's ``MemcpyKind``.  ``CUDA`` stands for the allocator's device."""
+    """The direction of a copy; KuiperLLama's ``MemcpyKind``, whose ``CUDA`` stands for the allocator's device.
+
+    Each has a second name, which says so: ``MemcpyKind.HOST_TO_DEVICE is MemcpyKind.CPU2CUDA``.
+    """
 
     CPU2CPU = 0
     CPU2CUDA = 1
     CUDA2CPU = 2
     CUDA2CUDA = 3
 
+    HOST_TO_HOST = CPU2CPU
+    HOST_TO_DEVICE = CPU2CUDA
+    DEVICE_TO_HOST = CUDA2CPU
+    DEVICE_TO_DEVICE = CUDA2CUDA
+
     @classmethod
     def between(cls, *, from_device: bool, to_device: bool) -> MemcpyKind:
-        """The direction between two ends, each of which is on the device or on the host."""
-        return cls(2 * from_device + to_device)  # the numbers are two bits: where from, and where to
+        """The direction of a copy, given whether each end is on the device or on the host."""
+        return cls(2 * from_device + to_device)  # the numbers have two bits: the source and the destination
 
     @property
     def from_device(self) -> bool:
@@ -72,7 +84,7 @@ class MemcpyKind(enum.IntEnum):
 
 
 class DeviceArray(Protocol):
-    """What arrays of every device have in common: CuPy's, PyOpenCL's and the simulated device's."""
+    """What the arrays of every device have in common: CuPy's, PyOpenCL's and the simulated device's."""
 
     @property
     def dtype(self) -> Any:
@@ -80,13 +92,23 @@ class DeviceArray(Protocol):
         ...
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements it has along each dimension."""
+        ...
+
+    @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes."""
         ...
 
     def __len__(self) -> int: ...
@@ -95,6 +117,10 @@ class DeviceArray(Protocol):
 
     def view(self, dtype: Any = ..., /) -> Self:
         """Another array over the same bytes."""
+        ...
+
+    def reshape(self, *shape: Any) -> Self:
+        """Another array over the same elements, in another shape."""
         ...
 
     def get(self) -> Any:
@@ -115,7 +141,7 @@ class Event(Protocol):
         ...
 
     def synchronize(self) -> None:
-        """Block until it has."""
+        """Block until everything before the point has finished."""
         ...
 
 
@@ -129,9 +155,9 @@ class HostAllocator(Protocol):
 
     @abstractmethod
     def allocate(self, byte_size: int) -> Pointer | None:
-        """Allocate memory, contents undefined; it stays allocated until `release`.
+        """Allocate memory with undefined contents; it stays allocated until `release`.
 
-        If it raises, whatever it raises, nothing was allocated; interrupts are no exception.
+        If it raises anything, an interrupt included, nothing was allocated.
 
         Parameters
         ----------
@@ -148,18 +174,18 @@ class HostAllocator(Protocol):
 
     @abstractmethod
     def release(self, ptr: Pointer | None) -> None:
-        """Give back what `allocate` returned; None is ignored.
+        """Free memory that `allocate` returned; None is ignored.
 
-        If it raises, whatever it raises, the block was not released: not here, and not in any allocator below.  So an
-        interrupted release can be made again.
+        If it raises anything, the block was not released, neither here nor in an allocator below.  So an
+        interrupted release can be repeated.
 
         Arrays over the memory that are still in use keep its bytes readable: a late reader finds old bytes,
-        never somebody else's.
+        never those of another owner.
 
         Raises
         ------
         InvalidPointerError
-            If `ptr` is not a live block of this allocator: foreign, of another kind, or released already.
+            If `ptr` is not a live block of this allocator: foreign, of another kind, or already released.
         """
 
     @abstractmethod
@@ -168,7 +194,7 @@ class HostAllocator(Protocol):
 
     @abstractmethod
     def adopt(self, buffer: object, byte_size: int) -> Pointer:
-        """Look at somebody else's memory as a pointer: no copy, and the memory stays theirs.
+        """Make a pointer to somebody else's memory, without a copy; the memory stays theirs.
 
         Returns
         -------
@@ -189,19 +215,19 @@ class HostAllocator(Protocol):
 class Allocator(HostAllocator, Protocol):
     """Memory on one device: allocate, release, copy, zero.
 
-    Every method works on the allocator's own device, whatever device is current, and leaves the current
-    device as it was.  A method that raises has done nothing, except where it says so.
+    Every method works on the allocator's own device, whichever device is current, and leaves the current
+    device as it was.  A method that raises has done nothing, unless it says otherwise.
     """
 
     @property
     @abstractmethod
     def ordinal(self) -> int:
-        """Which device of its type."""
+        """The number of the device among those of its type."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The device as errors and reports show it."""
+        """The name of the device in errors and reports."""
 
     @abstractmethod
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature, alloc.h:24-26
@@ -223,9 +249,9 @@ class Allocator(HostAllocator, Protocol):
             In bytes, at most the length of either array.
         kind : MemcpyKind
         stream : stream or None
-            None: ordered after what the device's current stream holds, and finished on return.  A stream:
-            queued there, finished when that stream has been synchronised; until then `src` must not change.
-            On CUDA it comes after what the current stream holds then too.
+            None: the copy comes after the work on the device's current stream, and has finished on return.  A
+            stream: the copy is queued there, and has finished when that stream has been synchronised; until then
+            `src` must not change.  On CUDA it also comes after the work on the current stream.
         need_sync : bool
             Wait for the whole device before returning.
 
@@ -234,22 +260,22 @@ class Allocator(HostAllocator, Protocol):
         InvalidSizeError
             If `byte_size` exceeds an array.
         InvalidPointerError
-            If an array is not where `kind` says, not a row of bytes, or `dest` is read-only.
+            If an array is not where `kind` says, is not a row of bytes, or if `dest` is read-only.
         InvalidArgumentError
-            If `kind` or `stream` is none.
+            If `kind` is not a direction, or `stream` is not a stream.
         """
 
     @abstractmethod
     def empty(self, byte_size: int) -> Pointer:
-        """A new array that owns its memory, freed when nobody uses it; contents undefined, zero bytes allowed."""
+        """A new array that owns its memory and frees it when unused; contents undefined, zero bytes allowed."""
 
     @abstractmethod
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         """A new stream of this device, for `memcpy` and ``async_gpu_push``."""
 
     @abstractmethod
     def check_stream(self, stream: object) -> None:
-        """Refuse what is no stream of this device.
+        """Refuse an object that is not a stream of this device.
 
         Raises
         ------
@@ -258,22 +284,22 @@ class Allocator(HostAllocator, Protocol):
 
     @abstractmethod
     def record(self, stream: Any) -> Event:
-        """An event after everything queued on a stream so far."""
+        """An event after everything that has been queued on a stream."""
 
     @abstractmethod
     def order_after(self, event: Event) -> None:
-        """Make later work of the device's current stream wait for an event, without blocking the host."""
+        """Make later work on the device's current stream wait for an event, without blocking the host."""
 
     @abstractmethod
     def pinned_host(self) -> Allocator:
-        """The allocator of host memory that this device can copy to and from without staging.
+        """The allocator of host memory from which and to which this device can copy without staging.
 
-        Devices without page-locked memory of their own return that of ordinary host memory.
+        A device without page-locked memory of its own returns the allocator of ordinary host memory.
         """
 
     @abstractmethod
     def read_only(self, ptr: Pointer) -> Pointer:
-        """The pointer as readers get it.  Devices whose arrays have no read-only form return it as it is."""
+        """The pointer that readers get; if the device's arrays have no read-only form, the pointer itself."""
 
     @abstractmethod
     def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
@@ -281,33 +307,33 @@ class Allocator(HostAllocator, Protocol):
 
     @abstractmethod
     def using(self) -> AbstractContextManager[object]:
-        """Make this device current inside a ``with`` block; nothing to do where no device is ever current."""
+        """Make this device current inside a ``with`` block; does nothing if the device cannot be current."""
 
     @abstractmethod
     def current_ordinal(self) -> int:
-        """The device that is current where this is called; devices without that notion return their own."""
+        """The current device here; a device that cannot be current returns its own."""
 
 
 def calls_of(protocol: type) -> frozenset[str]:
-    """The public names of a protocol, with those of the protocols it extends."""
-    # Protocols have this mark; typing.get_protocol_members, which tells the same, is of Python 3.13.
+    """The public names of a protocol, and of the protocols that it extends."""
+    # Protocols have this mark; typing.get_protocol_members, which does the same, needs Python 3.13.
     declared = (base for base in protocol.__mro__ if getattr(base, "_is_protocol", False))
     return frozenset(name for base in declared for name in vars(base) if not name.startswith("_"))
 
 
 HOST_CALLS = calls_of(HostAllocator)
-"""What a memory needs of its host memory."""
+"""The calls that a memory needs of its host allocator."""
 
 DEVICE_CALLS = calls_of(Allocator)
-"""What a memory needs of its device.  It computes nothing, so the device may have no arithmetic."""
+"""The calls that a memory needs of its device allocator.  It needs no arithmetic."""
 
 OPERATIONS = ("allocate", "release", "memcpy", "memset_zero")
-"""The calls that touch memory: all that KuiperLLama's allocators have."""
+"""The calls that touch memory: those of KuiperLLama's allocators."""
 
 
 def is_host(allocator: object) -> bool:
     """Whether the host can read and write an allocator's memory.
 
-    An allocator has to say so of itself: of one without a ``device_type``, or of an unknown one, nobody knows.
+    The allocator's ``device_type`` must say so.  Without one, or with an unknown one, it is not known.
     """
     return getattr(allocator, "device_type", DeviceType.UNKNOWN) == DeviceType.CPU

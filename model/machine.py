@@ -1,10 +1,10 @@
-"""The table as a `transitions` machine, shared by everybody and bindable to any object that has the actions.
+"""The table as a `transitions` machine.  Everybody shares it, and it can be bound to any object that has the actions.
 
-States are the heads; guards, actions and refusals are names that `transitions` looks up as attributes of what
-it is fired at.  That is never somebody's object but a `_Choice`, made for one call: it answers the guards and
-writes down what is to be done.  So the shared machine keeps nobody alive, a name of the table cannot collide
-with an attribute of somebody's object, and an error of an action does not pass through `transitions`, which
-would keep it, and all its traceback holds, in a reference cycle with the event.
+States are the heads.  Guards, actions and refusals are names, which `transitions` looks up as attributes of its
+model.  The model is never a user's object but a `_Choice`, made for one call: it answers the guards and
+records what must be done.  So the shared machine keeps no object alive, and a name of the table cannot collide
+with an attribute of a user's object.  And an error of an action does not pass through `transitions`, which
+would keep it, with all that its traceback holds, in a reference cycle with the event.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 DATA = 1 << len(Fact)
-"""The bit of a situation that says that there is data."""
+"""The bit of a situation for "the call has data"."""
 
 _BITS = {guard: DATA if guard.fact is None else int(guard.fact) for guard in Guard}
 _BITS_BY_NAME = {guard.value: bit for guard, bit in _BITS.items()}
 _STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *Refusal)}
-"""What the names among a row's callbacks stand for."""
+"""The steps that the names among a row's callbacks stand for."""
 
 
 def situation(facts: int, *, data: bool) -> int:
-    """Everything guards can ask about, as one integer: the facts, and one more bit for "there is data"."""
+    """The situation of a call, for the guards: an integer of the facts and one more bit for "the call has data"."""
     return int(facts) | DATA * data
 
 
@@ -71,27 +71,27 @@ class Guards(NamedTuple):
         return cls(sum({_BITS[guard] for guard in conditions}), sum({_BITS[guard] for guard in unless}))
 
     def unmet(self, found: int) -> int:
-        """The guards that keep the row from firing in a situation; zero where it fires."""
+        """The guards that keep the row from firing in a situation; zero if the row fires."""
         return self.required & ~found | self.excluded & found
 
 
 class Row(NamedTuple):
-    """A transition in one of its heads, compiled: names became numbers, and what is declared apart is put together.
+    """A transition in one of its heads, compiled: numbers instead of names, and everything about the row in one place.
 
-    A fact is a bit.  So a row fires where ``facts & required == required`` and ``facts & excluded == 0``, with one more
-    bit, `DATA`, for "there is data"; and the facts afterwards are ``facts & kept | sets``, with a pair of masks for
+    A fact is a bit.  A row fires if ``facts & required == required`` and ``facts & excluded == 0``, with one more
+    bit, `DATA`, for "the call has data".  The facts afterwards are ``facts & kept | sets``, with a pair of masks for
     each mode.
 
     Attributes
     ----------
     declared : Transition
     head, dest : SyncedHead
-        The same one where the head is left alone.
+        The same head if the call does not move it.
     required, excluded : int
     actions : tuple of Action
     refusal : Refusal or None
     kept, sets : tuple of (int, int)
-        In CPU mode and in GPU mode.
+        Masks for CPU mode and for GPU mode.
     """
 
     declared: Transition
@@ -110,16 +110,16 @@ class Row(NamedTuple):
         return self.declared.identifier(self.head)
 
     def fires(self, found: int) -> bool:
-        """Whether it decides a call in a situation."""
+        """Whether the row fires in a situation."""
         return not (self.required & ~found | self.excluded & found)
 
     def facts_after(self, facts: int, mode: Mode) -> int:
-        """The facts once it has fired."""
+        """The facts after the row has fired."""
         return facts & self.kept[mode.value] | self.sets[mode.value]
 
 
 class Built(Protocol):
-    """The part of a row of `transitions` that is used here: names."""
+    """The part of a row of `transitions` that this module uses: names."""
 
     conditions: list[Any]
     before: list[str]
@@ -127,7 +127,7 @@ class Built(Protocol):
 
 
 class Dispatchable(Protocol):
-    """The part of a `transitions` event that is used here."""
+    """The part of an event of `transitions` that this module uses."""
 
     transitions: dict[str, list[Built]]
 
@@ -136,9 +136,9 @@ class Dispatchable(Protocol):
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a machine is built from: an edition, and the rows of a table as that edition sees them.
+    """The input of a machine: an edition, and the rows of a table that apply in it.
 
-    `of` makes one from a table, and is where names are checked.
+    `of` makes one from a table, and checks the names.
     """
 
     edition: Edition
@@ -151,8 +151,9 @@ class Declaration:
         Raises
         ------
         DeclarationError
-            If there is no such edition, or if a row of the table, of whatever edition, names something that
-            was not declared, leads to a head that its edition does not have, or acts although it refuses.
+            If there is no such edition, or if a row of the table, of any edition, uses an undeclared name,
+            has an action without an effect, leads to a head that its edition does not have, or has actions
+            although it refuses.
         """
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")
@@ -164,7 +165,7 @@ class Declaration:
 
 
 def _check_names(row: Transition) -> None:
-    # The types say so already, but a table may be written without a type checker, and `transitions` would
+    # Type checkers check this too, but a table may be written without one.  `transitions` would
     # find an unknown name when it fires, or never.
     kinds: tuple[tuple[type, Iterable[object]], ...] = (
         (Call, (row.call,)),
@@ -177,8 +178,11 @@ def _check_names(row: Transition) -> None:
     unknown += [f"edition {name!r}" for name in row.editions if name not in EDITIONS]
     if unknown:
         raise DeclarationError(f"unknown {', '.join(unknown)} in the row {row}")
+    without = [action.value for action in row.actions if action not in EFFECTS]
+    if without:
+        raise DeclarationError(f"no effect of {', '.join(without)}: add it to EFFECTS")
     if row.refusal is not None and (row.actions or row.dest is not None):
-        raise DeclarationError(f"a refusal does nothing and leads nowhere, unlike the row {row}")
+        raise DeclarationError(f"a refusal has no actions and leads to no head, but the row {row} does")
 
 
 def _given(value: object) -> tuple[object, ...]:
@@ -186,7 +190,7 @@ def _given(value: object) -> tuple[object, ...]:
 
 
 def _projected(row: Transition, edition: Edition) -> Transition:
-    """A row as an edition sees it: without exclusions that always hold and heads that do not exist."""
+    """The row for an edition: without guards that cannot hold, and without heads that the edition does not have."""
     if row.dest is not None and row.dest not in edition.heads:
         raise DeclarationError(f"{edition.name} has no head {row.dest.name}, but the row {row} leads there")
     return replace(
@@ -199,7 +203,7 @@ def _projected(row: Transition, edition: Edition) -> Transition:
 class HeadMachine:
     """One edition of the head machine, interpreted by `transitions`.
 
-    Only `syncedmem.model.head_machine` returns machines that passed every check.
+    Get machines from `syncedmem.model.head_machine`; only these have passed every check.
 
     Parameters
     ----------
@@ -222,7 +226,7 @@ class HeadMachine:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of this edition, in the order they are declared."""
+        """The calls of this edition, in the order of their declaration."""
         return tuple(call for call in Call if call.value in self._machine.events)
 
     def event(self, call: Call) -> Dispatchable:
@@ -230,7 +234,7 @@ class HeadMachine:
         return cast("Dispatchable", self._machine.events[call.value])
 
     def row(self, call: Call, head: SyncedHead, facts: Fact, data: bool) -> Transition:
-        """The row that decides a call: the one whose guards hold.
+        """The row for a call: the one whose guards hold.
 
         Raises
         ------
@@ -245,7 +249,7 @@ class HeadMachine:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every row in each of its heads, compiled from the built machine, in the order in which they are declared."""
+        """Every row in each of its heads, compiled from the built machine, in the order of declaration."""
         built = {
             (call, head): iter(self.event(call).transitions.get(head.name, ()))
             for call in self.calls
@@ -258,14 +262,14 @@ class HeadMachine:
         )
 
     def _compiled(self, row: Transition, head: SyncedHead, built: Built) -> Row:
-        """A row in one of its heads, as `transitions` has it."""
+        """A row in one of its heads, compiled from the row that `transitions` built."""
         required, excluded = (
             [Guard(it.func) for it in built.conditions if it.target is wanted] for wanted in (True, False)
         )
         steps = [_STEPS[name] for name in built.before]
         actions = tuple(step for step in steps if isinstance(step, Action))
         refusal = next((step for step in steps if isinstance(step, Refusal)), None)
-        # Actions set a fact, clear it or leave it, so what becomes of all facts and of none says it for any.
+        # An action sets, clears or keeps each fact, so its effect on all facts and on none tells its effect on any.
         kept, sets = (
             (self.facts_after(facts, actions, Mode.CPU), self.facts_after(facts, actions, Mode.GPU))
             for facts in (DATA - 1, 0)
@@ -286,21 +290,21 @@ class HeadMachine:
         return self._places.get((call, head), ())
 
     def facts_after(self, facts: int, actions: Iterable[Action], mode: Mode) -> int:
-        """The facts of this edition after some actions, as the actions declare it."""
+        """The facts of this edition after these actions, by their declared effects."""
         return _apply_effects(facts, actions, mode) & int(self.edition.facts)
 
     def bind(self, actions: object) -> BoundHead:
-        """Drive an object that has a method for every action.
+        """Make a head that drives an object with a method for every action.
 
         Parameters
         ----------
         actions : object
-            Has a callable attribute for each `Action`, named by its value; each takes the call's argument.
+            Has a callable attribute for each `Action`, named by its value, which takes the call's argument.
 
         Raises
         ------
         DeclarationError
-            If an action has no implementation; all that are missing are named.
+            If actions have no implementation; the error names all of them.
         """
         needed = dict.fromkeys(action.value for row in self.declaration.rows for action in row.actions)
         missing = [name for name in needed if not callable(getattr(actions, name, None))]
@@ -310,7 +314,7 @@ class HeadMachine:
 
 
 def _as_data(row: Transition, head: SyncedHead) -> dict[str, object]:
-    """One row in one of its heads, as the data `transitions` takes: names only."""
+    """One row in one of its heads, as the data that `transitions` accepts: names only."""
     return {
         "trigger": row.call.value,
         "source": head,
@@ -322,9 +326,9 @@ def _as_data(row: Transition, head: SyncedHead) -> dict[str, object]:
 
 
 class BoundHead:
-    """A head that drives somebody's actions, with pointers and flags kept as the actions declare.
+    """A head that drives the actions of an object, and keeps pointers and flags by the declared effects.
 
-    Here `transitions` itself decides which row fires: the tests compare the compiled table with it.
+    Here `transitions` itself decides which row fires.  The tests compare the compiled table with it.
 
     Attributes
     ----------
@@ -340,16 +344,16 @@ class BoundHead:
         self.facts = Fact(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:
-        """Perform a call: its actions in order, then the flags and the head.
+        """Make a call: its actions in order, then the flags and the head.
 
-        An action that raises, or a refusal, leaves head and flags as they were.  What earlier actions of
-        the same call did is the owner's to undo.  An action must not trigger the head that performs it.
+        After an error of an action, or a refusal, head and flags are as before.  The owner of the actions must undo
+        what earlier actions of the same call did.  An action must not trigger the head that runs it.
 
         Parameters
         ----------
         call : Call
         argument : object
-            The data of ``set_*_data`` or the stream of ``async_gpu_push``; handed to every action.
+            The data of ``set_*_data`` or the stream of ``async_gpu_push``; every action gets it.
 
         Raises
         ------
@@ -369,7 +373,7 @@ class BoundHead:
 
 
 class _Choice:
-    """What `transitions` fires at, for one call: it has every guard, and writes down what is to be done."""
+    """The model of `transitions` for one call: it has every guard, and records what must be done."""
 
     def __init__(self, head: SyncedHead, found: int) -> None:
         self.head = head
@@ -392,19 +396,19 @@ class _Choice:
 
 
 def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
-    """The facts after some actions, those that an edition does not have included."""
+    """All facts after these actions, also facts that an edition does not have."""
     for action in actions:
         effect = EFFECTS[action]
         sets, clears = (effect.by_mode, 0) if mode is Mode.GPU else (0, effect.by_mode)
-        # Plain integers: the arithmetic of flags is ten times slower, and every cell of the table comes by here.
+        # Plain integers: operations on flags are ten times slower, and this runs for every cell of the table.
         facts = (facts | int(effect.sets) | int(sets)) & ~(int(effect.clears) | int(clears))
     return facts
 
 
 def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: object) -> Exception:
-    """The exception that a declared refusal is raised as."""
+    """The exception for a declared refusal."""
     if refusal is Refusal.NULL_DATA:
         return BufferMismatchError(call, argument, "a buffer is needed")
-    if refusal is Refusal.NOT_HEAD_AT_CPU:
-        return IllegalCallError(call, head)
+    if refusal.needs is not None:
+        return IllegalCallError(call, head, refusal.needs.name)
     return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")

@@ -1,8 +1,8 @@
-"""The mode, as ``Caffe::mode()``: whether host memory allocated now is page-locked for the GPU.
+"""The mode, as ``Caffe::mode()``: whether host memory is allocated page-locked for the GPU.
 
-Caffe's mode is local to a thread and starts as CPU.  Here it is a context variable, so that it also follows
-tasks, and unset it means GPU wherever a memory has a device: people who ask for a device mostly want it.
-The model reads it in one effect only (``head.EFFECTS``); ``Blob.copy_from`` reads it too.
+Caffe's mode is local to a thread and starts as CPU.  Here it is a context variable, so it also follows
+tasks.  If it is not set, it is GPU, because people who ask for a device mostly want page-locked memory.
+The model reads the mode in one effect only (``head.EFFECTS``); ``Blob.copy_from`` reads it too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _mode: ContextVar[Mode | None] = ContextVar("syncedmem_mode", default=None)
 
 
 def current_mode() -> Mode:
-    """The mode in force here: what was set, else ``Mode.GPU``."""
+    """The mode in force here: the mode that was set, else ``Mode.GPU``."""
     return _mode.get() or Mode.GPU
 
 
 def set_mode(mode: Mode | None) -> None:
-    """Set the mode for this thread or task; None goes back to the default.
+    """Set the mode for this thread or task; None restores the default.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def set_mode(mode: Mode | None) -> None:
 
 @contextmanager
 def using_mode(mode: Mode | None) -> Generator[None, None, None]:
-    """Set the mode inside a ``with`` block and put the old one back after it, also after an exception.
+    """Set the mode inside a ``with`` block, and restore the old mode after it, also after an exception.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""How to install what an optional feature needs: by the names of the libraries, which work wherever the user is.
+"""How to install what an optional feature needs: the names of the libraries, which are valid on every index.
 
-No index may be assumed to have a package called syncedmem, so to advise an extra of it helps nobody.
-The extras of ``pyproject.toml`` have the same names; a test compares both.  It is here, though it is not about the
-machine, because ``errors`` say what to install, and every room raises those.
+An index may have no package called syncedmem, so a message that names an extra of it would not help.
+The extras of ``pyproject.toml`` have the same names; a test compares both.  The module is not about the machine.  It is
+in the model because ``errors`` say what to install, and every room raises those.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Final
 
 __all__ = ["LIBRARIES", "install"]
 
-LIBRARIES: Final = {
+LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
+    "cli": ("hypothesis", "rich", "typer"),
+    "kit": ("hypothesis",),
     "opencl": ("mako", "pyopencl", "pocl-binary-distribution"),
     "proto": ("protobuf",),
     "cuda12": ("cupy-cuda12x[ctk]",),
@@ -30,11 +32,11 @@ LIBRARIES: Final = {
 """The libraries of each extra."""
 
 _ONLY_ON = {"pocl-binary-distribution": ("linux", "x86_64")}
-"""Libraries that are made for one kind of machine."""
+"""Libraries that exist for one kind of machine only."""
 
 
 def install(extra: str) -> str:
-    """The command that installs what the extra stands for, on this kind of machine.
+    """The command that installs the libraries of an extra on this kind of machine.
 
     Parameters
     ----------

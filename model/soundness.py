@@ -1,8 +1,8 @@
-"""What makes a declaration unsound, refused when the machine is built.
+"""Checks for unsound declarations, which are refused when the machine is built.
 
-`transitions` accepts all of it silently: of two enabled rows it takes the first, a call without an enabled
-row returns False, a misspelt callback is found when it fires, and a head nobody can reach is kept.  Names are
-checked by `Declaration.of`, before anything is built, and exclusive and complete rows by `compile_dispatch`.
+`transitions` would accept all of them silently: of two enabled rows it takes the first, a call without an enabled
+row returns False, a misspelt callback is found when it fires, and an unreachable head is kept.  `Declaration.of`
+checks names before anything is built, and `compile_dispatch` checks that rows are exclusive and complete.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["check_soundness"]
 
 
 def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
-    """Refuse a machine that declares what can never happen.
+    """Refuse a machine that declares something that can never happen.
 
     Parameters
     ----------
     machine : HeadMachine
     table : Dispatch
-        The machine compiled; that alone has refused what is ambiguous or incomplete.
+        The compiled machine; compiling has already refused ambiguous and incomplete rows.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
 
 
 def _reachable(table: Dispatch) -> set[int]:
-    """Every packed state that calls, data or none, and changes of mode can lead to."""
+    """Every packed state that calls, with and without data, and changes of mode can lead to."""
     columns = [column for call, pair in table.columns.items() if not call.ends for column in pair]
     reached: set[int] = set()
     waiting = [table.start]
@@ -70,6 +70,6 @@ def _check_row(edition: str, row: Transition, reached: Iterable[int]) -> None:
     if 0 not in unmet:
         raise DeclarationError(f"{name}: this row never fires")
     for guard in row.conditions + row.unless:
-        # Somewhere this guard alone must keep the row from firing.
+        # In some state this guard alone must keep the row from firing.
         if Guards.of((guard,), ()).required not in unmet:
             raise DeclarationError(f"{name}: the guard {guard.value} never matters")

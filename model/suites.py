@@ -1,10 +1,10 @@
 """Test suites with a guarantee, derived from the machine: tours, complete HSI suites, and cycles for counters.
 
-The tour covers every transition of the 62-state space in few long words; long words find hidden counters.  The tour
-of pairs takes every transition after every other that can come before it.
-The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states as
-the minimal machine, observed fully and reset reliably, passes it only if it behaves as the machine does.
-It consists of short words, so neither replaces the other; cycles, repeated, find what happens every n-th time.
+They consist of sequences of inputs, here called words.  The tour covers every transition of the 62-state space in few
+long words; long words find hidden counters.  The tour of pairs takes every transition after every other one that can
+come before it.  The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states
+as the minimal machine, observed fully and reset reliably, passes it only if it behaves as the machine does.
+It consists of short words, so neither replaces the other.  Repeated cycles find faults of every n-th time.
 
 Theory: Mealy machines, Moore's partition refinement, and the HSI method of Petrenko et al. (1993).
 """
@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import EDITIONS, Action, Fact
+from .head import DEFAULT_EDITION, EDITIONS, Action, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,25 +42,25 @@ Taken = tuple[State, Input]
 
 
 @cache
-def access_words(edition: str = "caffe") -> dict[State, Word]:
-    """A shortest word from a fresh memory to every state."""
+def access_words(edition: str = DEFAULT_EDITION) -> dict[State, Word]:
+    """A shortest word from a new memory to every state."""
     return _access(space(edition))
 
 
 def _access(found: Space) -> dict[State, Word]:
     words: dict[State, Word] = {found.start: ()}
-    for state, row in found.steps.items():  # breadth-first, so a word is known before its state comes up
+    for state, row in found.steps.items():  # breadth-first, so the word of a state is known before the state is
         for entry, step in row.items():
             words.setdefault(step.after, (*words[state], entry))
     return words
 
 
 @cache
-def tour(edition: str = "caffe") -> tuple[Word, ...]:
-    """Words, each for a fresh memory, that together take every transition of the space at least once.
+def tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
+    """Words, each for a new memory, that together take every transition of the space at least once.
 
-    Greedy: from where it stands the tour goes to the nearest transition not yet taken, and starts a new
-    memory where none is within reach (ownership, once given up, never returns).
+    Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
+    with a new memory (ownership, once given up, never returns).
     """
     found = space(edition)
     missing = {(state, entry) for state, row in found.steps.items() for entry in row}
@@ -93,10 +93,10 @@ def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> W
 
 
 @cache
-def pair_tour(edition: str = "caffe") -> tuple[Word, ...]:
+def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
     """Words that together take every transition right after every transition that can come before it.
 
-    Greedy, as the tour: from the transition that was taken last to the nearest pair that is missing.
+    Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
     found = space(edition)
     missing = {
@@ -126,7 +126,7 @@ def _nearest_pair(
     last: Taken | None,
     missing: dict[Taken, set[Input]],
 ) -> Word:
-    """The shortest word whose last two steps are a missing pair, the first of them perhaps taken already."""
+    """The shortest word whose last two steps are a missing pair; the first of the two may be the last one taken."""
     if last is not None and missing[last]:
         return (min(missing[last], key=str),)
     seen = {start}
@@ -142,18 +142,18 @@ def _nearest_pair(
     return ()
 
 
-def cycles(edition: str = "caffe") -> tuple[Word, ...]:
-    """Words that can be repeated, and that copy, push and adopt each time."""
+def cycles(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
+    """Words that can be repeated; each copies, pushes or adopts."""
     return tuple(tuple(map(Input, cycle)) for cycle in EDITIONS[edition].cycles)
 
 
-def counter_words(edition: str = "caffe", times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
-    """The cycles repeated: for faults that come with the n-th copy, push, adoption or mere look."""
+def counter_words(edition: str = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
+    """The cycles repeated, for faults at the n-th copy, push, adoption or read."""
     return tuple(cycle * n for cycle in cycles(edition) for n in times)
 
 
 class MinimalMachine(NamedTuple):
-    """The machine with states merged that nobody can tell apart.
+    """The machine after states that behave alike are merged.
 
     Attributes
     ----------
@@ -162,9 +162,9 @@ class MinimalMachine(NamedTuple):
     access : tuple of Word
         A shortest word to each class.
     after : tuple of dict
-        ``after[k][input]`` is the class an input leads to.
+        ``after[k][input]`` is the class to which an input leads.
     separating : dict
-        For every pair of classes a shortest word on which their outputs differ.
+        For every pair of classes, a shortest word for which their outputs differ.
     """
 
     block: dict[State, int]
@@ -174,13 +174,13 @@ class MinimalMachine(NamedTuple):
 
 
 @cache
-def minimal_machine(edition: str = "caffe") -> MinimalMachine:
+def minimal_machine(edition: str = DEFAULT_EDITION) -> MinimalMachine:
     """The space of an edition, minimised: 27 classes for ``caffe``."""
     return minimise(space(edition))
 
 
 def minimise(found: Space) -> MinimalMachine:
-    """Merge the states of a space that no word tells apart."""
+    """Merge the states of a space that no word distinguishes."""
     separating = _separating_words(found)
     block: dict[State, int] = {}
     representatives: list[State] = []
@@ -201,7 +201,7 @@ def minimise(found: Space) -> MinimalMachine:
 
 
 def _separating_words(found: Space) -> dict[frozenset[State], Word]:
-    """A shortest word for every pair of states that some word tells apart, by growing length."""
+    """A shortest word for every pair of states that some word distinguishes, by increasing length."""
     states = list(found.steps)
     pairs = [(a, b) for k, a in enumerate(states) for b in states[:k]]
     words: dict[frozenset[State], Word] = {}
@@ -227,7 +227,7 @@ def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], 
 
 
 def output(found: Space, state: State, entry: Input) -> Output:
-    """What is seen of a step: allocator calls in order, with the kind of host memory, or the refusal."""
+    """What can be observed of a step: allocator calls in order, with the kind of host memory, or the refusal."""
     step = found.steps[state][entry]
     seen: list[object] = [] if step.refusal is None else [step.refusal]
     for action in step.actions:
@@ -238,13 +238,13 @@ def output(found: Space, state: State, entry: Input) -> Output:
 
 
 @cache
-def hsi_suite(edition: str = "caffe", extra: int = 0) -> tuple[Word, ...]:
-    """The complete suite of an edition, for implementations with so many states more than the minimal machine."""
+def hsi_suite(edition: str = DEFAULT_EDITION, extra: int = 0) -> tuple[Word, ...]:
+    """The complete suite of an edition, for implementations with up to `extra` states more than the minimal machine."""
     return complete_suite(minimal_machine(edition), extra)
 
 
 def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[Word, ...]:
-    """A suite that only implementations of a machine pass, if they have no more states than it and `extra` more."""
+    """A suite that only correct implementations of a machine pass, if they have at most `extra` states more than it."""
     identifiers = [
         dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
         for k in range(len(machine.access))

@@ -1,7 +1,7 @@
-"""What the names of the table mean: the role of a call, the verb of an action, the lines that a row cites.
+"""The meaning of the names of the table: the role of a call, the verb of an action, the lines that a row cites.
 
-All of it is read off the declaration.  A call that makes the other side stale although nothing was replaced hands
-out memory to write; the word before ``_cpu`` or ``_gpu`` in the name of an action is what it does there.
+All of it is computed from the declaration.  A call that makes the other side stale, although it replaces nothing,
+returns memory to write.  In the name of an action, the word before ``_cpu`` or ``_gpu`` says what it does there.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ __all__ = [
 
 
 class Host(enum.Enum):
-    """One of the two places that memory can be in: a side of the mirror."""
+    """A side: one of the two places where memory can be."""
 
     CPU = "cpu"
     GPU = "gpu"
 
     @property
     def other(self) -> Host:
-        """The place that this one mirrors."""
+        """The other place."""
         return Host.GPU if self is Host.CPU else Host.CPU
 
     @property
     def pointer(self) -> Fact:
-        """The fact that there is a pointer here."""
+        """The fact that this place has a pointer."""
         return Fact[f"{self.name}_POINTER"]
 
     @property
     def owned(self) -> Fact:
-        """The fact that the pointer here is ours to free."""
+        """The fact that we own the memory of this place."""
         return Fact[f"OWN_{self.name}_DATA"]
 
     @property
     def head(self) -> SyncedHead:
-        """The head that says that this place alone is fresh."""
+        """The head that says that only this place is fresh."""
         return SyncedHead[f"HEAD_AT_{self.name}"]
 
     def is_fresh(self, head: SyncedHead) -> bool:
@@ -65,7 +65,7 @@ class Host(enum.Enum):
 
 
 class Role(enum.Enum):
-    """What a call is for."""
+    """The purpose of a call."""
 
     READ = "read"
     WRITE = "write"
@@ -75,7 +75,7 @@ class Role(enum.Enum):
 
 
 class Verb(enum.Enum):
-    """What an action does to the memory of its place."""
+    """The effect of an action on the memory of its place."""
 
     ALLOCATE = "allocate"
     ZERO = "zero"
@@ -100,7 +100,7 @@ _SHORT: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "alloc"})
 
 
 def verb_of(action: Action) -> Verb:
-    """What an action does: the first word of its name."""
+    """The verb of an action: the first word of its name."""
     return Verb(action.value.split("_")[0])
 
 
@@ -134,13 +134,13 @@ def phrase_of(action: Action) -> str:
 
 
 def contents_after(action: Action) -> str:
-    """What an action's place holds afterwards: zeros, a copy, the argument's bytes, or nothing known."""
+    """The contents of an action's place afterwards: zeros, a copy, the argument's bytes, or undefined."""
     return _CONTENTS[verb_of(action)]
 
 
 @cache
 def role_of(call: Call) -> Role:
-    """What a call is for, read off its rows: its first row from `SYNCED` is that of an edition that answers it."""
+    """The role of a call, computed from its rows; its first row from `SYNCED` is one of an edition with this call."""
     if call.takes_data:
         return Role.ADOPT
     rows = [row for row in TRANSITIONS if row.call is call]
@@ -159,7 +159,7 @@ class Cited(NamedTuple):
     ----------
     file : str
     first, last : int
-        Counted from one, both included.
+        Counted from one; both are included.
     """
 
     file: str
@@ -178,7 +178,7 @@ _LINES = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def cited(row: Transition) -> tuple[Cited, ...]:
-    """The lines of Caffe that a row follows, in the order in which it names them."""
+    """The lines of Caffe that a row follows, in the order of the citation."""
     return tuple(
         Cited(_FILES[text], int(lines[1]), int(lines[2] or lines[1]))
         for text, places in _PLACE.findall(row.cite)

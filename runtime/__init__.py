@@ -71,3 +71,7 @@ __all__: list[str] = [
     "write_proto",
 ]
 __all__ += allocators.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,7 @@ The memory is released when nobody uses the buffer any more.  This is KuiperLLam
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 from syncedmem.model import (
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer
 
+    from .allocators.pointers import HostArray
     from .memory.flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
@@ -56,7 +58,8 @@ class Buffer:
     ptr : array or None
         Memory that exists already, at least `byte_size` bytes.
     use_external : bool
-        True: `ptr` is somebody else's; it is kept alive and never released.  False: `allocator` has allocated `ptr`,
+        True: `ptr` is somebody else's; it is kept alive and never released, as with
+        `from_external`.  False: `allocator` has allocated `ptr`,
         and this buffer has to release it.
 
     Raises
@@ -108,6 +111,30 @@ class Buffer:
             self._take(ptr, use_external)
         elif allocator is not None:
             self.allocate()
+
+    @classmethod
+    def from_external(cls, memory: Any, byte_size: int | None = None, allocator: DeviceAllocator | None = None) -> Self:
+        """A buffer over somebody else's memory, which is kept alive and never released.
+
+        This is KuiperLLama's ``Buffer(byte_size, allocator, ptr, use_external=true)``.
+
+        Parameters
+        ----------
+        memory : array
+            An array, or on the host anything that has the buffer interface.
+        byte_size : int or None
+            How many of its bytes the buffer has, from the first on; None for all.
+        allocator : DeviceAllocator or None
+            Of the device that the memory is on; None for the host.
+
+        Raises
+        ------
+        InvalidSizeError, InvalidArgumentError, BufferMismatchError
+            As for the class.
+        """
+        if memory is None:
+            raise BufferMismatchError("Buffer.from_external", None, "it is no memory")
+        return cls(_size_of(memory) if byte_size is None else byte_size, allocator, memory, use_external=True)
 
     def _take(self, ptr: Any, use_external: bool) -> None:
         if self._allocator is None and not use_external:
@@ -350,13 +377,19 @@ class Buffer:
         self.close()
 
     @property
-    def ptr(self) -> Any:
-        """The memory itself, as an array of the device's own kind; None if there is none."""
-        return self._ptr
+    def ptr(self) -> HostArray | DeviceArray | None:
+        """The memory itself, as an array of the device's kind; None if there is none."""
+        ptr: HostArray | DeviceArray | None = self._ptr
+        return ptr
 
     @property
     def byte_size(self) -> int:
         """The length in bytes."""
+        return self._byte_size
+
+    @property
+    def nbytes(self) -> int:
+        """The length in bytes, as arrays call it."""
         return self._byte_size
 
     @property
@@ -386,3 +419,12 @@ class Buffer:
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "use copy_from()")
+
+
+def _size_of(memory: Any) -> int:
+    """How many bytes somebody's memory has; 0 for what is no memory, which is refused where it is looked at."""
+    with suppress(Exception):
+        return int(memory.nbytes)
+    with suppress(Exception):
+        return memoryview(memory).nbytes
+    return 0

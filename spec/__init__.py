@@ -1,14 +1,23 @@
-"""What a mirrored memory and a blob must do, and kits that find out whether one does.
+"""The requirements of mirrored memories and blobs, and kits that check implementations against them.
 
 ``requirements`` are numbered sentences.  ``engine`` has what every kit needs: the subject, the call log, reproducers,
-the shrinker, findings and reports.  On it are the kits of ``memory``, of ``blob`` and, for allocators, ``fuzz``.  In
-each kit an ``oracle`` predicts what must happen, and never reads the transition table; a ``driver`` makes one call
-after the other and compares everything with the oracle; ``suites`` are enumerated, ``walks`` generated.
-``vectors`` are the same for ports that Python cannot call, written down with what must be seen.  ``proofs`` are about
+the shrinker, findings and reports.  The kits of ``memory``, of ``blob`` and, for allocators, ``fuzz`` use it.  In
+each kit an ``oracle`` predicts what must happen, and never reads the transition table.  A ``driver`` makes one call
+after the other and compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
+``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` are about
 the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; nothing else
-here loads them.  ``evidence`` compares the model with what was observed of Caffe, and ``errata`` say what is wrong
+here loads them.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
 in texts about it.  Nothing here imports the runtime.
 """
+
+from importlib import import_module
+
+from syncedmem.model import MissingPackageError
+
+try:
+    import_module("hypothesis")
+except ModuleNotFoundError as error:
+    raise MissingPackageError("syncedmem.spec", "hypothesis", "kit") from error
 
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator
@@ -55,3 +64,7 @@ __all__ = [
     "requirements_for",
     "suite_names",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

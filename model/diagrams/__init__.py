@@ -1,1 +1,1 @@
-"""The state diagram: what it says, where everything of it is, and the SVG of it."""
+"""The state diagram: its text, the positions of its parts, and its SVG."""

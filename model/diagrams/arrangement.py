@@ -1,4 +1,4 @@
-"""A drawing that has been laid out: where its states, its arrows and their labels are, whoever paints them."""
+"""A drawing after layout: the positions of its states, its arrows and their labels, for any painter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken
 
 GUARDED = "(step) depends on a guard"
 NUMBERED = "3: the third call of the list, 3…: and later ones"
-"""What a legend says of effects, and of a trace."""
+"""Texts of the legend: about effects, and about a trace."""
 
 
 class Box(NamedTuple):
@@ -27,9 +27,9 @@ class Box(NamedTuple):
     ----------
     name : str
     centre, half : Point
-        Where it is, and half of its width and height.
+        The position of its centre; half of its width and half of its height.
     stays : tuple of Line
-        Calls that leave it as it is and are written into it, rather than beside a loop.
+        Calls that leave the state as it is.  They are written into its box, not beside a loop.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Arrow(NamedTuple):
     dest : str
     lines : tuple of Line
     points : list of Point
-        The way, along the axes.
+        The corners of the arrow; each stretch is parallel to an axis.
     anchor : Anchor
-        Where the label goes.
+        The position of the label.
     """
 
     sources: tuple[str, ...]
@@ -68,29 +68,29 @@ class Arrow(NamedTuple):
     anchor: Anchor
 
     def taken(self, trace: Trace | None) -> tuple[Line, ...]:
-        """The lines that a trace, if there is one, takes at least once."""
+        """The lines that the trace takes at least once; without a trace, none."""
         return tuple(line for line in self.lines if taken(line, self.sources, trace))
 
     def kind(self, trace: Trace | None) -> Kind:
-        """The first kind, in the order of `Kind`, of the lines that a trace takes, or else of all."""
+        """The kind of the lines that the trace takes, or else of all lines: the first in the order of `Kind`."""
         kinds = {line.kind for line in self.taken(trace) or self.lines}
         return next(kind for kind in Kind if kind in kinds)
 
 
 class Arrangement(NamedTuple):
-    """All of a drawing, laid out.
+    """A whole drawing after layout.
 
     Attributes
     ----------
     drawn : Drawing
     boxes : tuple of Box
-        The first is where a memory starts: an arrow leads into it from above.
+        In the first box a memory starts: an arrow leads into it from above.
     groups : tuple of Group
     arrows : tuple of Arrow
     size : Point
-        Width and height; the legend goes below.
+        Width and height, without the legend below.
     abbreviations : tuple of str
-        What the legend has to say besides the kinds.
+        Texts of the legend besides the kinds.
     """
 
     drawn: Drawing
@@ -102,13 +102,13 @@ class Arrangement(NamedTuple):
 
     @property
     def kinds(self) -> list[Kind]:
-        """Those that there are, in their order."""
+        """The kinds that occur, in the order of `Kind`."""
         lines = [line for arrow in self.arrows for line in arrow.lines]
         lines += [line for box in self.boxes for line in box.stays]
         return [kind for kind in Kind if kind in {line.kind for line in lines}]
 
 
 def taken(line: Line, sources: Collection[str], trace: Trace | None) -> list[int]:
-    """The steps of a trace, if there is one, that took a line from one of some states."""
+    """The numbers of the steps of the trace that took this line from one of these states; without a trace, none."""
     found = [] if trace is None else [trace.numbers_of(line.identifiers, source) for source in sources]
     return sorted({number for numbers in found for number in numbers})

@@ -1,11 +1,10 @@
 """The state diagram as SVG: heads as a diamond, or configurations as a grid, with a legend below.
 
-Where things are is a matter of ``plan``, what is said of ``drawing``; here it is painted.  The font is
-monospace, and ``textLength`` holds any substitute to the same width, so labels keep to the boxes that were laid out
-for them.
+``plan`` decides where things are, and ``drawing`` what the texts say; this module paints.  The font is monospace.
+``textLength`` gives every substitute font the same width, so labels fit the boxes that were laid out for them.
 
-The drawing has no ``id`` and no marker, and its class names have a prefix, so that any number of drawings
-can be inlined into one page.  It knows its own size; a page that has less room says ``max-width: 100%; height: auto``.
+The drawing has no ``id`` and no marker, and its class names have a prefix, so any number of drawings can be inlined
+into one page.  It has a fixed size; a page with less room sets ``max-width: 100%; height: auto``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidExportError
+from ..head import DEFAULT_EDITION
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
@@ -32,7 +32,7 @@ __all__ = ["diamond_svg"]
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
-    edition: str = "caffe",
+    edition: str = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
@@ -47,31 +47,31 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Draw these only; without any, all of them.
+        Draw only these calls; if empty, all calls.
     detail : Detail
     covered : collection of str, optional
-        Identifiers of transitions, as `Transition.identifier` gives them for the edition's rows.  With it
-        every line has a tick, or a cross if one of its transitions is missing; others are ignored.
+        Identifiers of transitions, as `Transition.identifier` gives them for the edition's rows.  If given,
+        every line has a tick, or a cross if one of its transitions is missing; other identifiers are ignored.
     trace : Trace, optional
-        With it the calls that it makes are numbered, everything else is faint, and its steps stand below,
-        with the bytes they copy, in place of the refusals.
+        If given, the calls of the trace are numbered, and everything else is faint.  Below the drawing are the steps
+        of the trace, with the bytes that they copy, instead of the refusals.
     theme : Theme
-        ``AUTO`` is light, and dark where the reader's system is.
+        ``AUTO`` is light, or dark if the reader's system is set to dark.
 
     Returns
     -------
     str
-        An ``svg`` element with its size in pixels, the same bytes for the same arguments, ending in a newline.
+        An ``svg`` element with its size in pixels, and a newline at the end.  The same arguments give the same bytes.
 
     Raises
     ------
     InvalidExportError
-        If coverage is asked for of configurations.
+        If coverage is requested for configurations.
     DeclarationError
         If there is no such edition.
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
-        raise InvalidExportError("coverage is shown of heads and guards, and not of configurations")
+        raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     laid = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
     inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
@@ -96,7 +96,7 @@ def _group(group: Group, brush: Brush) -> str:
 
 
 def _entry(box: Box, brush: Brush) -> str:
-    """The dot that a memory starts from."""
+    """The dot before the state in which a memory starts."""
     x, top = box.centre[0], box.centre[1] - box.half[1]
     way = brush.path(f"M{x} 14V{top}", "ink", look="start")
     tip = brush.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
@@ -104,7 +104,7 @@ def _entry(box: Box, brush: Brush) -> str:
 
 
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
-    """The steps of the trace, each behind the mark of what it copies, or else the notes, the destructor first."""
+    """The steps of the trace, each with the mark of its copy; without a trace the notes, the destructor first."""
     if inscriber.trace is not None:
         *steps, sums = inscriber.trace.lines(detail)
         marked = zip(inscriber.trace.steps, steps, strict=True)
@@ -125,7 +125,7 @@ def _step(step: Step, text: str) -> Item:
 def _legend(
     laid: Arrangement, texts: list[str], below: list[Item], width: int, inscriber: Inscriber
 ) -> tuple[list[str], int]:
-    """What the bullets and abbreviations mean, and below it the notes or the trace; also the height of all."""
+    """The meaning of bullets and abbreviations, and below that the notes or the trace; also the height of all."""
     brush, y = inscriber.brush, laid.size[1]
     found = [brush.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN

@@ -1,9 +1,9 @@
-"""What every drawing of the machine says: nodes, edges, the calls on them, and what moves nothing.
+"""What every drawing of the machine shows: nodes, edges, the calls on the edges, and calls that do not move the head.
 
-A drawing has one edge per pair of nodes.  The calls on it are its *lines*.  What leaves the head alone (refusals,
-and the destructor) is a *note*.  How much is drawn is a matter of *detail*: heads, where the rows of one call that
-differ by guards only are one line; guards, where each of them is a step of that line; or configurations, where there
-is nothing to guard because the pointers are in the nodes.
+A drawing has one edge per pair of nodes.  The calls on it are its *lines*.  A refusal or the destructor, which do not
+move the head, is a *note*.  There are three levels of *detail*: heads, where the rows of one call that differ only in
+their guards are one line; guards, where each of these rows is a step of that line; and configurations, which need no
+guards because the pointers are in the nodes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..editions import head_machine
 from ..exploration import Input, matrix
-from ..head import Action, Call, Guard, SyncedHead, Transition
+from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
 from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Detail(enum.StrEnum):
-    """How much a drawing or a table tells apart."""
+    """What a drawing or a table distinguishes."""
 
     HEADS = "heads"
     GUARDS = "guards"
@@ -56,7 +56,7 @@ Arrows = dict[tuple[SyncedHead, SyncedHead], dict[Call, list[Transition]]]
 
 
 class Kind(enum.Enum):
-    """What a line copies; of an arrow with several lines the first kind here speaks for all."""
+    """What a line copies; the kind of an arrow is the first kind in this order that one of its lines has."""
 
     GPU = "copies to GPU"
     CPU = "copies to CPU"
@@ -71,17 +71,17 @@ def _kind(action: Action) -> Kind:
 
 
 class Note(NamedTuple):
-    """Something that moves no head.
+    """A call that does not move the head.
 
     Attributes
     ----------
     text : str
-        The call, where, and what comes of it.
+        The call, the heads, and the result.
     heads : tuple of SyncedHead
     final : bool
         True for the destructor, False for a refusal.
     identifiers : tuple of str
-        The transitions it stands for.
+        The transitions that it stands for.
     """
 
     text: str
@@ -91,7 +91,7 @@ class Note(NamedTuple):
 
 
 def arrows(edition: str) -> Arrows:
-    """Every pair of heads that some call leads along, in the order of the heads, with its lines.
+    """The edges between heads, in the order of the heads, each with its rows by call.
 
     Raises
     ------
@@ -108,20 +108,20 @@ def arrows(edition: str) -> Arrows:
 
 
 def effect(rows: Iterable[Acting]) -> str:
-    """What the rows of one line do, in order; a step that only some of them take is in brackets."""
+    """The actions of the rows of one line, in order; an action that only some of the rows have is in brackets."""
     variants = [[phrase_of(action) for action in row.actions] for row in rows]
     steps = dict.fromkeys(word for variant in sorted(variants, key=len, reverse=True) for word in variant)
     return " + ".join(word if all(word in variant for variant in variants) else f"({word})" for word in steps)
 
 
 def kind_of(rows: Iterable[Acting]) -> Kind:
-    """The kind of a line: what its actions copy or adopt."""
+    """The kind of a line, which depends on what its actions copy or adopt."""
     kinds = {_kind(action) for row in rows for action in row.actions} - {Kind.NONE}
     return next((kind for kind in Kind if kind in kinds), Kind.NONE)
 
 
 def notes(edition: str, calls: Collection[Call] = ()) -> tuple[Note, ...]:
-    """The refusals of an edition in the order they are declared, then its destructor; on request of some calls only."""
+    """The refusals of an edition in the order of their declaration, then its destructor; optionally of some calls."""
     declaration = head_machine(edition).declaration
     groups: dict[tuple[str, str | None], list[Transition]] = {}
     for row in declaration.rows:
@@ -150,10 +150,10 @@ class Line(NamedTuple):
     ----------
     call : str
     steps : tuple of str
-        What it does: nothing, one text, or one per row with its guards before a colon.
+        Its effect: empty, one text, or one text per row, with the row's guards before a colon.
     kind : Kind
     identifiers : tuple of str
-        The transitions it stands for.
+        The transitions that it stands for.
     """
 
     call: str
@@ -163,7 +163,7 @@ class Line(NamedTuple):
 
 
 def without_kind(line: Line) -> Line:
-    """A line without the steps that its kind says already."""
+    """A line without the steps that its kind already shows."""
     said = {phrase_of(action) for action in Action if _kind(action) is not Kind.NONE}
     rest = (" + ".join(word for word in step.split(" + ") if word not in said) for step in line.steps)
     return line._replace(steps=tuple(step for step in rest if step))
@@ -185,19 +185,19 @@ class Edge(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """The kind that speaks for all lines: the first of them in the order of `Kind`."""
+        """The kind of the edge: the first in the order of `Kind` that one of its lines has."""
         kinds = {line.kind for line in self.lines}
         return next(kind for kind in Kind if kind in kinds)
 
 
 class Drawing(NamedTuple):
-    """A state diagram, before anybody has laid it out.
+    """A state diagram before layout.
 
     Attributes
     ----------
     title : str
     nodes : tuple of Node
-        The first is where a memory starts.
+        In the first node a memory starts.
     edges : tuple of Edge
     notes : tuple of Note
     """
@@ -213,7 +213,7 @@ class Drawing(NamedTuple):
         return {head for note in self.notes if note.final for head in note.heads}
 
 
-def drawing(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
+def drawing(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
     """The diagram of an edition.
 
     Parameters
@@ -221,7 +221,7 @@ def drawing(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Det
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Draw these only; without any, all of them.
+        Draw only these calls; if empty, all calls.
     detail : Detail
 
     Raises
@@ -262,7 +262,7 @@ def _steps(rows: list[Transition], *, guarded: bool) -> tuple[str, ...]:
 
 
 def guards_of(row: Transition, *, data: bool = False) -> tuple[str, ...]:
-    """The guards of a row, those that must not hold with an exclamation mark; on request the one about data too."""
+    """The guards of a row; a guard that must not hold has an exclamation mark.  `data` adds the guard about data."""
     asked = [(guard, "") for guard in row.conditions] + [(guard, "!") for guard in row.unless]
     return tuple(f"{mark}{guard.value}" for guard, mark in asked if data or guard is not Guard.HAS_DATA)
 

@@ -1,9 +1,9 @@
-"""Where everything of the configurations is: a grid, host memory across and device memory down.
+"""The positions of all parts of the drawing of configurations: a grid, host memory across and device memory down.
 
-Columns and rows are what a side can be: without memory, owned, or external.  Then every call stays in its place or
-moves along one axis, and what is true of the host across is true of the device down: mirrored in the diagonal the
-drawing is itself.  A place with both pointers has a fresh host, a fresh device and both, in a frame; what each of
-them does alike, one arrow does that leaves the frame.
+Columns and rows are the possibilities of a side: without memory, owned, or external.  In this grid every call stays
+in its place or moves along one axis.  The host across and the device down behave alike, so the drawing is its own
+mirror image in the diagonal.  A place with both pointers has three states in a frame: the host is fresh, the device
+is fresh, or both are.  A call that does the same in all three is one arrow that leaves the frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HIGH = 35
 """Half of the height of a state: its name and three calls."""
 
 _LANE = 9
-"""How far from the axis of a state two arrows run that join it to another, there and back."""
+"""The distance of two arrows, there and back, from the axis of a state that they join to another."""
 
 _SIDES = {Side.NULL: "no", Side.OWNED: "owned", Side.EXTERNAL: "external"}
 
@@ -34,20 +34,20 @@ _Place = tuple[int, int]
 
 
 class _Measures(NamedTuple):
-    """What follows from the widest label, each across and down.
+    """Distances that follow from the widest label, each across and down.
 
     Attributes
     ----------
     half : Point
-        Of a state.
+        Half of the size of a state.
     second : Point
         From the first state of a frame to the one beside it, and to the one below.
     before, after : Point
-        What a frame has around its states.
+        Space of a frame around its states.
     between : Point
-        Columns, and rows.
+        Space between columns, and between rows.
     start : Point
-        Before the first of them.
+        Space before the first column and the first row.
     """
 
     half: Point
@@ -59,7 +59,7 @@ class _Measures(NamedTuple):
 
     @property
     def origin(self) -> Point:
-        """Where UNINITIALIZED is."""
+        """The centre of UNINITIALIZED."""
         return self.start[0] + self.half[0], self.start[1] + self.half[1]
 
 
@@ -74,7 +74,7 @@ def _measures(drawn: Drawing, room: int) -> _Measures:
 
 
 class _Spot(NamedTuple):
-    """A place of the grid: where its first states are, and whether it has a frame."""
+    """A place of the grid: the position of its first state, and whether it has a frame."""
 
     first: Point
     framed: bool
@@ -82,23 +82,23 @@ class _Spot(NamedTuple):
 
     @property
     def second(self) -> Point:
-        """Where the states beside the first and below it are."""
+        """The column of the state beside the first, and the row of the state below it."""
         return self.first[0] + self.of.second[0], self.first[1] + self.of.second[1]
 
     @property
     def corner(self) -> Point:
-        """The left upper corner of the frame, or of the only state."""
+        """The upper left corner of the frame, or of the only state."""
         before = self.of.before if self.framed else self.of.half
         return self.first[0] - before[0], self.first[1] - before[1]
 
     @property
     def end(self) -> Point:
-        """The right lower corner."""
+        """The lower right corner."""
         (x, y), after = (self.second, self.of.after) if self.framed else (self.first, self.of.half)
         return x + after[0], y + after[1]
 
     def at(self, head: SyncedHead) -> Point:
-        """A state: SYNCED first, the device's beside it, the host's below; and the only one first."""
+        """The centre of a state: SYNCED is first, HEAD_AT_GPU beside it, HEAD_AT_CPU below; an only state is first."""
         (x, y), (to_x, to_y) = self.first, self.second
         if not self.framed or head is SyncedHead.SYNCED:
             return x, y
@@ -106,7 +106,7 @@ class _Spot(NamedTuple):
 
 
 def grid(drawn: Drawing, room: int = 0) -> Arrangement:
-    """The configurations of a drawing, laid out, on request with room for some letters before each call."""
+    """Lay out the configurations of a drawing, with room for this many letters before each call."""
     heads = {node.name: node.head for node in drawn.nodes}
     places = {name: _place(name) for name in heads}
     measures = _measures(drawn, room)
@@ -138,7 +138,7 @@ def grid(drawn: Drawing, room: int = 0) -> Arrangement:
 
 
 def _place(name: str) -> _Place:
-    """Column and row of a configuration, of which the last two letters are its sides."""
+    """Column and row of a configuration: the last two letters of its name are its sides."""
     order = list(Side)
     return order.index(Side(name[-2])), order.index(Side(name[-1]))
 
@@ -159,7 +159,7 @@ def _abbreviations(drawn: Drawing, groups: tuple[Group, ...]) -> tuple[str, ...]
 
 
 def _spots(places: list[_Place], measures: _Measures) -> dict[_Place, _Spot]:
-    """Columns and rows are as wide as their widest place, and their first states are in line."""
+    """Each column and row is as wide as its widest place, and the first states of its places are in line."""
     starts: list[list[int]] = []
     for axis in (0, 1):
         edge, firsts = measures.start[axis], list[int]()
@@ -176,7 +176,7 @@ def _spots(places: list[_Place], measures: _Measures) -> dict[_Place, _Spot]:
 
 
 def _merged(drawn: Drawing, places: dict[str, _Place]) -> list[tuple[tuple[str, ...], str, tuple[Line, ...]]]:
-    """The edges between different states, those that leave one frame for one state as one."""
+    """The edges between different states; edges that leave one frame for the same state become one."""
     found: dict[tuple[object, str], list[Edge]] = {}
     for edge in drawn.edges:
         inside = places[edge.source] == places[edge.dest]
@@ -186,7 +186,7 @@ def _merged(drawn: Drawing, places: dict[str, _Place]) -> list[tuple[tuple[str, 
 
 
 def _one(edges: list[Edge]) -> tuple[Line, ...]:
-    """The lines of edges that say the same, as those of one."""
+    """The lines of several edges that have the same texts, merged into the lines of one edge."""
     alike = zip(*(edge.lines for edge in edges), strict=True)
     return tuple(
         without_kind(
@@ -197,7 +197,7 @@ def _one(edges: list[Edge]) -> tuple[Line, ...]:
 
 
 def _inside(start: Point, end: Point, half: Point) -> tuple[list[Point], Anchor]:
-    """Between the states of a frame: straight, or around the corner that is empty."""
+    """An arrow between two states of a frame: straight, or around the empty corner."""
     (x, y), (to_x, to_y), (wide, high) = start, end, half
     if y == to_y:
         side = 1 if to_x > x else -1
@@ -217,7 +217,7 @@ def _inside(start: Point, end: Point, half: Point) -> tuple[list[Point], Anchor]
 
 
 def _between(spots: dict[_Place, _Spot], places: tuple[_Place, _Place], end: Point) -> tuple[list[Point], Anchor]:
-    """To a state in another column, or in another row: the same ways, mirrored in the diagonal."""
+    """An arrow to a state in another column or in another row: the same ways, mirrored in the diagonal."""
     (column, row), (to_column, to_row) = places
     spot, to_spot = (spots[place] for place in places)
     if row == to_row:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BULLETS", "FINAL", "REFUSED", "Inscriber", "Item", "tip_at"]
 
-# Bullets and tips say the kind without colour: filled or hollow, and pointing to the side that is copied to.
+# Bullets and tips show the kind without colour: they are filled or hollow, and point to the side that is copied to.
 BULLETS: Mapping[Kind, str] = MappingProxyType(
     {Kind.GPU: "M0-4L8 0L0 4Z", Kind.CPU: "M8-4L0 0L8 4Z", Kind.NONE: "M1 0H7", Kind.ADOPT: "M4-4L8 0L4 4L0 0Z"}
 )
@@ -30,7 +30,7 @@ REFUSED = "M4-5A5 5 0 1 1 3.9-5ZM1 3L7-3"
 
 
 class Item(NamedTuple):
-    """A line with what is to be seen of it: its bullet, if any, and the colour of that."""
+    """A line of text with its bullet, if any, and the colour of the bullet."""
 
     texts: list[tuple[str, str]]
     bullet: str
@@ -40,17 +40,17 @@ class Item(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Of bullet and text, and between them the tick or the cross."""
+        """The width of bullet and text, with the tick or the cross between them."""
         return INDENT[self.covered is None] + max(width_of(text, look) for look, text in self.texts)
 
     @property
     def height(self) -> int:
-        """Of all texts, and the space to the next item."""
+        """The height of all texts, and of the space before the next item."""
         return 4 + 13 * len(self.texts)
 
 
 class Inscriber(NamedTuple):
-    """What is painted with, and what is to be seen besides the machine: coverage, or a trace, or neither.
+    """A brush, and what is shown besides the machine: coverage, a trace, or neither.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Inscriber(NamedTuple):
     trace: Trace | None
 
     def covers(self, identifiers: Collection[str]) -> bool | None:
-        """Whether all of some transitions were covered; None where nobody asked."""
+        """Whether all of these transitions were covered; None if coverage was not requested."""
         return None if self.covered is None else all(identifier in self.covered for identifier in identifiers)
 
     def arrow(self, arrow: Arrow, look: str) -> str:
@@ -87,7 +87,7 @@ class Inscriber(NamedTuple):
         return drawn
 
     def item(self, at: Point, item: Item) -> str:
-        """Lines of text behind a bullet and, if somebody asked for coverage, a tick, or a cross and a frame."""
+        """Lines of text behind a bullet.  If coverage was requested: with a tick, or with a cross and a frame."""
         (x, y), missed = at, item.covered is False
         start, colour, ink = x + INDENT[item.covered is None], item.colour, ""
         if missed:
@@ -113,11 +113,11 @@ class Inscriber(NamedTuple):
         return Item(texts, BULLETS[line.kind], COLOURS[line.kind], covered, self._seen(numbers))
 
     def _seen(self, taken: Sequence[object]) -> str:
-        """How something is to be seen of which this much was taken: no different where there is no trace."""
+        """The look of something: ``taken`` if the trace took it, ``faint`` if not; empty without a trace."""
         return "" if self.trace is None else "taken" if taken else "faint"
 
     def _label(self, anchor: Anchor, items: list[Item]) -> str:
-        """The lines of an arrow as a block, each call with what it does below it."""
+        """The lines of an arrow as a block, each call with its effect below."""
         x, y = block_at(anchor, max(item.width for item in items), sum(item.height for item in items))
         drawn: list[str] = []
         for item in items:
@@ -128,13 +128,13 @@ class Inscriber(NamedTuple):
     def _way(self, points: list[Point], kind: Kind, seen: str, *, missed: bool) -> str:
         *_, (x, y), (tip_x, tip_y) = points
         ahead = ((tip_x > x) - (tip_x < x), (tip_y > y) - (tip_y < y))
-        # A hollow tip must not be crossed by its own arrow, so the way ends at its base.
+        # An arrow must not cross its own hollow tip, so it ends at the base of the tip.
         short = 0 if kind is Kind.NONE else 8
         way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
         colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.GPU, Kind.CPU) else 1.5
         dashes = ' stroke-dasharray="5 4"' if missed else ""
         drawn = self.brush.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
-        # Filled towards the device, hollow towards the host and where something is adopted.
+        # Filled towards the device, hollow towards the host and for an adoption.
         fill = {Kind.GPU: colour, Kind.NONE: "none"}.get(kind, "paper")
         drawn += self.brush.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
         return _group(drawn, kind.name.lower(), "miss" if missed else "", seen)
@@ -158,7 +158,7 @@ def _path(points: list[Point], radius: int = 10) -> str:
 
 
 def tip_at(point: Point, ahead: Point, kind: Kind) -> str:
-    """The tip of an arrow that ends at a point, in a direction: a diamond where something is adopted."""
+    """The tip of an arrow that ends at this point in this direction; for an adoption it is a diamond."""
     (x, y), (right, down) = point, ahead
     back = 5 if kind is Kind.ADOPT else 9
     wide_x, wide_y = x - back * right, y - back * down

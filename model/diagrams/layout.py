@@ -1,10 +1,10 @@
-"""Where everything of the diamond is: heads, the ways of the arrows, and their labels.
+"""The positions of all parts of the diamond: heads, arrows, and the labels of the arrows.
 
-Only the places of the four heads are laid by hand, UNINITIALIZED on top, the host left, the device right, SYNCED
-below.  Arrows run along the axes with rounded corners and are routed by rule: *down* along the outer lane of a side
-head, *up* along its inner lane, *across* in two lines, and a loop where its head has room.  Each route says where its
-label goes, and a label is a box of known size, because its font is monospace.  As every stretch of an arrow is
-parallel to an axis, the tests can check all of it for overlap as rectangles.
+Only the places of the four heads are set by hand: UNINITIALIZED above, the host left, the device right, SYNCED
+below.  Arrows run along the axes with rounded corners, and rules route them: *down* along the outer lane of a side
+head, *up* along its inner lane, *across* in two lines, and a loop where its head has room.  Each route determines
+the place of its label.  A label is a box of known size, because its font is monospace.  Every stretch of an arrow is
+parallel to an axis, so the tests can treat everything as rectangles and check that nothing overlaps.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ __all__ = [
 ]
 
 HALF_WIDTH, HALF_HEIGHT = 64, 18
-"""Of a head."""
+"""Half of the size of a head."""
 
 MARGIN = 18
-"""Around a drawing."""
+"""The space around a drawing."""
 
 INDENT = (27, 14)
-"""Of text behind a bullet, with a mark between them and without."""
+"""The indent of text behind a bullet, with a mark between them and without."""
 
 SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "brief": 11, "step": 11, "note": 11, "name": 13})
-"""Of the font, by what is written."""
+"""The sizes of the font, by what is written."""
 
 _OUTER, _INNER = 50, 34
 _EM = 0.6
 
 _SPARE = 4
-"""Letters before a call for which there is room between the heads as they are."""
+"""The number of letters before a call for which there is room without moving the heads."""
 
 Point = tuple[int, int]
 
@@ -64,18 +64,18 @@ class Anchor(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Where the heads are, and how far below a side head the ways up to it turn."""
+    """The positions of the heads, and how far below a side head the arrows that lead up to it turn."""
 
     places: Mapping[SyncedHead, Point]
     turn: int
 
     @property
     def middle(self) -> Point:
-        """The point that the drawing is symmetric about, left and right."""
+        """The point about which the drawing is symmetric, left and right."""
         return self.places[SyncedHead.SYNCED][0], self.places[SyncedHead.HEAD_AT_CPU][1]
 
     def route(self, source: SyncedHead, dest: SyncedHead) -> tuple[list[Point], Anchor]:
-        """The way of an arrow from head to head, and where its label goes."""
+        """The points of an arrow from head to head, and the position of its label."""
         (x, y), (to_x, to_y) = self.places[source], self.places[dest]
         middle_x, _ = self.middle
         if source is dest:
@@ -86,7 +86,7 @@ class Frame(NamedTuple):
         return (self._down if to_y > y else self._up)(x, y, to_x, to_y, side)
 
     def _loop(self, x: int, y: int) -> tuple[list[Point], Anchor]:
-        """Below the lowest head, and above the side heads, where the label keeps to the margin of its side."""
+        """Below the lowest head; above the side heads, where the label stays near the margin of its side."""
         down = 1 if y > self.middle[1] else -1
         edge, turn = y + down * HALF_HEIGHT, y + down * (HALF_HEIGHT + 20)
         points = [(x - 15, edge), (x - 15, turn), (x + 15, turn), (x + 15, edge)]
@@ -131,7 +131,7 @@ def _frame(x: int, span: int, heights: tuple[int, int, int], turn: int) -> Frame
 
 
 def frame_of(detail: Detail, room: int = 0) -> Frame:
-    """The frame that has room for the labels of heads or of guards, and for some letters before each call."""
+    """The frame with room for the labels of heads or of guards, and for this many letters before each call."""
     if detail is Detail.GUARDS:
         return _frame(90, 300, (58, 300, 612), 182)
     return _frame(90, 210 + 8 * max(0, room - _SPARE), (58, 284, 516), 138)
@@ -143,5 +143,5 @@ def width_of(text: str, look: str) -> int:
 
 
 def block_at(anchor: Anchor, width: int, height: int) -> Point:
-    """The left upper corner of a label."""
+    """The upper left corner of a label."""
     return ceil(anchor.x - anchor.across * width), ceil(anchor.y - anchor.down * height)

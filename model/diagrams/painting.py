@@ -1,8 +1,8 @@
 """The strokes of every SVG that we paint: paths, boxes and texts, with colours that any renderer understands.
 
-A colour is a presentation attribute, so there is nothing to resolve: neither a style sheet nor a variable.  Each
-element also names its colours in its classes, which is all that the dark layer needs, and which gives way to any
-style of a page that a drawing is inlined into.
+A colour is a presentation attribute, so a renderer needs neither a style sheet nor variables.  Each element also
+names its colours in its classes.  The dark layer needs only these classes.  The style of a page, into which a drawing
+is inlined, takes precedence over the attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Brush", "framed"]
 
-# First what Fontconfig knows the like of, because some renderers read no further; then what other systems have.
+# First a font that Fontconfig can substitute, because some renderers read no further; then fonts of other systems.
 _FONTS = "'DejaVu Sans Mono', ui-monospace, 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 _SCALE = 1.25
 """Pixels per unit: the smallest text is then nearly 14 pixels high."""
@@ -43,14 +43,14 @@ class Brush(NamedTuple):
         return f'<path {self._colours(fill, stroke, look)} {outline} d="{d}"/>'
 
     def box(self, corner: Point, size: Point, fill: str, stroke: str, look: str) -> str:
-        """A rectangle with rounded corners, or without where it has no border."""
+        """A rectangle with a border and rounded corners, or with neither."""
         (x, y), (width, height) = corner, size
         rounded = "" if stroke == "none" else ' stroke-width="1.5" rx="8"'
         place = f'x="{x}" y="{y}" width="{width}" height="{height}"{rounded}'
         return f"<rect {self._colours(fill, stroke, look)} {place}/>"
 
     def text(self, at: Point, text: str, look: str, *, fill: str = "", bold: bool = False) -> str:
-        """A text of one of the ``SIZES``, as wide as `width_of` says in whatever font."""
+        """A text of one of the ``SIZES``; in every font it is as wide as `width_of` says."""
         weight = ' font-weight="bold"' if bold else ""
         size = f'font-size="{SIZES[look]}"{weight} textLength="{width_of(text, look)}"'
         colours = self._colours(fill or ("soft" if look == "step" else "ink"), "", look)
@@ -74,7 +74,7 @@ def framed(body: str, size: tuple[int, int], title: str, about: str, theme: Them
     size : tuple of int
         Width and height, in units of the drawing.
     title, about : str
-        For those who do not see it.
+        Texts for readers who do not see the drawing.
     theme : Theme
         ``AUTO`` adds the dark layer.
     """

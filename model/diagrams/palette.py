@@ -1,7 +1,7 @@
-"""The colours of every drawing: one palette for the light, one for the dark, by the same names.
+"""The colours of every drawing: a light palette and a dark palette with the same names.
 
-Okabe and Ito's palette, which the colour-blind tell apart; the warning is its reddish purple, darkened until text in
-it is legible.
+The palette is that of Okabe and Ito, whose colours colour-blind people can distinguish.  The warning is its reddish
+purple, darkened so that text in it is legible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["COLOURS", "DARK", "LIGHT", "Palette", "Theme", "dark_layer", "palett
 
 
 class Theme(enum.StrEnum):
-    """Which palette a drawing has: as the reader's system wishes, where it can be asked, or one of the two."""
+    """Which palette a drawing has: light, dark, or that of the reader's system if it can be asked."""
 
     AUTO = "auto"
     LIGHT = "light"
@@ -27,7 +27,7 @@ class Theme(enum.StrEnum):
 
 
 class Palette(NamedTuple):
-    """Colours as hexadecimal digits, by what they are for."""
+    """Colours as hexadecimal digits, by their use."""
 
     ink: str
     soft: str
@@ -50,12 +50,12 @@ COLOURS: Mapping[Kind, str] = MappingProxyType(
 
 
 def palette_of(theme: Theme) -> Palette:
-    """The palette that is written down: the light one, unless the dark one alone is wanted."""
+    """The palette of the presentation attributes: dark for ``DARK``, else light."""
     return DARK if theme is Theme.DARK else LIGHT
 
 
 def dark_layer() -> str:
-    """Style for SVG whose elements name their colours in classes: dark where the reader's system is."""
+    """CSS for SVG whose elements name their colours in classes: dark if the reader's system is dark."""
     rules = (
         f".smd .smd-{use}-{name}{{{use}:{colour}}}"
         for name, colour in DARK._asdict().items()

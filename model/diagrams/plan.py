@@ -17,15 +17,15 @@ __all__ = ["plan_of"]
 
 
 def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
-    """Lay a drawing out, on request with room for the numbers of a trace, which the legend then explains.
+    """Lay a drawing out; with room for the numbers of a trace, its legend explains them.
 
     Parameters
     ----------
     drawn : Drawing
-        Of this detail.
+        With this detail.
     detail : Detail
     room : int
-        Letters before each call.
+        The number of letters before each call.
     """
     laid = grid(drawn, room) if detail is Detail.CONFIGURATIONS else _diamond(drawn, detail, room)
     return laid._replace(abbreviations=(*laid.abbreviations, NUMBERED)) if room else laid

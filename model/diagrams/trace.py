@@ -1,4 +1,4 @@
-"""A list of calls, walked through the machine: the way it takes, and what it copies."""
+"""A list of calls, walked through the machine: the states it passes, and what it copies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..editions import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import Action, Call, Refusal
+from ..head import DEFAULT_EDITION, Action, Refusal
 from ..mode import Mode
 from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    from ..head import Action, Refusal
 
 __all__ = ["Step", "Trace", "trace_of"]
 
@@ -26,7 +28,7 @@ class Step(NamedTuple):
     asked : Input
     before, after : State
     identifier : str
-        The transition that it took; empty for a change of mode.
+        The transition that the step took; empty for a change of mode.
     actions : tuple of Action
     refusal : Refusal or None
     """
@@ -40,12 +42,12 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A walk.
+    """The steps of a walk through the machine.
 
     Attributes
     ----------
     size : int or None
-        Of the memory, in bytes; None where it does not matter.
+        The size of the memory in bytes; None if it does not matter.
     steps : tuple of Step
     """
 
@@ -53,7 +55,7 @@ class Trace(NamedTuple):
     steps: tuple[Step, ...]
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
-        """The steps, counted from one, that took one of some transitions from a head or from a configuration."""
+        """The steps, counted from one, that took one of these transitions from this head or configuration."""
         return [
             number
             for number, step in enumerate(self.steps, 1)
@@ -61,38 +63,38 @@ class Trace(NamedTuple):
         ]
 
     def numbered(self, call: str, numbers: list[int]) -> str:
-        """A call with the first of its steps before it, and an ellipsis if there are more."""
+        """A call with the number of its first step before it, and an ellipsis if it has more steps."""
         return f"{numbers[0]}{'…' * (len(numbers) > 1)}: {call}" if numbers else call
 
     @property
     def room(self) -> int:
-        """Letters that `numbered` may put before a call."""
+        """The number of letters that `numbered` may put before a call."""
         return len(self.numbered("", [len(self.steps), 0]))
 
     def copies(self, place: Host) -> int:
-        """How many times the whole trace copied to a place."""
+        """The number of copies to a place in the whole trace."""
         return sum(_copies(step, place) for step in self.steps)
 
     def total(self, place: Host) -> int:
-        """How many bytes the whole trace copied to a place.
+        """The number of bytes that the whole trace copied to a place.
 
         Raises
         ------
         InvalidExportError
-            If nobody said what the size is.
+            If the size is not known.
         """
         if self.size is None:
-            raise InvalidExportError("how many bytes a trace copies depends on its size, and none was given")
+            raise InvalidExportError("the number of bytes that a trace copies depends on its size, and none was given")
         return self.size * self.copies(place)
 
     def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
-        """The walk in words: a line per step, between drawn states, and what was copied altogether."""
+        """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied."""
         said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
         sums = ", ".join(f"{self._amount(self.copies(place))} to {place.name}" for place in reversed(Host))
         return (*said, f"Copied: {sums}.")
 
     def _amount(self, times: int) -> str:
-        """So many copies, in bytes or in words."""
+        """A number of copies, in bytes or in words."""
         if self.size is not None:
             return f"{self.size * times:,} byte{'' if self.size * times == 1 else 's'}"
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
@@ -102,7 +104,7 @@ class Trace(NamedTuple):
         if step.refusal is not None:
             return f"{step.asked} in {start}: refused, {step.refusal.value}"
         copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.call is Call.RELEASE else _named(step.after, detail)
+        end = "the end" if step.asked.ends else _named(step.after, detail)
         return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
 
 
@@ -111,8 +113,8 @@ def _named(state: State, detail: Detail) -> str:
 
 
 def _done(step: Step) -> str:
-    """What a step does.  The destructor alone has no side in its name, so what it frees is said with its side."""
-    if step.asked.call is not Call.RELEASE:
+    """The effect of a step.  The name of the destructor has no side, so each of its frees is named with its side."""
+    if not step.asked.ends:
         return effect([step]) or "nothing"
     freed = [place for place in Host if place in map(place_of, step.actions)]
     return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
@@ -123,31 +125,32 @@ def _copies(step: Step, place: Host) -> int:
 
 
 def trace_of(
-    calls: str | Iterable[str], *, edition: str = "caffe", size: int | None = None, mode: Mode = Mode.GPU
+    calls: str | Iterable[str], *, edition: str = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
 ) -> Trace:
-    """Walk some calls from a fresh memory.
+    """Take the trace of some calls, beginning with a new memory.
 
     Parameters
     ----------
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
-        calls too.  ``release``, if at all, is the last one.
+        calls too.  ``release`` can only be the last one.
     edition : str
         A name from ``EDITIONS``.
     size : int, optional
-        Of the memory, in bytes; without it the trace says "all bytes".
+        The size of the memory in bytes; without it the trace says "all bytes".
     mode : Mode
-        What it is at the beginning.
+        The mode at the beginning.
 
     Raises
     ------
     InvalidExportError
-        If there is none, or one of them is no call of the edition, or follows ``release``; or if the size is negative.
+        If there are no calls, if one is not a call of the edition, if one follows ``release``, or if the size is
+        negative.
     DeclarationError
         If there is no such edition.
     """
     names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
-    known = {str(asked): asked for asked in (*inputs(edition, null=True), Input(Call.RELEASE))}
+    known = {str(asked): asked for asked in inputs(edition, null=True, end=True)}
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
@@ -155,8 +158,8 @@ def trace_of(
     state, steps = State(dispatch(edition).start, mode), list[Step]()
     for number, name in enumerate(names, 1):
         if name not in known:
-            raise InvalidExportError(f"{name!r} is no call of edition {edition}; there are {', '.join(known)}")
-        if known[name].call is Call.RELEASE and number < len(names):
+            raise InvalidExportError(f"{name!r} is not a call of edition {edition}; its calls are {', '.join(known)}")
+        if known[name].ends and number < len(names):
             raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
         state = steps[-1].after

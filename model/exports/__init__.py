@@ -1,1 +1,1 @@
-"""The machine in other people's formats, each a small module, all computed from the declaration."""
+"""The machine in other formats.  Each format is a small module and is computed from the declaration."""

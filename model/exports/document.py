@@ -1,8 +1,8 @@
-"""The whole machine as one JSON document, from which a port can make its tables and a page can play it.
+"""The whole machine as one JSON document; a port can make its tables from it, and a page can run it.
 
-Nothing has to be known besides the document: what each action does to pointers, flags and bytes, which row answers
-which call, what is refused and why, and every configuration with every call.  `machine_schema` describes it, and
-``docs/exports.md`` says how to interpret it in ten lines.
+A reader needs nothing except the document.  It has the effect of each action on pointers, flags and bytes, the row for
+each call, the refusals with their reasons, and every configuration with every call.  `machine_schema` describes it, and
+``docs/exports.md`` says in ten lines how to interpret it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["FORMAT", "VERSION", "machine_document", "machine_json"]
 
 FORMAT = "syncedmem-machine"
 VERSION = "1.0"
-"""Of the document's form: the first number changes when what was there is gone or means something else."""
+"""The version of the document's form: its first number changes when a part is removed or changes its meaning."""
 
 Json = dict[str, Any]
 
@@ -37,12 +37,12 @@ def machine_document(*editions: str) -> Json:
     Parameters
     ----------
     *editions : str
-        Names from ``EDITIONS``; without any, all of them.
+        Names from ``EDITIONS``; if empty, all editions.
 
     Returns
     -------
     dict
-        What ``machine_schema()`` describes: strings, integers, booleans, None, lists and dicts alone.
+        Data as ``machine_schema()`` describes it: only strings, integers, booleans, None, lists and dicts.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def machine_document(*editions: str) -> Json:
 
 
 def machine_json(*editions: str) -> str:
-    """The document as text: the same bytes for the same machine, a line per item, ending in a newline."""
+    """The document as text: a line per item, a newline at the end, and the same bytes for the same machine."""
     return _laid_out(machine_document(*editions)) + "\n"
 
 
@@ -157,7 +157,7 @@ def _transition(row: Transition, source: SyncedHead) -> Json:
 
 
 class _Null:
-    """No data, in the word of Caffe's language and of the document's inputs; None is that of ours."""
+    """No data: shown as ``NULL``, the word of Caffe and of the document's inputs, not as Python's None."""
 
     def __repr__(self) -> str:
         return "NULL"

@@ -1,9 +1,9 @@
-"""The machine of an edition over variables, with flags and contents in the abstract: what the formal models say.
+"""The machine of an edition over variables, with abstract flags and contents, for the formal models.
 
-Contents are *versions*, small numbers that count modulo K.  A fresh memory has version 0, writing makes the next one,
-and so does what somebody hands in.  A side without a pointer has version 0.  What must not happen while the actions
-run is a *fault*: memory is allocated over a pointer, freed though it is not owned, zeroed though it has contents,
-copied from or to where there is none, or copied from a stale side; and afterwards a pointer must not be gone.
+Contents are *versions*, small numbers that count modulo K.  A new memory has version 0.  Each write makes the next
+version, and so does an adopted buffer.  A side without a pointer has version 0.  A *fault* is an action that must not
+happen: memory is allocated over a pointer, freed though it is not owned, zeroed though it has contents, copied from or
+to a side without a pointer, or copied from a stale side.  A pointer that is missing after the actions is also a fault.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BY_MODE = None
 
 
 class Version(NamedTuple):
-    """Contents: a variable with those that a side had before, or 0 for zeros, written over some times."""
+    """Contents: the earlier contents of a side (a variable), or 0 for zeros, and the number of writes since then."""
 
     origin: str
     writes: int = 0
 
 
 class Literal(NamedTuple):
-    """The variable of a fact, and the value that it has."""
+    """The variable of a fact, and its value."""
 
     name: str
     value: bool
@@ -43,21 +43,21 @@ class Update(NamedTuple):
     Attributes
     ----------
     name : str
-        An identifier in any language: call, head, and a number where there are several.
+        A valid identifier in every language: call, head, and a number if the call has several rows there.
     identifier : str
-        Of the transition.
+        The identifier of the transition.
     head, dest : str
-        The same one where the head is left alone.
+        The same head if the call does not move it.
     asked : tuple of Literal
-        The guards over the facts.
+        The guards that ask for facts.
     facts : dict of str to bool or None
-        Those that change, and to what; None is `BY_MODE`.
+        The facts that change, with their new values; None is `BY_MODE`.
     versions : dict of str to Version
-        Those that change.
+        The versions that change.
     faults : tuple of Literal
-        What must not hold beforehand.
+        What must not hold before the actions.
     broken : bool
-        Whether it does what is wrong in any case.
+        Whether the row is always wrong.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Update(NamedTuple):
 
     @property
     def can_fail(self) -> bool:
-        """Whether it can be a fault."""
+        """Whether the row can lead to a fault."""
         return self.broken or bool(self.faults)
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The variables that it changes."""
+        """The variables that the row changes."""
         changes = {"head": self.dest != self.head, "fault": self.can_fail}
         return (*self.facts, *self.versions, *(name for name, changed in changes.items() if changed))
 
@@ -91,9 +91,9 @@ class FormalModel(NamedTuple):
     facts, versions : tuple of str
         The variables.
     owned : tuple of (str, str)
-        Each flag of ownership with the pointer that there is while it holds.
+        Each ownership flag with its pointer: while the flag is set, there must be a pointer.
     fresh : tuple of (str, str)
-        Each head that says that a side is fresh, with the pointer of that side.
+        Each head at which a side is fresh, with the pointer of that side.
     updates : tuple of Update
     """
 
@@ -106,7 +106,7 @@ class FormalModel(NamedTuple):
 
 
 def formal_model(edition: str) -> FormalModel:
-    """What TLA+ and Promela are to say, without the destructor, after which there is nothing to look at.
+    """The model for TLA+ and Promela, without the destructor, because nothing can be observed after it.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _updates(edition: str) -> tuple[Update, ...]:
 
 
 class _Walk:
-    """The actions of a row, taken one after the other over what is known of the facts."""
+    """The actions of a row, taken one after the other, with what is known of the facts."""
 
     def __init__(self, row: Transition, head: SyncedHead, edition: Edition) -> None:
         self.row, self.head, self.tracked, self.initial = row, head, edition.facts, edition.initial
@@ -163,7 +163,7 @@ class _Walk:
         self.broken = False
 
     def update(self, name: str) -> Update:
-        """Take them all."""
+        """Take all actions."""
         for action in self.row.actions:
             self._take(action)
         place = place_of(self.row.call)
@@ -210,7 +210,7 @@ class _Walk:
         return Version(origin, writes + 1)
 
     def _never(self, fact: Fact, *, value: bool) -> None:
-        """It is a fault if a fact has a value now."""
+        """Record a fault for the case that a fact has this value now."""
         if fact not in self.known:
             self.faults.append(Literal(_name(fact), value))
         else:

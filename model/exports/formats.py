@@ -1,6 +1,6 @@
-"""The one registry of formats: what each of them is, what it can be asked for, and what writes it.
+"""The one registry of formats: the description, the options and the writer of each.
 
-A format without a writer is written by its template, ``templates/NAME.EXTENSION.jinja``.
+A format without a writer is written from its template, ``templates/NAME.EXTENSION.jinja``.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Format(NamedTuple):
     Attributes
     ----------
     about : str
-        What it is, for people who choose.
+        A description that helps to choose.
     extension : str
-        Of the name of a file: a file of such a name has the first format with this extension.
+        The extension of its files; the first format with an extension is the default for it.
     write : callable or None
-        Takes the edition, and by name what else it can be asked for; returns text or bytes.  None: a template does.
+        Takes the edition, and the options by name; returns text or bytes.  If None, a template is used.
     details : tuple of Detail
-        Those that it has, the one that it has by itself first; without any it is what it is.
+        The details that it supports, its default first; empty if it has no choice of detail.
     calls, trace, theme : bool
-        Whether it can show some calls only, and a trace, and has colours.
+        Whether it can show a choice of calls, can show a trace, and has colours.
     every : bool
-        Whether it has every edition, unless one is named.
+        Whether it exports every edition if none is named.
     also : tuple of str
         Other extensions.
     """
@@ -83,26 +83,32 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ),
         "svg": Format("the state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
-            "the same in pixels, by CairoSVG or Graphviz", "png", png_picture, _ALL, calls=True, trace=True, theme=True
+            "the same picture in pixels, by CairoSVG or Graphviz",
+            "png",
+            png_picture,
+            _ALL,
+            calls=True,
+            trace=True,
+            theme=True,
         ),
-        "pdf": Format("the same for print, likewise", "pdf", pdf_picture, _ALL, calls=True, trace=True, theme=True),
+        "pdf": Format("the same picture for print", "pdf", pdf_picture, _ALL, calls=True, trace=True, theme=True),
         "plantuml": Format("the state diagram for PlantUML", "puml", details=_ALL, calls=True),
         "markdown": Format("the table of calls", "md", markdown_table, _TABLES, calls=True),
-        "rst": Format("the same in reStructuredText", "rst", rst_table, _TABLES, calls=True),
-        "html": Format("the same in HTML", "html", html_table, _TABLES, calls=True),
-        "csv": Format("the same in CSV, a row per transition or cell", "csv", csv_table, _CHARTS, calls=True),
+        "rst": Format("the same table in reStructuredText", "rst", rst_table, _TABLES, calls=True),
+        "html": Format("the same table in HTML", "html", html_table, _TABLES, calls=True),
+        "csv": Format("the same table in CSV, a row per transition or cell", "csv", csv_table, _CHARTS, calls=True),
         "matrix": Format("configurations and calls in Markdown", "md", markdown_matrix),
-        "page": Format("a Markdown page with all of it", "md", markdown_page),
+        "page": Format("a Markdown page with the diagram and the tables", "md", markdown_page),
         "json": Format(
             "the whole machine as data; every edition, unless one is named", "json", machine_json, every=True
         ),
-        "schema": Format("the JSON Schema of that", "json", _schema),
+        "schema": Format("the JSON Schema of the format json", "json", _schema),
         "xstate": Format("a configuration of XState", "json", xstate_json, _CHARTS, calls=True),
-        "scxml": Format("a state chart of the W3C's", "scxml", details=_CHARTS, calls=True, also=("xml",)),
+        "scxml": Format("a state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
         "c": Format("a C header", "h"),
         "rust": Format("a Rust module", "rs"),
         "tla": Format("a TLA+ module with invariants", "tla"),
-        "tla-config": Format("what a checker of that is told, for contents modulo 4", "cfg"),
+        "tla-config": Format("the checker's configuration for that module, contents modulo 4", "cfg"),
         "promela": Format("a model for SPIN with invariants", "pml"),
     }
 )
@@ -119,29 +125,29 @@ def _endings() -> Mapping[str, tuple[str, ...]]:
 
 
 ENDINGS = _endings()
-"""What the name of a file may end in, and the formats that it may have then: the first unless another is asked for."""
+"""The endings of file names, with the formats of each; the first format is the default."""
 
 
 def format_of(name: str, asked: str | None = None) -> str:
-    """The format for a file of a name.
+    """The format for a file with this name.
 
     Parameters
     ----------
     name : str
     asked : str, optional
-        The format that is asked for.  Without it the name decides, and without an ending it is ``mermaid``.
+        The requested format.  If None, the ending decides; without an ending the format is ``mermaid``.
 
     Raises
     ------
     InvalidExportError
-        If the ending is for other formats, or for none and nothing is asked for.
+        If the ending belongs to other formats, or if it is unknown and no format is requested.
     """
     ending = PurePath(name).suffix.lower()
     known = ENDINGS.get(ending, ())
     if asked is not None:
         if known and asked in FORMATS and asked not in known:
             raise InvalidExportError(
-                f"--format is {asked}, and {name} is for {', '.join(known)}: name one of them only"
+                f"--format is {asked}, but {name} is for {', '.join(known)}: give only one of the two"
             )
         return asked
     if ending and not known:
@@ -150,7 +156,7 @@ def format_of(name: str, asked: str | None = None) -> str:
     return known[0] if known else "mermaid"
 
 
-def export(  # noqa: PLR0913 -- what a format can be asked for
+def export(  # noqa: PLR0913 -- the options of all formats
     format_: str,
     *,
     edition: str | None = None,
@@ -166,15 +172,15 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     format_ : str
         A name from ``FORMATS``.
     edition : str, optional
-        A name from ``EDITIONS``; by itself ``caffe``, and for ``json`` all of them.
+        A name from ``EDITIONS``; the default is ``caffe``, and for ``json`` all editions.
     calls : collection of Call
-        These only; without any, all of them.  Those of a trace must be among them.
+        Show only these calls; if empty, all calls.  They must include those of the trace.
     detail : Detail, optional
-        How much to tell apart; each format has a default.
+        What to distinguish; each format has a default.
     trace : Trace, optional
         A walk to draw.
     theme : Theme, optional
-        Light, dark, or by itself whichever the reader's system wishes: light, where that cannot be asked.
+        Light, dark, or automatic (the default): as the reader's system is set, and light if it cannot be asked.
 
     Returns
     -------
@@ -184,13 +190,13 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     Raises
     ------
     InvalidExportError
-        If there is no such format, or it cannot be asked for that, or the edition has no such call.
+        If there is no such format, it lacks a requested option, or the edition has no such call.
     DeclarationError
         If there is no such edition.
     MissingPackageError
         If the format is a template and Jinja2 is not installed.
     MissingProgramError
-        If a program is needed that is not here.
+        If a needed program is not installed.
     """
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
@@ -204,21 +210,21 @@ def export(  # noqa: PLR0913 -- what a format can be asked for
     if theme is not None:
         options["theme"] = _had(found.theme, format_, "theme", theme)
     if detail is not None and detail not in found.details:
-        had = f"there are {', '.join(found.details)}" if found.details else "it has none"
+        had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
         raise InvalidExportError(f"{format_} has no detail {detail}; {had}")
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
-        return _rendered(format_, edition or "caffe", calls, detail)
+        return _rendered(format_, edition or DEFAULT_EDITION, calls, detail)
     if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT_EDITION, **options)
 
 
 def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
-    """What the template of a format makes of an edition."""
+    """The text that the template of a format makes of an edition."""
     try:
-        from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which other formats can do without
+        from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"the format {format_}", "jinja2", "exports") from error
     found = FORMATS[format_]
@@ -227,17 +233,17 @@ def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detai
 
 
 def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Trace | None) -> None:
-    """Whether what is chosen is there to be shown, and nothing that must be shown is left out."""
+    """Check that the chosen calls exist, and that they include all that must be shown."""
     there = dispatch(edition).columns
     for call in calls:
         if call not in there:
             names = ", ".join(it.value for it in there)
             raise InvalidExportError(f"edition {edition} has no call {call.value!r}; it has {names}")
-    if FORMATS[format_].trace and set(calls) == {Call.RELEASE}:
-        raise InvalidExportError(f"{format_} has no arrow for release, only a note: choose another call with it")
+    if FORMATS[format_].trace and calls and all(call.ends for call in calls):
+        raise InvalidExportError(f"{format_} shows release only as a note, not as an arrow: add another call")
     for step in () if trace is None else trace.steps:
         if step.asked.call is not None and step.asked.call not in calls:
-            raise InvalidExportError(f"the trace has {step.asked.call.value}, which is not among the calls to show")
+            raise InvalidExportError(f"the trace calls {step.asked.call.value}, which is not among the calls to show")
 
 
 def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is

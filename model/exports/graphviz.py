@@ -1,6 +1,6 @@
-"""The state diagram in Graphviz's DOT, and what Graphviz makes of it.
+"""The state diagram in Graphviz's DOT, and pictures that Graphviz makes of it.
 
-Nothing is left to Graphviz but to draw: states, ways and labels are where the plan has them, and the layout is nop2.
+Graphviz only draws.  The plan sets the positions of states, arrows and labels, and the layout engine is nop2.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
 from ..errors import MissingProgramError
+from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
 __all__ = ["DENSITY", "dot", "laid_out"]
 
 DENSITY = 150
-"""Pixels of a PNG for an inch."""
+"""Pixels of a PNG per inch."""
 
-# Arrowheads, and in the legend letters like them, say the same as the colours.
+# Arrowheads show the same as the colours; in the legend, similar letters do.
 _TIPS: Mapping[Kind, str] = MappingProxyType(
     {Kind.GPU: "normal", Kind.CPU: "onormal", Kind.NONE: "vee", Kind.ADOPT: "odiamond"}
 )
 _MARKS: Mapping[Kind, str] = MappingProxyType({Kind.GPU: "▶", Kind.CPU: "◁", Kind.NONE: "–", Kind.ADOPT: "◇"})
 _POINTS = {"call": 12, "brief": 10}
-"""Of the fonts of calls, by their look."""
+"""The font sizes of calls, by their look."""
 
 _FONT = 'fontname="DejaVu Sans Mono"'
 
 
 def dot(
-    edition: str = "caffe",
+    edition: str = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
@@ -60,7 +61,7 @@ def dot(
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Draw these only; without any, all of them.
+        Draw only these calls; if empty, all calls.
     detail : Detail
     trace : Trace, optional
         Number the edges that it takes, and make the others faint.
@@ -70,7 +71,7 @@ def dot(
     Returns
     -------
     str
-        A ``digraph``, ending in a newline: the same bytes for the same arguments.
+        A ``digraph`` with a newline at the end.  The same arguments give the same bytes.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def dot(
 
 
 class _Pen(NamedTuple):
-    """What is drawn with, how much, and the trace, if any."""
+    """The palette, the detail, and the trace if there is one."""
 
     palette: Palette
     detail: Detail
@@ -91,11 +92,11 @@ class _Pen(NamedTuple):
 
     @property
     def look(self) -> str:
-        """Of calls."""
+        """The look of calls."""
         return "brief" if self.detail is Detail.CONFIGURATIONS else "call"
 
     def all(self, plan: Arrangement) -> Iterable[str]:
-        """Everything, what is below first."""
+        """All statements, from the bottom of the picture to its top."""
         ink, paper = self.palette.ink, self.palette.paper
         look = f'style="rounded,filled", fillcolor="{self.palette.head}", color="{ink}", fontcolor="{ink}"'
         yield f'  graph [layout=nop2, bgcolor="{paper}", pad=0.2];'
@@ -112,7 +113,7 @@ class _Pen(NamedTuple):
         yield self.legend(plan)
 
     def group(self, group: Group, number: int) -> Iterable[str]:
-        """A frame, which is a node without a name: a cluster would want to be laid out."""
+        """A frame.  It is a node without a name, because Graphviz would lay out a cluster."""
         (x, y), (width, height) = group.corner, group.size
         place, size = _at((x + width // 2, y + height // 2)), _inches(group.size)
         look = f'style=rounded, color="{self.palette.faint}", label=""'
@@ -122,7 +123,7 @@ class _Pen(NamedTuple):
         yield f'  title{number} [shape=plain, style="", pos="{at}", label={title}];'
 
     def start(self, box: Box) -> Iterable[str]:
-        """The dot that a memory starts from."""
+        """The dot before the state in which a memory starts."""
         x, top = box.centre[0], box.centre[1] - box.half[1]
         ink = self.palette.ink
         yield f'  start [shape=circle, label="", width=0.14, fixedsize=true, fillcolor="{ink}", pos="{_at((x, 14))}"];'
@@ -130,7 +131,7 @@ class _Pen(NamedTuple):
         yield f"  start -> {_quoted(box.name)} [{way}];"
 
     def box(self, box: Box) -> str:
-        """A state, and in it the calls that leave it as it is."""
+        """A state, and in it the calls that leave the state as it is."""
         place = f'pos="{_at(box.centre)}", {_inches((2 * box.half[0], 2 * box.half[1]))}'
         if not box.stays:
             return f'  {_quoted(box.name)} [{place}, fontname="DejaVu Sans Mono Bold", fontsize=12];'
@@ -140,7 +141,7 @@ class _Pen(NamedTuple):
         return f"  {_quoted(box.name)} [{place}, label={self._table([name, *rows], width)}];"
 
     def arrow(self, arrow: Arrow, number: int, tail: str) -> Iterable[str]:
-        """An edge without a label, and the label as a node of its own."""
+        """An edge without a label, and its label as a separate node."""
         rows = [row for line in arrow.lines for row in self._rows(line, arrow.sources)]
         calls = [self._called(line, arrow.sources) for line in arrow.lines]
         steps = [step for line in arrow.lines for step in line.steps]
@@ -157,7 +158,7 @@ class _Pen(NamedTuple):
         yield f'  label{number} [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'
 
     def legend(self, plan: Arrangement) -> str:
-        """What the marks and the abbreviations mean, and the notes or the trace, below the drawing."""
+        """The meaning of the marks and abbreviations, and the notes or the trace, below the drawing."""
         rows = [self._row(plan.drawn.title, self.palette.ink, 11)]
         for kind in plan.kinds:
             mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
@@ -174,7 +175,7 @@ class _Pen(NamedTuple):
         return self.trace.numbered(line.call, taken(line, sources, self.trace)) if self.trace else line.call
 
     def _marked(self, line: Line, sources: tuple[str, ...], size: int) -> str:
-        """A call behind the mark of its kind."""
+        """A call after the mark of its kind."""
         faint = self.trace is not None and not taken(line, sources, self.trace)
         ink = self.palette.faint if faint else self.palette.ink
         colour = ink if faint else getattr(self.palette, COLOURS[line.kind])
@@ -182,7 +183,7 @@ class _Pen(NamedTuple):
         return f'<font point-size="{size}"><font color="{colour}">{_MARKS[line.kind]}</font> {call}</font>'
 
     def _rows(self, line: Line, sources: tuple[str, ...]) -> list[str]:
-        """The call and its steps."""
+        """The rows of a call and of its steps."""
         faint = self.trace is not None and not taken(line, sources, self.trace)
         soft = self.palette.faint if faint else self.palette.soft
         call = f'<tr><td align="left">{self._marked(line, sources, _POINTS[self.look])}</td></tr>'
@@ -199,7 +200,7 @@ class _Pen(NamedTuple):
 
 
 def _at(point: Point) -> str:
-    """A point as Graphviz has it, where heights grow upwards."""
+    """A point in Graphviz's coordinates, whose heights grow upwards."""
     return f"{point[0]},{-point[1]}"
 
 
@@ -224,7 +225,7 @@ def _spline(points: list[Point]) -> str:
 
 
 def laid_out(text: str, kind: str) -> bytes:
-    """What Graphviz makes of some DOT.
+    """The picture that Graphviz makes of DOT.
 
     Parameters
     ----------

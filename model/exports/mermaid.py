@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..diagrams.drawing import Detail, Line, drawing
-from ..head import Call
+from ..head import DEFAULT_EDITION, Call
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["mermaid"]
 
 
-def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
+def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters
@@ -21,13 +21,13 @@ def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Det
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Draw these only; without any, all of them.
+        Draw only these calls; if empty, all calls.
     detail : Detail
 
     Returns
     -------
     str
-        The diagram without a code fence, ending in a newline.
+        The diagram without a code fence, with a newline at the end.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def mermaid(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Det
     lines += [f'    state "{name}" as {alias}' for name, alias in names.items() if name != alias]
     lines.append(f"    [*] --> {first}")
     for edge in drawn.edges:
-        # A label ends at a colon or a semicolon, so brackets set the effect off.
+        # In Mermaid a colon or a semicolon ends a label, so the effect is in brackets.
         label = "<br/>".join(map(_label, edge.lines))
         lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
     ends = [node.name for node in drawn.nodes if node.head in drawn.ends]
@@ -55,7 +55,7 @@ _LETTERS = {"-": "n"}
 
 
 def _identifier(name: str) -> str:
-    """A name that Mermaid takes: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
+    """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
     head, mark, sides = name.partition(":")
     return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
 

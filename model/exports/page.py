@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..head import EDITIONS
+from ..head import DEFAULT_EDITION, EDITIONS
 from .mermaid import mermaid
 from .tables import markdown_matrix, markdown_table
 
 __all__ = ["markdown_page"]
 
 
-def markdown_page(edition: str = "caffe") -> str:
+def markdown_page(edition: str = DEFAULT_EDITION) -> str:
     """A page with the drawing and the tables of an edition, and the matrices of the others.
 
     Raises

@@ -1,8 +1,8 @@
-"""The state diagram as a picture: what programs make of the drawing, in pixels and for print.
+"""The state diagram as a picture, in pixels and for print, made by other programs.
 
-CairoSVG makes the very picture that the SVG is.  Where it is missing Graphviz draws the same places from the DOT, with
-its own tips and letters.  Both are programs that are run, so nothing is imported.  The same picture is the same bytes:
-a PDF says that it was made when time began, and not when it was.
+CairoSVG makes the same picture as the SVG.  If it is missing, Graphviz draws the DOT, with the same positions but
+its own tips and letters.  Both are run as programs, so nothing is imported.  The same picture has the same bytes:
+the date in a PDF is always 1970-01-01.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from zlib import crc32
 
 from ..diagrams.diamond import diamond_svg
 from ..errors import InvalidExportError
+from ..head import DEFAULT_EDITION
 from .graphviz import DENSITY, dot, laid_out
 
 __all__ = ["pdf_picture", "png_picture"]
 
 _PIXELS = 2
-"""Of a PNG in each direction, for each pixel of the SVG, of which there are 96 in an inch."""
+"""Pixels of a PNG in each direction for each pixel of the SVG, which has 96 per inch."""
 
 _MOST = 32_767
-"""Pixels in each direction that cairo can paint."""
+"""The most pixels in each direction that cairo can paint."""
 
 _HEAD = 33
-"""Bytes of a PNG up to the end of its first chunk, which says how large it is."""
+"""The number of bytes of a PNG up to the end of its first chunk, which has the size."""
 
-# To replace the date in the bytes would not do: newer versions of cairo compress it.
+# The date cannot be replaced in the bytes: newer versions of cairo compress it.
 _CAIRO = {
     "png": "cairosvg.svg2png(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=float(sys.argv[1]))",
     "pdf": """
@@ -46,15 +47,15 @@ cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=fl
 }
 
 
-def png_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def png_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture in pixels; parameters and errors are those of `diamond_svg`.
 
-    It says how many pixels are an inch, so that a document takes it as large as the PDF.
+    The file has its pixels per inch, so that a document shows it as large as the PDF.
 
     Raises
     ------
     InvalidExportError
-        If a trace is so long that there would be more pixels than cairo paints.
+        If a trace is so long that the picture would have more pixels than cairo can paint.
     MissingProgramError
         If there is neither CairoSVG nor Graphviz.
     """
@@ -70,7 +71,7 @@ def png_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN40
     return _dense(_painted(text, "png", _PIXELS), 96 * _PIXELS)
 
 
-def pdf_picture(edition: str = "caffe", **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def pdf_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture for print; parameters and errors are those of `diamond_svg`.
 
     Raises
@@ -93,12 +94,12 @@ def _painted(text: str, kind: str, scale: int) -> bytes:
 
 
 def _undated(pdf: bytes) -> bytes:
-    """A PDF of Graphviz's with another date of the same length, because the places of its objects are written in it."""
+    """A PDF of Graphviz's with another date of the same length, because the file contains offsets of its objects."""
     return re.sub(rb"\(D:\d{14}[^)]*\)", lambda date: b"(D:19700101000000Z)".ljust(len(date[0])), pdf)
 
 
 def _dense(png: bytes, density: int) -> bytes:
-    """A PNG that says how many pixels are an inch: one more chunk before its pixels."""
+    """A PNG with its pixels per inch in one more chunk."""
     metre = round(density / 0.0254)
     chunk = b"pHYs" + struct.pack(">IIB", metre, metre, 1)
     head, pixels = png[:_HEAD], png[_HEAD:]

@@ -1,8 +1,8 @@
-"""Formats that are written as templates, by Jinja2: each is a file in ``templates``.
+"""Formats that are written as templates for Jinja2: each is a file in ``templates``.
 
-A template reads as the format does.  ``${...}`` is a value, because braces alone mean something in most formats, and
-``{% ... %}`` a statement; a statement that has a line for itself leaves no line.  What a template can say, it asks for
-by the names in `SOURCES`, and what was asked of it is ``edition``, ``calls`` and ``detail``.
+A template looks like its format.  ``${...}`` is a value, because braces alone mean something in most formats, and
+``{% ... %}`` is a statement.  A statement on a line of its own leaves no line.  A template gets its data through
+the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``detail``.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
         "formal_model": formal_model,
     }
 )
-"""What a template can ask: the JSON document, its rows as numbers, the diagram, and the machine over variables."""
+"""The sources of a template: the JSON document, its rows as numbers, the diagram, and the machine over variables."""
 
 
 def rendered(template: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
-    """What a template makes of an edition.
+    """The text that a template makes of an edition.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def rendered(template: str, edition: str, calls: Collection[Call], detail: Detai
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Those to show; without any, all of them.
+        Show only these calls; if empty, all calls.
     detail : Detail or None
-        None for formats without.
+        None for formats that have no details.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def rendered(template: str, edition: str, calls: Collection[Call], detail: Detai
 
 @cache
 def templates() -> Environment:
-    """The templates, as Jinja2 knows them."""
+    """The templates, loaded by Jinja2."""
     made = Environment(
         loader=FileSystemLoader(FOLDER),
         undefined=StrictUndefined,

@@ -24,27 +24,27 @@ _TRUTH: Json = {"type": "boolean"}
 
 
 def machine_schema() -> Json:
-    """What `machine_document` returns, as a JSON Schema."""
+    """The JSON Schema of what `machine_document` returns."""
     items = {
         "heads": _object("A head: which copy is fresh.", name=_ref("head"), value=_COUNT),
-        "modes": _object("What Caffe's mode can be.", name=_ref("mode"), value=_COUNT),
+        "modes": _object("A value of Caffe's mode.", name=_ref("mode"), value=_COUNT),
         "facts": _object(
             "A pointer or a flag, with its bit in a packed state.", name=_ref("fact"), bit={**_COUNT, "minimum": 1}
         ),
         "guards": _object(
-            "A question: is the fact true? Without a fact: is there data in the call?",
+            "A condition: the fact is true; without a fact: the call has data.",
             name=_ref("guard"),
             fact=_or_null(_ref("fact")),
         ),
         "actions": _action(),
         "calls": _object(
-            "Something to ask of a memory.",
+            "A call on a memory.",
             name=_ref("call"),
             role=_enum(role.value for role in Role),
             side=_or_null(_ref("side")),
             takes_data=_TRUTH,
         ),
-        "refusals": _object("Why a call is refused, and the error it is here.", name=_ref("refusal"), error=_TEXT),
+        "refusals": _object("The reason of a refusal, and the error class here.", name=_ref("refusal"), error=_TEXT),
         "editions": _edition(),
     }
     document = _object(
@@ -55,7 +55,7 @@ def machine_schema() -> Json:
         digest={
             "type": "string",
             "pattern": "^sha256:[0-9a-f]{64}$",
-            "description": "Of the document without this key: keys sorted, no blanks, ASCII.",
+            "description": "The digest of the document without this key: keys sorted, no blanks, ASCII.",
         },
     )
     return {
@@ -67,7 +67,7 @@ def machine_schema() -> Json:
 
 
 def schema_json() -> str:
-    """The schema as text, ending in a newline."""
+    """The schema as text, with a newline at the end."""
     return json.dumps(machine_schema(), indent=2) + "\n"
 
 
@@ -87,7 +87,7 @@ def _definitions() -> Json:
 
 def _action() -> Json:
     return _object(
-        "A step that moves memory.",
+        "A step of a call that changes memory or pointers.",
         name=_ref("action"),
         verb=_enum(verb.value for verb in Verb),
         side=_ref("side"),
@@ -102,11 +102,11 @@ def _action() -> Json:
 def _edition() -> Json:
     asked = _object("A call, with data or with NULL.", name=_TEXT, call=_ref("call"), data=_TRUTH)
     return _object(
-        "A build or an age of Caffe.",
+        "A build or an older version of Caffe.",
         name=_enum(EDITIONS),
         cite=_TEXT,
         heads=_list(_ref("head")),
-        facts={**_list(_ref("fact")), "description": "What is tracked; an effect on any other fact is dropped."},
+        facts={**_list(_ref("fact")), "description": "The facts of this edition; effects on other facts are dropped."},
         flags=_list(_ref("fact")),
         calls=_list(_ref("call")),
         inputs=_list(asked),
@@ -114,7 +114,7 @@ def _edition() -> Json:
         configurations=_list(_configuration()),
         cells=_list(_cell()),
         counts=_object(
-            "How many of each there are; states and transitions count the pinned flag and changes of mode.",
+            "The number of each; states and transitions include the pinned flag and changes of mode.",
             **dict.fromkeys(("configurations", "cells", "refusals", "states", "transitions"), _COUNT),
         ),
     )
@@ -123,11 +123,11 @@ def _edition() -> Json:
 def _transition() -> Json:
     lines = _object("Lines of a source text.", file=_TEXT, first=_COUNT, last=_COUNT)
     return _object(
-        "A row in one of its heads. Of the rows of a call and a head exactly one has its guards met.",
+        "A row in one of its heads. For each call, head and facts, the guards of exactly one row hold.",
         id=_TEXT,
         call=_ref("call"),
         source=_ref("head"),
-        dest={**_or_null(_ref("head")), "description": "null: refused, or released."},
+        dest={**_or_null(_ref("head")), "description": "null if refused or released."},
         conditions=_list(_ref("guard")),
         unless=_list(_ref("guard")),
         actions=_list(_ref("action")),
@@ -146,14 +146,14 @@ def _configuration() -> Json:
         cpu=_ref("pointer"),
         gpu=_ref("pointer"),
         facts=_list(_ref("fact")),
-        packed={**_COUNT, "description": "The head's value above the bits of the facts."},
-        release=_object("What the destructor does here.", transition=_TEXT, actions=_list(_ref("action"))),
+        packed={**_COUNT, "description": "An integer: the head's value in the bits above those of the facts."},
+        release=_object("The effect of the destructor here.", transition=_TEXT, actions=_list(_ref("action"))),
     )
 
 
 def _cell() -> Json:
     return _object(
-        "What an input does in a configuration.",
+        "The effect of an input in a configuration.",
         configuration=_TEXT,
         input=_TEXT,
         transition=_TEXT,

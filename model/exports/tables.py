@@ -1,4 +1,4 @@
-"""The machine as two tables, head by call and configuration by call: in Markdown, reStructuredText, HTML and CSV."""
+"""The machine as two tables in Markdown, reStructuredText, HTML and CSV: head by call, and configuration by call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..diagrams.drawing import Detail, effect, guards_of
 from ..editions import head_machine
 from ..exploration import inputs, matrix
-from ..head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
+from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, SyncedHead, Transition
 from ..vocabulary import code_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     Attributes
     ----------
     guards : tuple of str
-        What must hold, and with an exclamation mark what must not.
+        The guards that must hold; those with an exclamation mark must not hold.
     steps : str
         The actions in order, as words or as codes.
     flags : tuple of str
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table with a name in front of every row.
+    """A table with a name before every row.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Table(NamedTuple):
     rows : tuple of (str, tuple of cells)
         A cell is a tuple of `Line`.
     legend : tuple of (str, str)
-        The codes that are used, and what they stand for.
+        The codes that are used, and their meanings.
     coded : bool
         Whether names of rows, steps and ends are codes.
     """
@@ -75,7 +75,7 @@ class Table(NamedTuple):
     coded: bool
 
 
-def table_of(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
+def table_of(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
     """The table of an edition.
 
     Parameters
@@ -83,11 +83,11 @@ def table_of(edition: str = "caffe", *, calls: Collection[Call] = (), detail: De
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        These only; without any, all of them.
+        Show only these calls; if empty, all calls.
     detail : Detail
-        ``HEADS`` and ``GUARDS``: a row per call and a column per head, where rows of the machine that differ by
-        guards only are one line of a cell, or a line each.  ``CONFIGURATIONS``: a row per reachable configuration
-        and a column per call, NULL data included.
+        ``HEADS`` and ``GUARDS``: a row per call and a column per head.  Rows of the machine that differ only in
+        their guards are one line of a cell (``HEADS``) or a line each (``GUARDS``).  ``CONFIGURATIONS``: a row per
+        reachable configuration and a column per call, NULL data included.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _merged(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
 
 
 def flag_changes(actions: Iterable[Action], flags: Fact) -> tuple[str, ...]:
-    """What some actions make of the flags; of a flag that two of them change, the later one."""
+    """The changes of flags by these actions; if two actions change the same flag, the later change."""
     found: dict[str, str] = {}
     for action in actions:
         change = EFFECTS[action]
@@ -159,7 +159,7 @@ def _entry(entry: Entry) -> Line:
 
 
 class Markup(NamedTuple):
-    """How code and strong text are written."""
+    """The markup of code and of strong text."""
 
     code: Callable[[str], str]
     strong: Callable[[str], str]
@@ -170,7 +170,7 @@ class Markup(NamedTuple):
         asked = f"{self.code(f'[{guards}]')} " if guards else ""
         if line.refused:
             return asked + self.strong(line.end)
-        # In code spans, because the asterisk of a code would otherwise start emphasis.
+        # In code spans, because otherwise the asterisk of a code would start emphasis.
         code = self.code if coded else str
         steps = f"{code(line.steps)} " if line.steps else ""
         flags = f" ({', '.join(line.flags)})" if line.flags else ""
@@ -180,16 +180,18 @@ class Markup(NamedTuple):
 _MARKDOWN = Markup("`{}`".format, "**{}**".format)
 
 
-def markdown_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
-    """A table in Markdown, by default head by call: what each call does in each head, and the head it leads to.
+def markdown_table(
+    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
+    """A table in Markdown; by default, head by call: the effect of each call in each head, and the next head.
 
-    Refusals are in bold, the destructor leads to no head, and flags that change are in brackets.  See `table_of`
-    for the parameters and what is raised.
+    Refusals are in bold, the destructor leads to no head, and changed flags are in brackets.  `table_of` documents
+    the parameters and the errors.
 
     Returns
     -------
     str
-        Ending in a newline; with a legend where there are codes.
+        The table with a newline at the end, and with a legend if it has codes.
     """
     table = table_of(edition, calls=calls, detail=detail)
     name = _MARKDOWN.code if table.coded else str
@@ -203,8 +205,8 @@ def markdown_table(edition: str = "caffe", *, calls: Collection[Call] = (), deta
     return f"{text}\n{legend}.\n" if legend else text
 
 
-def markdown_matrix(edition: str = "caffe") -> str:
-    """The configuration x call matrix in Markdown, with a legend of its codes."""
+def markdown_matrix(edition: str = DEFAULT_EDITION) -> str:
+    """The matrix of configurations and calls in Markdown, with a legend of its codes."""
     return markdown_table(edition, detail=Detail.CONFIGURATIONS)
 
 
@@ -222,7 +224,7 @@ def _strong(text: str) -> str:
 _HTML = Markup(_code, _strong)
 
 
-def rst_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def rst_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     name = _RST.code if table.coded else str
@@ -237,7 +239,7 @@ def rst_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: D
 
 
 def _rst_row(cells: list[list[str]]) -> list[str]:
-    """The cells of a row; one of several lines is a line block."""
+    """The cells of a row; a cell of several lines is a line block."""
     lines: list[str] = []
     for number, cell in enumerate(cells):
         first, *others = [f"| {text}" for text in cell] if len(cell) > 1 else cell
@@ -246,7 +248,7 @@ def _rst_row(cells: list[list[str]]) -> list[str]:
     return lines
 
 
-def html_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def html_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as an HTML element with a caption and scopes; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(edition)}</caption>", "<thead>"]
@@ -262,11 +264,11 @@ def html_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: 
     return "\n".join(lines) + "\n"
 
 
-def csv_table(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def csv_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
     """The table in long form as CSV, a row per transition, or with ``CONFIGURATIONS`` a row per cell.
 
-    Lists are separated by blanks.  Parameters and errors are those of `table_of`, but that heads and guards are
-    the same here.
+    Lists are separated by blanks.  Parameters and errors are those of `table_of`, but here ``HEADS`` and ``GUARDS``
+    give the same table.
     """
     rows = _cells(edition, calls) if detail is Detail.CONFIGURATIONS else _transitions(edition, calls)
     text = io.StringIO()

@@ -1,9 +1,9 @@
 """The machine as a configuration of XState (version 5), as plain JSON.
 
-With guards, states are the heads, the context has the facts and the mode, and three names are to be implemented:
-the guard ``met`` and the actions ``perform`` and ``refuse``.  Their parameters say everything; ``docs/exports.md`` has
-the fifteen lines.  With configurations there is neither guard nor context, and nothing to implement but, if one wants
-to see them, the actions.
+With guards, states are the heads, and the context has the facts and the mode.  You implement three names:
+the guard ``met`` and the actions ``perform`` and ``refuse``.  All that they need is in their parameters;
+``docs/exports.md`` has the fifteen lines.  With configurations there is neither guard nor context; you need to
+implement the actions only if you want to see them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagrams.drawing import Detail
 from ..editions import head_machine
 from ..exploration import matrix
-from ..head import EFFECTS, Action, Call, Fact, Guard
+from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, Guard
 from ..mode import Mode
 
 if TYPE_CHECKING:
@@ -30,17 +30,19 @@ END = "RELEASED"
 """The final state, after ``release``."""
 
 
-def xstate_machine(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Json:
-    """What ``createMachine`` takes.
+def xstate_machine(
+    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> Json:
+    """The argument of ``createMachine``.
 
     Parameters
     ----------
     edition : str
         A name from ``EDITIONS``.
     calls : collection of Call
-        Answer these only; without any, all of them.
+        Only these calls; if empty, all calls.
     detail : Detail
-        ``GUARDS``: events are calls, with ``data: true`` where there is data.  ``CONFIGURATIONS``: events are
+        ``GUARDS``: events are calls, with ``data: true`` if they have data.  ``CONFIGURATIONS``: events are
         calls, among them ``set_cpu_data(NULL)``.
 
     Raises
@@ -53,8 +55,8 @@ def xstate_machine(edition: str = "caffe", *, calls: Collection[Call] = (), deta
     return {"id": "syncedmem", **made, "states": {**states, END: {"type": "final"}}}
 
 
-def xstate_json(edition: str = "caffe", *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
-    """The configuration as text, ending in a newline."""
+def xstate_json(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+    """The configuration as text, with a newline at the end."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from syncedmem.model.interface import Allocator, Event, Pointer
+    from syncedmem.model.interface import Allocator, Event, Pointer, Stream
 
     from .arithmetic import Arithmetic
 
@@ -39,7 +39,9 @@ class Adaptor(DeviceAllocator):
     Attributes that only `upstream` has (``live_blocks``, ``check``, ``fail_at``...) can be read from the adaptor too.
     There is one exception: if an adaptor keeps released memory, the counts of its upstream are not those of its users,
     so they raise ``AttributeError`` here.  Ask the upstream itself.
-    `pinned_host` is passed on unchanged: page-locked memory belongs to another allocator, which takes its own adaptors.
+    Type checkers know only the attributes of the adaptor itself; keep the upstream in a variable to use the others.
+    `pinned_host` is passed on unchanged: page-locked memory belongs to another allocator, which takes its own adaptors;
+    a memory takes it as ``pinned=``.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ class Adaptor(DeviceAllocator):
     def empty(self, byte_size: int) -> Pointer:
         return self._upstream.empty(byte_size)
 
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         return self._upstream.stream()
 
     def check_stream(self, stream: object) -> None:
@@ -134,7 +136,7 @@ class Adaptor(DeviceAllocator):
     def arithmetic(self) -> Arithmetic:
         return arithmetic_of(self._upstream)
 
-    def __getattr__(self, name: str) -> Any:
+    def _of_upstream(self, name: str) -> Any:
         # Names with an underscore are not passed on: if `_upstream` itself were missing, this would recurse for ever.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -143,6 +145,9 @@ class Adaptor(DeviceAllocator):
                 f"{type(self).__name__} keeps memory, so its upstream's {name} does not tell what is out: ask .upstream"
             )
         return getattr(cast("Any", self._upstream), name)
+
+    if not TYPE_CHECKING:  # a checker that saw it would take every name for one of the upstream
+        __getattr__ = _of_upstream
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self._upstream!r}>"

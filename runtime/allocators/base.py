@@ -30,10 +30,10 @@ TARGETS = {it: End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it i
 
 
 class DeviceAllocator(Allocator, ABC):
-    """Memory on one device: allocate, release, copy, zero.
+    """The base class of our allocators: the interface to memory, with what most devices answer alike.
 
-    Every method works on the allocator's own device, whatever device is current, and restores the current device.  If a
-    method raises, it has done nothing, unless it says otherwise.
+    An allocator needs no base class to be one: `model.interface.Allocator` says what each call means, and whatever has
+    these calls is an allocator.
 
     Attributes
     ----------

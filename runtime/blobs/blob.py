@@ -24,7 +24,7 @@ from __future__ import annotations
 import operator
 from copy import deepcopy
 from math import prod
-from typing import TYPE_CHECKING, Any, Generic, Self, SupportsFloat, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, SupportsFloat, TypedDict, TypeVar, Unpack, overload
 from weakref import ref
 
 import numpy as np
@@ -43,7 +43,7 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
-from ..devices.registry import resolve_device, resolve_host
+from ..devices.registry import resolve_device, resolve_sides
 from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
 from . import shape as shapes
@@ -58,19 +58,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import SupportsIndex
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from syncedmem.model import Fact
     from syncedmem.model.files import StoredPath
+    from syncedmem.model.interface import DeviceArray
 
     from ..allocators.base import DeviceAllocator
     from .contents import BlobContents
-    from .shape import Shape
+    from .shape import Extents, Shape
 
 __all__ = ["Blob"]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as a NumPy scalar type."""
+
+ElementT = TypeVar("ElementT", bound=np.float16 | np.float32 | np.float64 | np.int32 | np.uint32)
+"""A type that elements of blobs can have, as a NumPy scalar type."""
+
+ElementType = type[ScalarT] | np.dtype[ScalarT]
+"""What names a type of elements so that a type checker knows it."""
+
+
+class Sides(TypedDict, total=False):
+    """Where the two sides of a blob's memories are; as for `SyncedMemory`."""
+
+    host: DeviceAllocator | None
+    pinned: DeviceAllocator | None
+    device: DeviceAllocator | str | None
+
 
 _EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
 _FREED = {
@@ -93,7 +109,8 @@ class Blob(Generic[ScalarT]):
     turns if they reshape, adopt or compute.
 
     A derived class may need other arguments in ``__init__``.  Copies and pickles keep its attributes and do not call
-    its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``.
+    its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``, and
+    with ``pinned`` if they were given one.
 
     Parameters
     ----------
@@ -103,7 +120,7 @@ class Blob(Generic[ScalarT]):
     dtype : numpy.dtype or type
         ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
         It may also be the second positional argument, after one number or the sequence.
-    host, device : DeviceAllocator, str or None
+    host, pinned, device : DeviceAllocator, str or None
         As for `SyncedMemory`.
 
     Raises
@@ -116,48 +133,56 @@ class Blob(Generic[ScalarT]):
         If the device is not here.
     """
 
-    __slots__ = ("__weakref__", "_data", "_device", "_diff", "_host", "_shape", "_shape_known", "_shape_memory")
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_device",
+        "_diff",
+        "_host",
+        "_pinned",
+        "_shape",
+        "_shape_known",
+        "_shape_memory",
+    )
 
     @overload
-    def __init__(
-        self,
-        shape: Any,
-        dtype: type[ScalarT] | np.dtype[ScalarT],
-        /,
-        *,
-        host: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self: Blob[np.float32], *shape: Extents, dtype: None = None, **on: Unpack[Sides]) -> None: ...
     @overload
-    def __init__(
-        self: Blob[np.float32],
-        *shape: Any,
-        host: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self, shape: Extents, dtype: ElementType[ScalarT], /, **on: Unpack[Sides]) -> None: ...
     @overload
-    def __init__(
-        self,
-        *shape: Any,
-        dtype: type[ScalarT] | np.dtype[ScalarT],
-        host: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
+    def __init__(self, *shape: Extents, dtype: ElementType[ScalarT], **on: Unpack[Sides]) -> None: ...
     @overload
+    def __init__(self: Blob[np.float32], shape: Extents, dtype: Literal["float32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float32], *shape: Extents, dtype: Literal["float32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float64], shape: Extents, dtype: Literal["float64"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float64], *shape: Extents, dtype: Literal["float64"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float16], shape: Extents, dtype: Literal["float16"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.float16], *shape: Extents, dtype: Literal["float16"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.int32], shape: Extents, dtype: Literal["int32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.int32], *shape: Extents, dtype: Literal["int32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.uint32], shape: Extents, dtype: Literal["uint32"], /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[np.uint32], *shape: Extents, dtype: Literal["uint32"], **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[Any], shape: Extents, dtype: DTypeLike, /, **on: Unpack[Sides]) -> None: ...
+    @overload
+    def __init__(self: Blob[Any], *shape: Extents, dtype: DTypeLike, **on: Unpack[Sides]) -> None: ...
     def __init__(
-        self: Blob[Any],
-        *shape: Any,
-        dtype: str,
-        host: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
-    ) -> None: ...
-    def __init__(self, *shape: Any, dtype: Any = None, host: Any = None, device: Any = "auto") -> None:
+        self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = "auto"
+    ) -> None:
         if len(shape) == 2 and dtype is None and not shapes.is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         kind = check_dtype(np.float32 if dtype is None else dtype)
-        self._host = resolve_host(host)
-        self._device = resolve_device(device)
+        self._host, self._pinned, self._device = resolve_sides(host, pinned, device)
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
@@ -177,9 +202,19 @@ class Blob(Generic[ScalarT]):
         return len(self.shape)
 
     @property
+    def ndim(self) -> int:
+        """The number of axes, as NumPy calls it."""
+        return len(self.shape)
+
+    @property
     def count(self) -> int:
         """The number of elements; of 64 bits, where Caffe has an ``int``."""
         return 0 if self._shape is None else prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the data has, and the diff too; memory behind the shape is not counted."""
+        return self.count * self.dtype.itemsize
 
     @property
     def num(self) -> int:
@@ -287,7 +322,7 @@ class Blob(Generic[ScalarT]):
 
     # --- another shape
 
-    def reshape(self, *shape: Any) -> Self:
+    def reshape(self, *shape: Extents) -> Self:
         """Take another shape (blob.cpp:12-55).
 
         If data and diff both fit, they keep their memories: no bytes are moved, and no head changes.  After a smaller
@@ -384,6 +419,11 @@ class Blob(Generic[ScalarT]):
         return self._host
 
     @property
+    def pinned(self) -> DeviceAllocator:
+        """The allocator of host memory that is allocated in GPU mode; without a device, that of ordinary memory."""
+        return self._pinned
+
+    @property
     def device(self) -> DeviceAllocator | None:
         """The allocator of the device side, or None."""
         return self._device
@@ -418,7 +458,7 @@ class Blob(Generic[ScalarT]):
         memory.mutable_cpu_data().view(_EXTENT)[:] = shape
         return memory
 
-    def gpu_shape(self) -> Any:
+    def gpu_shape(self) -> DeviceArray:
         """The extents on the device, as a row of ``int32`` for kernels (blob.cpp:78).
 
         Raises
@@ -464,17 +504,19 @@ class Blob(Generic[ScalarT]):
         view: NDArray[ScalarT] = self._data.mutable_cpu_data()
         return view
 
-    def gpu_data(self) -> Any:
+    def gpu_data(self) -> DeviceArray:
         """The data on the device, to read: an array of the device's own kind, of the blob's shape and type.
 
         Keep the blob as long as you use the array.  When the memory is freed, the array shows old bytes on a real
         device, and raises `SimulatedDeviceError` on the simulated one.
         """
-        return self._data.gpu_data()
+        view: DeviceArray = self._data.gpu_data()
+        return view
 
-    def mutable_gpu_data(self) -> Any:
+    def mutable_gpu_data(self) -> DeviceArray:
         """The data on the device, to write; the host side is stale after this call."""
-        return self._data.mutable_gpu_data()
+        view: DeviceArray = self._data.mutable_gpu_data()
+        return view
 
     def cpu_diff(self) -> NDArray[ScalarT]:
         """The diff on the host, to read."""
@@ -486,13 +528,15 @@ class Blob(Generic[ScalarT]):
         view: NDArray[ScalarT] = self._diff.mutable_cpu_data()
         return view
 
-    def gpu_diff(self) -> Any:
+    def gpu_diff(self) -> DeviceArray:
         """The diff on the device, to read."""
-        return self._diff.gpu_data()
+        view: DeviceArray = self._diff.gpu_data()
+        return view
 
-    def mutable_gpu_diff(self) -> Any:
+    def mutable_gpu_diff(self) -> DeviceArray:
         """The diff on the device, to write; the host side is stale after this call."""
-        return self._diff.mutable_gpu_data()
+        view: DeviceArray = self._diff.mutable_gpu_data()
+        return view
 
     def data_at(self, *indices: Any) -> ScalarT:
         """One element of the data, read on the host; the host side is brought up to date.
@@ -611,7 +655,8 @@ class Blob(Generic[ScalarT]):
         if not hasattr(nothing, "__dlpack__") or tuple(nothing.__dlpack_device__()) != there:
             raise BufferError(f"the data is not on the device {there} of DLPack, but on {self._device}")
         nothing.view(self.dtype).__dlpack__(**wanted)
-        return self.gpu_data().__dlpack__(**wanted)
+        there_view: Any = self.gpu_data()
+        return there_view.__dlpack__(**wanted)
 
     # --- adoption and sharing
 
@@ -920,6 +965,7 @@ class Blob(Generic[ScalarT]):
         *,
         dtype: Any = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
@@ -929,7 +975,7 @@ class Blob(Generic[ScalarT]):
         path : str or os.PathLike
         dtype : numpy.dtype or type, optional
             The type to which elements are converted; None keeps the type of the file.
-        host, device
+        host, pinned, device
             As for the class.
 
         Raises
@@ -939,7 +985,8 @@ class Blob(Generic[ScalarT]):
         InvalidValueError
             If elements of `dtype` cannot hold one of the numbers.
         """
-        return cls.from_contents(file_kind(path).load(path), dtype=dtype, host=host, device=device)
+        contents = file_kind(path).load(path)
+        return cls.from_contents(contents, dtype=dtype, host=host, pinned=pinned, device=device)
 
     @classmethod
     def from_contents(
@@ -948,23 +995,40 @@ class Blob(Generic[ScalarT]):
         *,
         dtype: Any = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`."""
-        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, device)
+        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
         blob._fill(contents)  # noqa: SLF001 -- the blob is of this class
         return blob  # type: ignore[no-any-return]
 
     # --- arrays of other libraries
 
+    @overload
     @classmethod
     def from_array(
+        cls, array: NDArray[ElementT], *, dtype: None = None, copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[ElementT]: ...
+    @overload
+    @classmethod
+    def from_array(
+        cls, array: Any, *, dtype: ElementType[ElementT], copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[ElementT]: ...
+    @overload
+    @classmethod
+    def from_array(
+        cls, array: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, **on: Unpack[Sides]
+    ) -> Blob[Any]: ...
+    @classmethod
+    def from_array(  # noqa: PLR0913 -- what the class takes, and two more
         cls,
         array: Any,
         *,
         dtype: Any = None,
         copy: bool | None = None,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
     ) -> Blob[Any]:
         """A blob whose data is somebody else's array: of NumPy, CuPy, PyTorch, JAX or PyOpenCL, or a list.
@@ -980,7 +1044,7 @@ class Blob(Generic[ScalarT]):
             The type of the elements; None keeps the array's own type.
         copy : bool, optional
             True: always copy.  False: never copy.  None: copy only if the array cannot be adopted.
-        host, device
+        host, pinned, device
             As for the class.
 
         Raises
@@ -1000,7 +1064,7 @@ class Blob(Generic[ScalarT]):
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)
         kind = theirs.element_type() if dtype is None else dtype
-        blob: Blob[Any] = cls._made(kind, host, allocator).reshape(theirs.shape)
+        blob: Blob[Any] = cls._made(kind, host, pinned, allocator).reshape(theirs.shape)
         if not copy:
             try:
                 theirs.check_adoptable(blob.dtype)
@@ -1010,23 +1074,24 @@ class Blob(Generic[ScalarT]):
                     raise
             else:
                 return blob
-        theirs.copied_to(blob._data, blob.host)
+        theirs.copied_to(blob._data, blob._memory)
         return blob
 
     # --- copies, pickles, and how a blob of a derived class is made
 
     @classmethod
-    def _made(cls, dtype: Any, host: Any, device: Any) -> Self:
+    def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any) -> Self:
         """A blob without a shape, made by the ``__init__`` of this class, which may be a derived one."""
         make: Any = cls
-        blob: Self = make(dtype=dtype, host=host, device=device)
+        # Derived classes need not have a parameter that nobody uses.
+        blob: Self = make(dtype=dtype, host=host, device=device, **({} if pinned is None else {"pinned": pinned}))
         return blob
 
     @classmethod
-    def _bare(cls, dtype: Any, host: Any, device: Any) -> Self:
+    def _bare(cls, dtype: Any, **where: Any) -> Self:
         """A blob without a shape, without a call of a derived ``__init__``, which may need other arguments."""
         blob: Any = object.__new__(cls)
-        Blob.__init__(blob, dtype=dtype, host=host, device=device)  # pyright: ignore[reportUnknownMemberType] -- blob is Any
+        Blob.__init__(blob, dtype=dtype, **where)  # pyright: ignore[reportUnknownMemberType] -- blob is Any
         return blob  # type: ignore[no-any-return]
 
     def _added(self) -> dict[str, Any]:
@@ -1038,11 +1103,11 @@ class Blob(Generic[ScalarT]):
         return (attributes or {}) | {name: value for name, value in slots.items() if name not in _OWN}
 
     def _memory(self, size: int) -> SyncedMemory:
-        return SyncedMemory(size, host=self._host, device=self._device)
+        return SyncedMemory(size, host=self._host, pinned=self._pinned, device=self._device)
 
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""
-        blob = self._bare(self.dtype, self._host, self._device)
+        blob = self._bare(self.dtype, host=self._host, pinned=self._pinned, device=self._device)
         blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- the blob is of this class
         return blob
 
@@ -1123,7 +1188,7 @@ def _unpickled(  # noqa: PLR0913 -- the parts of a blob
 ) -> Blob[Any]:
     """A blob from its pickled parts.  If it was on a device, it goes to the default device of this process."""
     kept: Any = kind
-    blob: Blob[Any] = kept._bare(dtype, None, "auto" if on_device else None)  # noqa: SLF001 -- a blob of this class
+    blob: Blob[Any] = kept._bare(dtype, device="auto" if on_device else None)  # noqa: SLF001 -- a blob of this class
     if shape is not None:
         blob.reshape(shape)
     if data is not None:

@@ -16,12 +16,14 @@ from syncedmem.model.errors import said
 from syncedmem.model.interface import DeviceType, MemcpyKind
 
 from ..devices.simulated.array import SimulatedArray
-from ..memory.synced_memory import SyncedMemory
 from .conversion import PROTOCOLS, are_numbers, checked, fill, host_array
 from .elements import TYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..allocators.base import DeviceAllocator
+    from ..memory.synced_memory import SyncedMemory
     from .elements import Elements
 
 __all__ = ["ForeignArray"]
@@ -114,8 +116,8 @@ class ForeignArray:
         if self.on_device and _is_read_only(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is read-only, and the host is copied into it")
 
-    def copied_to(self, elements: Elements, host: DeviceAllocator) -> None:
-        """Copy to elements of the same shape, on the side of this array; `host` allocates memory for the way between.
+    def copied_to(self, elements: Elements, make: Callable[[int], SyncedMemory]) -> None:
+        """Copy to elements of the same shape, on the side of this array; `make` makes a memory for the way between.
 
         Raises
         ------
@@ -131,7 +133,7 @@ class ForeignArray:
             self._copy_across(elements.memory)
         else:
             size = prod(self.shape) * self.dtype.itemsize
-            between = SyncedMemory(size, host=host, device=self._device)
+            between = make(size)
             self._copy_across(between)
             real = checked(between.cpu_data().view(self.dtype).reshape(self.shape), elements.dtype)
             fill(elements.mutable_cpu_data(), real)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from math import prod
 from operator import index as integer_of
-from typing import Any, cast
+from typing import Any, Protocol, SupportsIndex, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
 
@@ -22,6 +22,8 @@ __all__ = [
     "INT_MAX",
     "LEGACY_AXES",
     "MAX_AXES",
+    "Extents",
+    "HasDim",
     "Shape",
     "canonical_axis_index",
     "check_shape",
@@ -34,6 +36,19 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+
+
+class HasDim(Protocol):
+    """A ``BlobShape``, or what is like one."""
+
+    @property
+    def dim(self) -> Iterable[SupportsIndex]:
+        """The extents."""
+        ...
+
+
+Extents = SupportsIndex | Iterable[SupportsIndex] | HasDim
+"""A number of a shape, or a whole shape: what callers may give for one."""
 
 MAX_AXES = 32
 """The most axes that a shape may have: ``kMaxBlobAxes`` (blob.hpp:12)."""

@@ -7,17 +7,22 @@ import threading
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedMemoryError
+from syncedmem.model.errors import shown
 from syncedmem.model.interface import DEVICE_CALLS, HOST_CALLS, DeviceType, is_host
 
 from ..allocators.base import DeviceAllocator
+from ..allocators.failures import reporting, where_of
 from ..allocators.pointers import as_integer
 from .host import cpu_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    Sides = tuple[DeviceAllocator, DeviceAllocator, DeviceAllocator | None]
+    """Of a memory: where pageable host memory, page-locked host memory and device memory come from."""
 
 __all__ = [
     "DEVICE_NAMES",
@@ -25,17 +30,22 @@ __all__ = [
     "automatic_name",
     "check_wish",
     "named_device",
+    "parse_device",
     "probe",
     "report_of",
     "resolve_device",
     "resolve_host",
+    "resolve_sides",
     "shared_device",
     "sibling",
 ]
 
+_T = TypeVar("_T")
+
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
+AUTOMATIC = "auto"
 HOST_ALONE = "cpu"
-"""What it says for no device, and how `probe` lists host memory."""
+"""What names no device, and how `probe` lists host memory."""
 
 _making = threading.RLock()
 """Held while a shared allocator is made: two allocators of the same device would refuse each other's memory."""
@@ -91,7 +101,10 @@ _MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
 }
 
 DEVICE_NAMES = tuple(_MAKERS)
-"""The devices that can be asked for by name."""
+"""The kinds of devices that can be asked for by name.  ``"cuda"`` is the first of its kind, ``"cuda:1"`` the second."""
+
+_DIGITS = 10
+"""No device has a number of so many digits."""
 
 
 @cache
@@ -123,37 +136,53 @@ def shared_device(name: str, ordinal: int) -> DeviceAllocator:
     return _shared(name, as_integer(ordinal, "ordinal", "the number of a device"))[0]
 
 
+def parse_device(name: str) -> tuple[str, int]:
+    """The kind and the number that a name names; nobody looks whether that device is here.
+
+    Parameters
+    ----------
+    name : str
+        ``"auto"``, ``"cpu"``, or one of `DEVICE_NAMES`, which a number may follow: ``"cuda:1"``.
+
+    Raises
+    ------
+    NoDeviceError
+        If it names nothing.
+    """
+    kind, colon, number = name.partition(":")
+    if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
+        known = f"{AUTOMATIC}, {', '.join(DEVICE_NAMES)}, and {HOST_ALONE} for no device"
+        raise NoDeviceError(f"unknown device {shown(name)}; there are {known}")
+    if colon and not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+        raise NoDeviceError(f"{shown(name)} names no device: a number has to follow the colon, as in {kind}:1")
+    return kind, int(number or 0)
+
+
 def named_device(name: str) -> DeviceAllocator:
     """The shared allocator of a device.
 
     Parameters
     ----------
     name : str
-        One of `DEVICE_NAMES`, or ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a
-        GPU whose compute mode is not "prohibited", else the simulated device.  ``SYNCEDMEM_DEVICE=cpu`` names no
-        device: memories are then as with ``device=None``.
+        One of `DEVICE_NAMES`, for its first device; the same with a number, counted from 0, as in ``"cuda:1"``; or
+        ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a GPU whose compute mode is not
+        "prohibited", else the simulated device.
 
     Raises
     ------
     InvalidArgumentError
         If it is no string.
     NoDeviceError
-        If the name is unknown, or the device is not here; the message says what is missing.  Also for ``"auto"``
-        where ``SYNCEDMEM_DEVICE`` is ``cpu``.
+        If the name is unknown, or the device is not here; the message says what is missing.  Also for ``"cpu"``, which
+        is no device, and for ``"auto"`` where ``SYNCEDMEM_DEVICE`` is ``cpu``; to a memory both mean
+        ``device=None``.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
         raise InvalidArgumentError("name", name, "the name of a device")
-    if name == "auto":
-        if (device := _automatic(os.environ.get(ENVIRONMENT, ""))) is None:
-            raise NoDeviceError(f"{ENVIRONMENT}={HOST_ALONE}: there is no device to name")
-        return device
-    if name not in _MAKERS:
-        raise NoDeviceError(_unknown(name, "None"))
-    return _shared(name)[0]
-
-
-def _unknown(name: str, nothing: str) -> str:
-    return f"unknown device {name!r}; there are {', '.join(('auto', *DEVICE_NAMES))}, and {nothing} for no device"
+    if (device := _found(name)) is None:
+        asked = f"{ENVIRONMENT}={HOST_ALONE}" if name == AUTOMATIC else repr(name)
+        raise NoDeviceError(f"{asked} is the host alone: there is no device to name")
+    return device
 
 
 def check_wish() -> None:
@@ -163,30 +192,39 @@ def check_wish() -> None:
     ------
     NoDeviceError
     """
-    _check_wish(os.environ.get(ENVIRONMENT, ""))
+    _wished(parse_device)
 
 
-def _check_wish(wish: str) -> None:
-    if wish not in ("", "auto", HOST_ALONE, *DEVICE_NAMES):
-        raise NoDeviceError(f"{ENVIRONMENT}={wish}: {_unknown(wish, HOST_ALONE)}")
+def _wished(meaning: Callable[[str], _T]) -> _T:
+    """What a function makes of the wish of the environment, which is ``"auto"`` if there is none."""
+    wish = os.environ.get(ENVIRONMENT) or AUTOMATIC
+    try:
+        return meaning(wish)
+    except NoDeviceError as error:
+        raise NoDeviceError(f"{ENVIRONMENT}={wish}: {error}") from None
+
+
+def _found(name: str) -> DeviceAllocator | None:
+    """The device that a name means here; None for the host alone."""
+    return _wished(_named) if name == AUTOMATIC else _named(name)
+
+
+def _named(name: str) -> DeviceAllocator | None:
+    """The same, whatever the environment wishes."""
+    kind, ordinal = parse_device(name)
+    if kind == HOST_ALONE:
+        return None
+    return _automatic() if kind == AUTOMATIC else _shared(kind, ordinal)[0]
 
 
 @cache
-def _automatic(wish: str) -> DeviceAllocator | None:
-    _check_wish(wish)
-    if wish == HOST_ALONE:
-        return None
-    if wish and wish != "auto":
-        try:
-            return named_device(wish)
-        except NoDeviceError as error:
-            raise NoDeviceError(f"{ENVIRONMENT}={wish}: {error}") from None
+def _automatic() -> DeviceAllocator:
     try:
-        device = named_device("cuda")
+        device, _ = _shared("cuda")
     except NoDeviceError:
-        return named_device("simulated")
+        return _shared("simulated")[0]
     # As CUDA itself, which takes a GPU whose owner prohibits it only for programs that name it.
-    return named_device("simulated") if getattr(device, "prohibited", False) else device
+    return _shared("simulated")[0] if getattr(device, "prohibited", False) else device
 
 
 def resolve_device(device: object) -> DeviceAllocator | None:
@@ -202,7 +240,7 @@ def resolve_device(device: object) -> DeviceAllocator | None:
     if device is None:
         return None
     if isinstance(device, str):
-        return _automatic(os.environ.get(ENVIRONMENT, "")) if device == "auto" else named_device(device)
+        return _found(device)
     expected = "an allocator, a device name, or None"
     _check_calls("device", device, DEVICE_CALLS, expected)
     if is_host(device):
@@ -212,8 +250,39 @@ def resolve_device(device: object) -> DeviceAllocator | None:
     return cast("DeviceAllocator", device)
 
 
-def resolve_host(host: object) -> DeviceAllocator:
-    """What the ``host`` argument of a memory means: an allocator, or None for the shared one.
+def resolve_sides(host: object, pinned: object, device: object) -> Sides:
+    """What the three arguments of a memory mean that say where its bytes come from.
+
+    Raises
+    ------
+    InvalidArgumentError, NoDeviceError
+        See `resolve_host`, for both of the host, and `resolve_device`.  Also if there is a `host` of its own and a
+        device with page-locked memory, and no word of `pinned`: then `host` would not be used in GPU mode.
+    DeviceError
+        If the device cannot say where its page-locked memory comes from.
+    """
+    pageable, there = resolve_host(host), resolve_device(device)
+    if pinned is not None:
+        return pageable, resolve_host(pinned, "pinned"), there
+    if there is None:
+        return pageable, pageable, None
+    with reporting("pinned_host", there):
+        locked = cast("DeviceAllocator", there.pinned_host())
+    ordinary = cpu_allocator()
+    if locked is ordinary:  # it has no page-locked memory of its own
+        return pageable, pageable, there
+    if pageable is not ordinary:
+        raise InvalidArgumentError(
+            "pinned",
+            None,
+            f"an allocator, because there is a host=, which gives pageable memory only: in GPU mode, memory comes from "
+            f"pinned=, and would come from {where_of(there)} instead (for that say pinned=device.pinned_host())",
+        )
+    return pageable, locked, there
+
+
+def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
+    """What the ``host`` argument of a memory means: an allocator, or None for the shared one; also for ``pinned``.
 
     Raises
     ------
@@ -223,12 +292,12 @@ def resolve_host(host: object) -> DeviceAllocator:
     if host is None:
         return cpu_allocator()
     expected = "an allocator, or None"
-    _check_calls("host", host, HOST_CALLS - {"device_type"}, expected)
+    _check_calls(argument, host, HOST_CALLS - {"device_type"}, expected)
     if not is_host(host):
         found = getattr(host, "device_type", "missing")
         wanted = f"its device_type has to be DeviceType.CPU, and is {found!s}"
         raise InvalidArgumentError(
-            "host", host, f"{expected}, for the host side: {wanted}; memory of the device goes into device="
+            argument, host, f"{expected}, for the host side: {wanted}; memory of the device goes into device="
         )
     return cast("DeviceAllocator", host)
 
@@ -252,7 +321,7 @@ def sibling(allocator: DeviceAllocator) -> DeviceAllocator | None:
 def report_of(name: str) -> DeviceReport:
     """What a device, given by name, is and can do; or why it is not here."""
     try:
-        allocator, detail = _shared(name)
+        allocator, detail = _shared(*parse_device(name))
     except NoDeviceError as error:
         return DeviceReport(name, False, str(error))
     try:
@@ -280,12 +349,14 @@ def probe() -> list[DeviceReport]:
 
 
 def automatic_name() -> str:
-    """The name in `probe` of what ``device="auto"`` is here.
+    """The name of what ``device="auto"`` is here: that in `probe`, with a number unless it is the first of its kind.
 
     Raises
     ------
     NoDeviceError
         If ``SYNCEDMEM_DEVICE`` names a device that is not here.
     """
-    device = resolve_device("auto")
-    return HOST_ALONE if device is None else device.device_type.name.lower()
+    device = resolve_device(AUTOMATIC)
+    if device is None:
+        return HOST_ALONE
+    return device.name if device.ordinal else device.device_type.name.lower()

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def _named(name: str) -> ModuleType:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)
+
+
+if not TYPE_CHECKING:  # as in syncedmem/__init__.py
+    __getattr__ = _named
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

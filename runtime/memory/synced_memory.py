@@ -42,7 +42,7 @@ from syncedmem.model.machine import refusal_error
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
-from ..devices.registry import resolve_device, resolve_host
+from ..devices.registry import resolve_sides
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
 from .transaction import Sides, Transaction
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
@@ -137,19 +137,26 @@ class SyncedMemory:
     size : int
         In bytes.  Zero is allowed and allocates nothing.
     host : DeviceAllocator or None
-        Where pageable host memory comes from; None for the shared `CPUDeviceAllocator`.  Pinned host memory
-        comes from the device (``device.pinned_host()``).
+        Where pageable host memory comes from: that of a memory without a device, and of any in CPU mode.  None for the
+        shared `CPUDeviceAllocator`.
+    pinned : DeviceAllocator or None
+        Where host memory comes from that is allocated in GPU mode, which is the usual one where there is a device, and
+        in which Caffe takes page-locked memory (CaffeMallocHost, syncedmem.hpp:19-34).  None for
+        ``device.pinned_host()``; if that is ordinary memory, as with OpenCL, then for what `host` says.  A `host` of
+        your own needs this argument too where the device has page-locked memory: ``pinned=host`` for one allocator in
+        both modes, or ``pinned=device.pinned_host()``.  A limit on the device does not bound it.
     device : DeviceAllocator, str or None
-        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides, with ``cpu`` for None),
-        ``"simulated"``, ``"opencl"``, ``"cuda"``, an allocator, or None for a memory without a device.
+        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides), ``"simulated"``,
+        ``"opencl"``, ``"cuda"``, one of these three with a number (``"cuda:1"``), an allocator, or None or ``"cpu"``
+        for a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `size` is negative, beyond the address space or not an integer, or `host` or `device` is nothing
-        that can be used.
+        If `size` is negative, beyond the address space or not an integer, `host`, `pinned` or `device` is nothing
+        that can be used, or `pinned` is missing.
     NoDeviceError
         If `device` names one that is unknown or not here.
     """
@@ -179,8 +186,8 @@ class SyncedMemory:
 
     _read_cpu: Callable[[], HostArray] | None
     _write_cpu: Callable[[], HostArray] | None
-    _read_gpu: Callable[[], Any] | None
-    _write_gpu: Callable[[], Any] | None
+    _read_gpu: Callable[[], DeviceArray] | None
+    _write_gpu: Callable[[], DeviceArray] | None
     _makers: Makers
 
     def __init__(
@@ -188,12 +195,13 @@ class SyncedMemory:
         size: int,
         *,
         host: DeviceAllocator | None = None,
+        pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = "auto",
         check_device: bool = False,
     ) -> None:
         if hasattr(self, "_sides"):
             raise TypeError("a SyncedMemory is initialised once; make another one")
-        sides = Sides(resolve_host(host), resolve_device(device))
+        sides = Sides(*resolve_sides(host, pinned, device))
         self._size = check_byte_size(size, "size")
         self._sides = sides
         self._table = _TABLES[sides.device is not None]
@@ -270,7 +278,7 @@ class SyncedMemory:
         view: HostArray = self._alone(ACCESSORS[WRITE_CPU], self._access, WRITE_CPU)
         return view
 
-    def gpu_data(self) -> Any:
+    def gpu_data(self) -> DeviceArray:
         """The device side, to read (syncedmem.cpp:110-119).
 
         If nothing was ever written, this allocates and zeroes the device side.  If the host side is fresher, it copies
@@ -298,9 +306,10 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[READ_GPU], self._access, READ_GPU)
+        return view
 
-    def mutable_gpu_data(self) -> Any:
+    def mutable_gpu_data(self) -> DeviceArray:
         """The device side, to write (syncedmem.cpp:143-153): as `gpu_data`, and then the host side is stale."""
         ready = self._write_gpu
         if ready is not None:
@@ -309,7 +318,8 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        return self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        view: DeviceArray = self._alone(ACCESSORS[WRITE_GPU], self._access, WRITE_GPU)
+        return view
 
     # --- adoption, push, release
 
@@ -408,8 +418,17 @@ class SyncedMemory:
         return self._size
 
     @property
+    def nbytes(self) -> int:
+        """The size in bytes, as arrays call it."""
+        return self._size
+
+    @property
     def head(self) -> SyncedHead:
-        """Which side is fresh; asking moves no bytes."""
+        """Which side is fresh; asking moves no bytes.
+
+        Type checkers assume that a property keeps its value.  If you compare the head twice, with a call between
+        that moves it, compare its ``name``.
+        """
         return head_of(self._open("head"))
 
     @property

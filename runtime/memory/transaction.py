@@ -37,14 +37,10 @@ class Sides:
 
     __slots__ = ("device", "pageable", "pinned")
 
-    def __init__(self, pageable: DeviceAllocator, device: DeviceAllocator | None) -> None:
+    def __init__(self, pageable: DeviceAllocator, pinned: DeviceAllocator, device: DeviceAllocator | None) -> None:
         self.pageable = pageable
+        self.pinned = pinned
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
-        try:
-            self.pinned: Any = pageable if device is None else device.pinned_host()
-        except Exception:
-            with reporting("pinned_host", device):
-                raise
 
     @property
     def where(self) -> DeviceAllocator:
@@ -128,8 +124,7 @@ class Transaction:
 
     def host(self, state: int) -> DeviceAllocator:
         """The allocator of host memory for a packed state, by its pinned flag."""
-        allocator: DeviceAllocator = self.sides.pinned if state & _PINNED else self.sides.pageable
-        return allocator
+        return self.sides.pinned if state & _PINNED else self.sides.pageable
 
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate a block, which is given back if the call fails."""

@@ -1,9 +1,9 @@
-"""What a blob must do, and the kit that finds out whether one does.
+"""The requirements of a blob, and the kit that checks blobs against them.
 
-The ``oracle`` knows shapes, memories and who holds which; ``tables`` say what arithmetic and copies do to heads, and
-the two do not know each other.  A scenario (``scenarios``) is what is done to blobs: enumerated (``suites``) or
-generated (``walks``), and run by a ``driver`` that compares everything after every step.  ``rules`` and ``messages``
-are checked one by one.  ``reference`` is a small blob that does all of it right.
+The ``oracle`` knows shapes, memories and which blob holds which memory.  ``tables`` say what arithmetic and copies do
+to heads.  Neither uses the other.  A scenario (``scenarios``) is a list of calls on blobs.  It is enumerated
+(``suites``) or generated (``walks``), and a ``driver`` runs it and compares everything after every step.  ``rules`` and
+``messages`` are checked one by one.  ``reference`` is a small correct blob.
 """
 
 from .coverage import BlobCoverage

@@ -1,7 +1,7 @@
-"""What arithmetic is checked with, besides the whole numbers that no arithmetic rounds.
+"""Numbers for the checks of arithmetic, besides the whole numbers that no arithmetic rounds.
 
-Those would not show a factor that was rounded, a sum that was kept in too few bits, or a loop that ends too early.
-Here are fractions, what is infinite and what is no number, and more elements than a block or a 16-bit counter has.
+Whole numbers do not show a rounded factor, a sum with too few bits, or a loop that ends too early.  So there
+are fractions, infinities and NaN here, and more elements than a block or a 16-bit counter has.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _REAL = tuple(dtype for dtype in TYPES if dtype not in INTEGERS)
 
 
 def factors(subject: Subject) -> Iterator[Scenario]:
-    """A factor is taken as it is, and one changes the head as any other does (B35, B36)."""
+    """A factor is used unrounded, and the factor one changes the head like any other (B35, B36)."""
     for dtype, side in product(_REAL, subject.sides):
         steps: list[Move] = []
-        # In fewer bits than a factor has, powers of two alone make it all the same whether it is rounded first.
+        # For the types with fewer bits than a factor, only powers of two: then rounding the factor first is no mistake.
         values = _FRACTIONS if dtype == "float64" else _POWERS
         for (call, part), factor in product(SCALES.items(), _FACTORS):
             steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call, (factor,)))
@@ -48,7 +48,7 @@ def factors(subject: Subject) -> Iterator[Scenario]:
 
 
 def sums(subject: Subject) -> Iterator[Scenario]:
-    """Norms and elements are as exact as their type, whatever the numbers are (B18, B31, B32)."""
+    """Norms and elements are as exact as their type, for all numbers (B18, B31, B32)."""
     for dtype, side in product(_REAL, subject.sides):
         steps: list[Move] = []
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
@@ -61,7 +61,7 @@ def sums(subject: Subject) -> Iterator[Scenario]:
 
 
 def differences(subject: Subject) -> Iterator[Scenario]:
-    """An update rounds once, whatever the numbers are (B28)."""
+    """An update rounds once, for all numbers (B28)."""
     for dtype, side in product(_REAL, subject.sides):
         steps: list[Move] = []
         for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
@@ -74,7 +74,7 @@ def differences(subject: Subject) -> Iterator[Scenario]:
 
 
 def many(subject: Subject) -> Iterator[Scenario]:
-    """Arithmetic reaches all elements, however many there are (B28, B31, B32, B35)."""
+    """Arithmetic reaches all elements, for any number of elements (B28, B31, B32, B35)."""
     for count, side in product(_MANY, subject.sides):
         written = (BlobCall(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
         scaled = (BlobCall(0, call, (0.5,)) for call in SCALES)
@@ -82,4 +82,4 @@ def many(subject: Subject) -> Iterator[Scenario]:
 
 
 ARITHMETIC_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (factors, sums, differences)
-"""The rules of what arithmetic is done with; `many`, which takes longest, is apart."""
+"""The rules about the numbers in arithmetic; `many`, which takes longest, is separate."""

@@ -1,4 +1,4 @@
-"""How many cells of the tables of blobs were taken, counted by what the oracle knows."""
+"""Coverage of the cells of the tables of blobs, by the states of the oracle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["BlobCoverage"]
 
 @dataclass
 class BlobCoverage:
-    """Which cells were taken.
+    """The cells that were taken.
 
     Attributes
     ----------
@@ -31,21 +31,21 @@ class BlobCoverage:
     taken: set[Cell] = field(default_factory=set["Cell"])
 
     def add(self, driver: BlobDriver) -> None:
-        """Count what a driver did."""
+        """Add the cells that a driver took."""
         self.taken.update(driver.visited)
 
     @property
     def cells(self) -> int:
-        """How many cells were taken."""
+        """The number of cells that were taken."""
         return len(self.taken & cells_of(self.has_device))
 
     @property
     def missing(self) -> int:
-        """How many were not."""
+        """The number of cells that were not taken."""
         return len(cells_of(self.has_device) - self.taken)
 
 
 @cache
 def cells_of(has_device: bool) -> frozenset[Cell]:
-    """All of them."""
+    """All cells."""
     return frozenset(row.cell for row in rows(has_device))

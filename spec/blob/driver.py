@@ -1,8 +1,8 @@
-"""Several blobs under test, driven call by call and looked at in full after each.
+"""Several blobs under test, driven call by call and inspected in full after each call.
 
-After every call the driver compares with the oracle: whether it was refused, the allocator calls with their sizes, the
-shapes and capacities, which memories are shared, their heads, and the bytes of every fresh side; of the blobs that
-took part, and of all others.
+After every call the driver compares with the oracle: whether the call was refused, the allocator calls with their
+sizes, the shapes and capacities, which memories are shared, their heads, and the bytes of every fresh side.  It does
+this for the blobs that took part, and for all others.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 __all__ = ["BlobDriver"]
 
 _ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
-"""What reproducers about blobs may use."""
+"""The names that reproducers about blobs may use."""
 
 
 class BlobDriver:
-    """Blobs of one type that live at the same time, and what is done to them.
+    """Blobs of one type that live at the same time, and the calls on them.
 
     Parameters
     ----------
     subject : Subject
         Makes blobs.
     dtype : str
-        Of all of them.
+        The element type of all blobs.
 
     Attributes
     ----------
     run : Run
     inspection : BlobInspection
     visited : list of Cell
-        For counting coverage.
+        The cells that were taken, for coverage.
     steps : int
-        How many calls were compared with the oracle.
+        The number of calls that were compared with the oracle.
     """
 
     def __init__(self, subject: Subject, dtype: str = USUAL) -> None:
@@ -65,22 +65,22 @@ class BlobDriver:
 
     @property
     def world(self) -> World:
-        """What must be the case now."""
+        """The expected state."""
         return self.inspection.world
 
     def blob(self, n: int) -> Any:
-        """A blob itself."""
+        """The blob with this number."""
         return self.inspection.blob(n)
 
     def blame(self, error: Exception) -> Violation:
-        """The violation that an error means which the kit stumbled over."""
-        return self.run.violation("B21-accessors", f"looking at the blobs raised {type(error).__name__}: {error}")
+        """The violation for an error that the kit met outside a call."""
+        return self.run.violation("B21-accessors", f"inspecting the blobs raised {type(error).__name__}: {error}")
 
     # --- making blobs
 
     @blaming
     def make(self, shape: Shape | None) -> None:
-        """Make another blob; nothing is allocated by that.
+        """Make another blob; this must allocate nothing.
 
         Raises
         ------
@@ -98,11 +98,11 @@ class BlobDriver:
         self.inspection.compare_blobs({len(self.world.blobs) - 1}, Duty(shaped, shaped), sizes=grown)
         self.inspection.compare_memories({len(self.world.blobs) - 1}, Duty("B02-lazy", "B02-lazy"))
 
-    # --- doing
+    # --- calls
 
     @blaming
     def perform(self, step: BlobCall) -> None:
-        """Make one call, and compare everything.
+        """Make one call, and compare everything with the oracle.
 
         Raises
         ------
@@ -139,9 +139,9 @@ class BlobDriver:
 
     @blaming
     def perform_failing(self, step: BlobCall, k: int) -> None:
-        """Make one call whose k-th allocator call fails, and then again: the numbers must be what they would have been.
+        """Make a call whose k-th allocator call fails, and then make it again; the numbers must be right.
 
-        A side may have been brought up to date before the call failed, so heads are not compared.
+        The failed call may have brought a side up to date, so heads are not compared.
 
         Parameters
         ----------
@@ -160,29 +160,29 @@ class BlobDriver:
         text, known = self._text(step), "B57-failure-keeps-numbers"
         raised = self.reproducer.call(text, self.world.mode, within=f"log.moves.armed({k})").raised
         if not self.log.moves.blown:
-            self.run.require(raised is None, known, f"nothing failed, and yet it raised {raised!r}")
+            self.run.require(raised is None, known, f"nothing failed, but it raised {raised!r}")
         else:
             self._must_raise(raised, known, "a failed allocator call was not reported")
             found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in range(len(shapes))]
-            self.run.require(found == shapes, known, f"it failed, and the shapes are {found}, expected {shapes}")
+            self.run.require(found == shapes, known, f"it failed, and then the shapes are {found}, expected {shapes}")
             for key, expected in numbers.items():
                 self.inspection.compare_fresh(key, expected, known)
             again = self.reproducer.call(text, self.world.mode).raised
-            self.run.require(again is None, known, f"afterwards it raised {again!r}")
+            self.run.require(again is None, known, f"the same call again raised {again!r}")
         self.inspection.world = foresee(self.world, step, self.steps).after
         for key, expected in self.inspection.fresh_numbers().items():
             self.inspection.compare_fresh(key, expected, known)
 
     @blaming
     def refused(self, requirement: str, call: str) -> None:
-        """See that a call raises, calls no allocator and changes nothing.
+        """Check that a call raises, calls no allocator and changes nothing.
 
         Parameters
         ----------
         requirement : str
-            What it breaks if it does not raise.
+            The requirement that it breaks if it does not raise.
         call : str
-            As the reproducer has it.
+            The text of the call in the reproducer.
 
         Raises
         ------
@@ -197,14 +197,14 @@ class BlobDriver:
 
     @blaming
     def unchanged(self, requirement: str, call: str) -> None:
-        """See that a call is taken, calls no allocator and changes nothing.
+        """Check that a call is accepted, calls no allocator and changes nothing.
 
         Parameters
         ----------
         requirement : str
-            What one breaks that does otherwise.
+            The requirement that it breaks otherwise.
         call : str
-            As the reproducer has it.
+            The text of the call in the reproducer.
 
         Raises
         ------
@@ -214,13 +214,13 @@ class BlobDriver:
         raised = self.reproducer.call(call, self.world.mode).raised
         self.run.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
         asked = len(self.log.calls) - start
-        self.run.require(not asked, requirement, "there was nothing to do, and yet it called its allocators")
+        self.run.require(not asked, requirement, "there was nothing to do, but it called its allocators")
         self.inspection.compare_blobs(everyone, Duty(requirement, requirement))
         self.inspection.compare_memories(everyone, Duty(requirement, requirement))
 
     @blaming
     def shows(self, requirement: str, expression: str, expected: object) -> None:
-        """See what an expression is, that it calls no allocator, and that it changes nothing.
+        """Check the value of an expression, that it calls no allocator, and that it changes nothing.
 
         Raises
         ------
@@ -230,16 +230,16 @@ class BlobDriver:
         raised, value = self.reproducer.call(expression, self.world.mode)
         text = f"it raised {type(raised).__name__}: {raised}" if raised else f"it is {value!r}, expected {expected!r}"
         self.run.require(raised is None and value == expected, requirement, text)
-        self.run.require(len(self.log.calls) == start, requirement, "looking called allocators")
+        self.run.require(len(self.log.calls) == start, requirement, "reading this called allocators")
 
     @blaming
     def prepare(self, statement: str) -> None:
-        """Have something at hand that later steps name."""
+        """Run a statement of the reproducer whose names later steps use."""
         self.reproducer.run(statement)
 
     @blaming
     def lend(self, n: int, side: Side, part: Part, lender: Part) -> None:
-        """Have a part of a blob adopt a part of the first, which stays where it is, so that is no offence.
+        """Let a part of a blob adopt memory of the first blob; the first blob keeps it, so this is allowed.
 
         Raises
         ------
@@ -247,26 +247,26 @@ class BlobDriver:
         """
         call = f"{name_of(n)}.set_{side}_{part}(blob.mutable_{side}_{lender}())"
         raised = self.reproducer.call(call, self.world.mode).raised
-        self.run.require(raised is None, "B66-own-memory", f"nothing would be freed, and yet it raised {raised!r}")
+        self.run.require(raised is None, "B66-own-memory", f"nothing would be freed, but it raised {raised!r}")
         self.inspection.world = self.world.adopt(n, part, side, self.world.content(0, lender, side)).after
 
     def asked_nothing(self, requirement: str) -> None:
-        """See that no allocator was asked for anything so far, but for copies of no bytes.
+        """Check that no allocator has been called, except for copies of zero bytes.
 
         Raises
         ------
         Violation
         """
         asked = [it for it in self.log.calls if it.byte_size or it.operation != "clone"]
-        self.run.require(not asked, requirement, "no elements, and yet it called its allocators")
+        self.run.require(not asked, requirement, "there are no elements, but it called its allocators")
 
     def compare_extents(self, *, again: bool = False) -> None:
-        """See which extents the first blob has on the device; from now on it has memory for them besides its own.
+        """Check the extents of the first blob on the device; from then on it has more memory, for these extents.
 
         Parameters
         ----------
         again : bool
-            They are those that were seen last, and must not be sent again.
+            The extents are the same as last time, and must not be sent again.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class BlobDriver:
         try:
             there = decoded(shown(value), "int32")
         except Exception as error:
-            raise self.run.violation(known, f"these are no 32-bit integers: {type(error).__name__}: {error}") from error
+            raise self.run.violation(known, f"not 32-bit integers: {type(error).__name__}: {error}") from error
         self.run.require(there == wanted, known, f"the device has {there}, expected {wanted}")
         sent = len(self.log.calls) > self._extents_at
         self.run.require(not (again and sent), "B61-shape-once", "the same extents were sent again")
@@ -286,7 +286,7 @@ class BlobDriver:
 
     @blaming
     def finish(self) -> None:
-        """Let go of all blobs, and look for what is left.
+        """Drop all blobs, and check that nothing is left.
 
         Raises
         ------
@@ -302,10 +302,11 @@ class BlobDriver:
     # --- making a call
 
     def _must_raise(self, raised: BaseException | None, requirement: str, message: str) -> None:
-        """Report a call that did not raise; who runs the reproducer must get past one that did."""
+        """Report a call that did not raise; if it raised, the reproducer must expect the error and go on."""
         if raised is None:
             raise self.run.violation(requirement, message)
-        raised.__traceback__ = None  # it holds blobs, which are watched for being dropped
+        for error in filter(None, (raised, raised.__cause__, raised.__context__)):
+            error.__traceback__ = None  # it refers to blobs, and the kit checks that they can be dropped
         self.reproducer.expect(raised)
 
     def _text(self, step: BlobCall) -> str:
@@ -319,7 +320,7 @@ class BlobDriver:
         return name_of(argument.blob) if isinstance(argument, Other) else repr(argument)
 
     def _hand_in(self, step: BlobCall) -> str:
-        """A buffer of the caller's own, by its name in the reproducer."""
+        """A buffer of the caller, by its name in the reproducer."""
         if not step.arguments[0]:
             return "None"
         count, (_, side) = self.world.blobs[step.blob].count, ADOPTIONS[step.call]
@@ -334,7 +335,7 @@ class BlobDriver:
         return name
 
     def _write(self, step: BlobCall) -> None:
-        """Write numbers through the view that was handed out for it: this step's, or some others."""
+        """Write numbers through the view that the step returned for writing: the step's numbers, or others."""
         writes = write_of(step.call)
         if writes is None:
             return

@@ -1,4 +1,4 @@
-"""The elements of blobs under test: whole numbers to write, the bytes of numbers, and when two of them are alike."""
+"""The elements of blobs under test: whole numbers to write, the bytes of numbers, and comparisons of numbers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 TYPES = {"float32": "f", "float64": "d", "int32": "i", "uint32": "I", "float16": "e"}
-"""The element types that the kit puts to a blob, and what `struct` calls them."""
+"""The element types with which the kit tests a blob, and their codes in `struct`."""
 
 USUAL = "float32"
-"""The type where none is asked for, as in Caffe."""
+"""The default type, as in Caffe."""
 
 INTEGERS = ("int32", "uint32")
 """The types that have no arithmetic."""
 
-_WHEEL = 61  # a prime, so that neither a shift nor another number of elements maps one row onto another
+_WHEEL = 61  # a prime, so neither a shift nor another number of elements gives the same row
 
 
 def numbers(number: int, count: int, dtype: str) -> bytes:
-    """The bytes of `count` small whole numbers, other ones for each `number`."""
+    """The bytes of `count` small whole numbers, different for each `number`."""
     lowest = 0 if dtype == "uint32" else -(_WHEEL // 2)
     turn = encoded(((number * 7 + place * 3) % _WHEEL + lowest for place in range(min(count, _WHEEL))), dtype)
     return (turn * -(-count // _WHEEL))[: count * itemsize(dtype)]
@@ -59,7 +59,7 @@ def decoded(content: bytes, dtype: str) -> tuple[Any, ...]:
 
 
 def alike(found: bytes, wanted: bytes, dtype: str) -> bool:
-    """Whether these are the same numbers, bit for bit; which NaN arithmetic makes is left to it."""
+    """Whether these are the same numbers, bit for bit; any NaN equals any other."""
     if found == wanted or dtype in INTEGERS:
         return found == wanted
     size = itemsize(dtype)
@@ -73,7 +73,7 @@ def alike(found: bytes, wanted: bytes, dtype: str) -> bool:
 
 
 def near(value: Any, wanted: float, tolerance: float) -> bool:
-    """Whether a blob's answer is a number, and this one; a string is none, whatever it says."""
+    """Whether a blob's answer is a number near this one; a string is not a number, whatever its text."""
     try:
         number = float("" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError):
@@ -82,7 +82,7 @@ def near(value: Any, wanted: float, tolerance: float) -> bool:
 
 
 def pour(view: Any, content: bytes) -> None:
-    """Overwrite the elements of a host view, or of a device view by way of its ``get`` and ``set``."""
+    """Overwrite the elements of a host view, or of a device view with its ``get`` and ``set``."""
     if content:
         there = view.get() if hasattr(view, "get") else view
         memoryview(there).cast("B")[:] = content
@@ -91,5 +91,5 @@ def pour(view: Any, content: bytes) -> None:
 
 
 def shown(view: Any) -> bytes:
-    """The bytes of a view, on whichever side it is."""
+    """The bytes of a view on either side."""
     return memoryview(view.get() if hasattr(view, "get") else view).tobytes()

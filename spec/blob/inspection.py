@@ -1,7 +1,7 @@
-"""Looking at blobs under test: what they say, who holds which memory, and what lies there.
+"""Inspection of blobs under test: their attributes, which memory they hold, and its bytes.
 
-Every look compares with the oracle, and the first difference is raised as a `Violation` that names the requirement it
-breaks.
+Everything is compared with the oracle, and the first difference is raised as a `Violation` with the requirement that
+it breaks.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _FRESH: dict[SyncedHead, tuple[Side, ...]] = {
 UNCHANGED = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
 
 _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
-"""Of norms, by the type of the elements: they are sums, in whatever order."""
+"""The tolerance for norms, by the type of the elements: they are sums, in any order."""
 
 _LONGEST = 256
 
 
 class BlobInspection:
-    """What can be seen of the blobs of one driver, compared with the oracle.
+    """Everything that can be observed of the blobs of one driver, compared with the oracle.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class BlobInspection:
     Attributes
     ----------
     world : World
-        What must be the case now; the driver says so.
+        The expected state; the driver sets it.
     has_extents : bool
-        Whether a blob's shape was asked for on the device, which has memory too.
+        Whether a blob's shape was requested on the device, where it has memory of its own.
     """
 
     def __init__(self, run: Run, world: World) -> None:
@@ -68,13 +68,13 @@ class BlobInspection:
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object
 
     def blob(self, n: int) -> Any:
-        """A blob itself."""
+        """The blob with this number."""
         return self._run.reproducer.names[name_of(n)]
 
-    # --- what a call did
+    # --- the effect of a call
 
     def compare_calls(self, foreseen: Foreseen, seen: Sequence[AllocatorCall], requirement: str) -> None:
-        """The allocator calls that were seen of a call; which memory comes first is left open."""
+        """Compare the allocator calls of a call; it may start with either memory."""
         for _, sentence in self._run.log.stray:
             self._run.require(False, "B60-nothing-left", sentence)
         found = [
@@ -88,7 +88,7 @@ class BlobInspection:
         self._run.require(found in orders, requirement, sentence)
 
     def compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
-        """The number or the view that a call returned."""
+        """Compare the number or the view that a call returned."""
         result = foreseen.duty.result
         if foreseen.value is not None:
             tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
@@ -105,10 +105,10 @@ class BlobInspection:
             shape, wanted = memoryview(view).shape, self.world.blobs[step.blob].shape
             self._run.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
 
-    # --- what is the case
+    # --- the state afterwards
 
     def compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
-        """Shapes, and who holds which memory."""
+        """Compare shapes, and which blob holds which memory."""
         objects: list[tuple[int, Any, str]] = []
         for n, wanted in enumerate(self.world.blobs):
             blob, known = self.blob(n), duty.conduct if n in acting else duty.others
@@ -126,7 +126,7 @@ class BlobInspection:
         self.compare_live()
 
     def _compare_sharing(self, objects: list[tuple[int, Any, str]]) -> None:
-        """Each memory is the object that it was, and is held by whom it should be."""
+        """Check that each memory is the same object as before, and that the right blobs hold it."""
         now: dict[int, int] = {}
         for key, memory, known in objects:
             there = now.setdefault(key, id(memory))
@@ -134,7 +134,7 @@ class BlobInspection:
             before = self._known.get(key, there)
             self._run.require(before == there, known, "a blob holds another memory than before")
         self._run.require(
-            len(set(now.values())) == len(now), objects[-1][2], "blobs hold one memory that do not share it"
+            len(set(now.values())) == len(now), objects[-1][2], "blobs that do not share a memory hold the same one"
         )
         self._known = now
 
@@ -154,7 +154,7 @@ class BlobInspection:
             )
 
     def compare_live(self) -> None:
-        """What is allocated is what the memories that are held own."""
+        """Check that exactly the memory owned by held memories is allocated."""
         if self.has_extents:
             return
         held = [self.world.memories[key] for key in self.world.held]
@@ -172,7 +172,7 @@ class BlobInspection:
         return Counter((entry.side, entry.byte_size) for _, entry in self._run.log.live.values())
 
     def compare_memories(self, acting: set[int], duty: Duty) -> None:
-        """Heads, and the bytes of every fresh side."""
+        """Compare heads, and the bytes of every fresh side."""
         mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
         for key, memory in self._held_objects().items():
             known = duty.conduct if key in mine else duty.others
@@ -200,7 +200,7 @@ class BlobInspection:
             self._run.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 
     def fresh_numbers(self) -> dict[int, bytes | None]:
-        """What each memory holds that was ever written."""
+        """The contents of each memory that was ever written."""
         memories = {key: self.world.memories[key] for key in self.world.held}
         return {
             key: it.copy(_FRESH[it.head][0]).content
@@ -209,9 +209,9 @@ class BlobInspection:
         }
 
     def compare_fresh(self, key: int, expected: bytes | None, requirement: str) -> None:
-        """Whatever the head of a memory says: its fresh sides hold these bytes."""
+        """Check that the fresh sides of a memory have these bytes, at any head."""
         memory = self._held_objects()[key]
-        self._run.require(bool(_FRESH[memory.head]), requirement, "what was written is not there any more")
+        self._run.require(bool(_FRESH[memory.head]), requirement, "the memory has lost what was written to it")
         self._compare_content(memory, dict.fromkeys(_FRESH[memory.head], expected), requirement)
 
 
@@ -224,7 +224,7 @@ def _tally(live: Counter[tuple[Side, int]]) -> str:
 
 
 def _compared(found: bytes, wanted: bytes) -> str:
-    """Both as hexadecimal digits; of many, those around the first difference."""
+    """Both as hexadecimal digits; if they are long, only the part at the first difference."""
     if max(len(found), len(wanted)) <= _LONGEST:
         return f"{found.hex()}, expected {wanted.hex()}"
     at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8

@@ -1,4 +1,4 @@
-"""The conformance kit for blobs: runs every check against a blob, and says which requirements it does not meet."""
+"""The conformance kit for blobs: runs every check against a blob, and reports the requirements that it breaks."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ BLOB_STEPS = 3000
 
 
 def blob_suite_names(subject: Subject) -> tuple[str, ...]:
-    """The suites for a subject of blobs, in the order they run."""
-    # Caffe's own capacity goes wrong when memory is shared or adopted, so nothing may be made of that there.
+    """The suites for a subject of blobs, in the order in which they run."""
+    # Caffe's capacity is wrong after memory is shared or adopted, so these suites cannot run there.
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
     return tuple(name for name in (*SUITES, "walks") if name not in left_out)
 
 
 def blob_requirements_for(subject: Subject) -> list[str]:
-    """The requirements of a blob that a subject can be checked for."""
+    """The requirements that a subject of blobs can be checked for."""
     offered = {"no device" if subject.device is None else "device", f"{subject.profile} profile"}
     return applicable("blob", subject.profile, {*offered, "messages"} if offers_messages(subject) else offered)
 
@@ -51,15 +51,15 @@ def check_blobs(
     Parameters
     ----------
     subject : Subject
-        One whose maker makes blobs; see `BlobMaker`.
+        A subject whose maker makes blobs; see `BlobMaker`.
     steps : int
-        How many generated steps to take besides the enumerated ones; 0 takes none.
+        The number of generated steps, besides the enumerated ones; may be 0.
     seed : int
-        Of the generated walks.
+        The seed of the generated walks.
     suites : iterable of str, optional
-        Only these: names from `blob_suite_names`.
+        Run only these: names from `blob_suite_names`.
     progress : callable, optional
-        Called with a suite's name and the number of its cases so far.
+        Called with a suite's name and the number of its cases until now.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def check_blobs(
     Raises
     ------
     InvalidArgumentError
-        If `steps` is no number of steps.
+        If `steps` is not a number of steps.
     """
     check_steps(steps)
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)

@@ -1,6 +1,6 @@
-"""Rules of messages: what a blob takes from a BlobProto, and what it writes into one (blob.cpp:410-554).
+"""Rules of messages: what a blob reads from a BlobProto, and what it writes into one (blob.cpp:410-554).
 
-The messages are made from the one that the blob under test writes, so that no package is needed here.
+The messages are made from a message that the blob under test writes, so no package is needed here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["MESSAGES", "offers_messages"]
 
 
 def offers_messages(subject: Subject) -> bool:
-    """Whether blobs of a subject have messages, and what these need is installed."""
+    """Whether blobs of a subject have messages, and the packages for them are installed."""
     make: Any = subject.make
     try:
         blob = make((1,), dtype=USUAL, host=subject.host, device=subject.device)
@@ -34,13 +34,13 @@ def offers_messages(subject: Subject) -> bool:
         blob.to_proto()
     except ImportError:
         return False
-    except Exception:  # noqa: BLE001 -- whatever a blob makes of that: the rules say what is wrong with it
+    except Exception:  # noqa: BLE001 -- any error of a blob; the rules will find what is wrong
         return True
     return True
 
 
 def _shapes(_: Subject, dtype: str) -> Iterator[Move]:
-    """Old fields are the shape where there are any, missing ones zero (B50)."""
+    """The old fields are the shape if any is set; those that are not set count as zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
         (("shape.dim.extend([2, 3])",), (2, 3)),
@@ -57,7 +57,7 @@ def _shapes(_: Subject, dtype: str) -> Iterator[Move]:
 
 
 def _numbers(_: Subject, dtype: str) -> Iterator[Move]:
-    """Doubles before floats; a diff only where there is one (B51)."""
+    """Doubles are preferred to floats; a diff is read only if there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
     diff, double_diff = f"diff.extend({list(floats)})", f"double_diff.extend({list(doubles)})"
@@ -73,7 +73,7 @@ def _numbers(_: Subject, dtype: str) -> Iterator[Move]:
 
 
 def _counts(_: Subject, dtype: str) -> Iterator[Move]:
-    """As many numbers as the shape has, or nothing is taken (B52, B56)."""
+    """The message has as many numbers as the shape, or nothing is read (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
         (few,),
@@ -90,7 +90,7 @@ def _counts(_: Subject, dtype: str) -> Iterator[Move]:
 
 
 def _same_shape(_: Subject, dtype: str) -> Iterator[Move]:
-    """Without reshaping only the blob's own shape is taken (B53), and what that is (B55)."""
+    """Without reshaping, only a message with the blob's own shape is read (B53, B55)."""
     known, options = "B53-message-same-shape", ", reshape=False"
     yield BlobCall(0, "reshape", ((3, 2),))
     values, data = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "data.extend([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])"
@@ -113,7 +113,7 @@ def _same_shape(_: Subject, dtype: str) -> Iterator[Move]:
 
 
 def _written(_: Subject, dtype: str) -> Iterator[Move]:
-    """What is written is read back (B54)."""
+    """The numbers that are written are read back (B54)."""
     known, values = "B54-message-written", tuple(map(float, range(1, prod(_SHAPE) + 1)))
     held = {"data": values, "diff": values[::-1]}
     for part, numbers in held.items():
@@ -127,7 +127,7 @@ def _written(_: Subject, dtype: str) -> Iterator[Move]:
 
 
 def _failures(subject: Subject, dtype: str) -> Iterator[Move]:
-    """What fails takes neither shape nor numbers, whether there is memory for them or not (B57)."""
+    """After a failure neither shape nor numbers were read, whether the blob had to grow or not (B57)."""
     for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)) if subject.profile == "safe" else ():
         for part in ("data", "diff"):
             yield BlobCall(0, f"mutable_{subject.sides[-1]}_{part}")
@@ -140,7 +140,7 @@ def _failures(subject: Subject, dtype: str) -> Iterator[Move]:
 
 
 _MOST_CALLS = 4
-"""Two allocations, and each filled with zeros."""
+"""Two allocations, each then filled with zeros."""
 
 _SHAPE: Shape = (2, 4)
 
@@ -148,7 +148,7 @@ _CHECKS = (_numbers, _shapes, _counts, _same_shape, _written, _failures)
 
 
 def _rule(subject: Subject) -> Iterator[Scenario]:
-    """Each check, on blobs of both types that messages have, with numbers on the device, and shared."""
+    """Each check, on blobs of both types of numbers in messages, with numbers on the device, and shared."""
     side = subject.sides[-1]
     for check, dtype in product(_CHECKS, ("float32", "float64")):
         before = (
@@ -160,7 +160,7 @@ def _rule(subject: Subject) -> Iterator[Scenario]:
 
 
 def _message(dtype: str, *fields: str) -> Iterator[Move]:
-    """A message with these fields, which later steps call ``message``."""
+    """A message with these fields, which is called ``message`` in later steps."""
     made = f"subject.make((1,), dtype={dtype!r}, host=subject.host, device=subject.device)"
     yield Prepare(f"message = type({made}.to_proto())()")
     yield from (Prepare(f"message.{field}") for field in fields)

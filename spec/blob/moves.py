@@ -1,4 +1,4 @@
-"""What can be done to the blobs of a driver besides plain calls, with what must be seen of it: rules are made of it."""
+"""Moves: everything that can be done to the blobs of a driver, and checked; rules consist of moves."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 
 
 class Move(Protocol):
-    """Something to do to the blobs of a driver, and what to see of it."""
+    """Something that is done to the blobs of a driver, and what it checks."""
 
     def take(self, driver: BlobDriver, /) -> None:
-        """Do it.
+        """Do it, and check the result.
 
         Raises
         ------
@@ -39,12 +39,12 @@ class Move(Protocol):
         ...
 
     def renumbered(self, numbers: Numbers, /) -> Move:
-        """The move where blobs have other numbers.
+        """The same move after blobs got other numbers.
 
         Raises
         ------
         KeyError
-            If it names a blob that has none, or one that has to keep its own.
+            If it uses a blob that has no new number, or one that must keep its number.
         """
         ...
 
@@ -65,13 +65,13 @@ class Fail(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A call, as the reproducer has it, that must be refused; what it breaks if it is not."""
+    """A call, by its text in the reproducer, that must be refused, and the requirement that says so."""
 
     requirement: str
     call: str
 
     def take(self, driver: BlobDriver) -> None:
-        """See that it raises and changes nothing."""
+        """Check that the call raises and changes nothing."""
         driver.refused(self.requirement, self.call)
 
     def renumbered(self, numbers: Numbers) -> Refusal:
@@ -80,13 +80,13 @@ class Refusal(NamedTuple):
 
 
 class Unchanged(NamedTuple):
-    """A call that is taken and changes nothing; what it breaks if it does."""
+    """A call that must be accepted and change nothing, and the requirement that says so."""
 
     requirement: str
     call: str
 
     def take(self, driver: BlobDriver) -> None:
-        """See that it changes nothing."""
+        """Check that the call changes nothing."""
         driver.unchanged(self.requirement, self.call)
 
     def renumbered(self, numbers: Numbers) -> Unchanged:
@@ -95,14 +95,14 @@ class Unchanged(NamedTuple):
 
 
 class Shows(NamedTuple):
-    """An expression, and what it must be; what it breaks if it is not."""
+    """An expression with the value that it must have, and the requirement that says so."""
 
     requirement: str
     expression: str
     expected: object
 
     def take(self, driver: BlobDriver) -> None:
-        """See what it is, and that looking changes nothing."""
+        """Check the value, and that reading it changes nothing."""
         driver.shows(self.requirement, self.expression, self.expected)
 
     def renumbered(self, numbers: Numbers) -> Shows:
@@ -111,7 +111,7 @@ class Shows(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """A statement: something that later steps name."""
+    """A statement that defines a name for later steps."""
 
     statement: str
 
@@ -125,7 +125,7 @@ class Prepare(NamedTuple):
 
 
 class Lend(NamedTuple):
-    """A part of a blob adopts a part of the first, which stays where it is."""
+    """A part of a blob adopts memory of the first blob, which keeps it."""
 
     blob: int
     side: Side
@@ -133,7 +133,7 @@ class Lend(NamedTuple):
     lender: Part = "data"
 
     def take(self, driver: BlobDriver) -> None:
-        """See that this is no offence."""
+        """Check that the adoption is allowed."""
         driver.lend(*self)
 
     def renumbered(self, numbers: Numbers) -> Lend:
@@ -143,34 +143,34 @@ class Lend(NamedTuple):
 
 
 class Extents(NamedTuple):
-    """The first blob's extents on the device; whether they are those that were seen last."""
+    """The first blob's extents on the device; `again` if they have not changed since the last check."""
 
     again: bool = False
 
     def take(self, driver: BlobDriver) -> None:
-        """See that they are right, and were not sent again."""
+        """Check that they are right, and that unchanged extents were not sent again."""
         driver.compare_extents(again=self.again)
 
     def renumbered(self, numbers: Numbers) -> Extents:
-        """The step itself, if the first blob is still the first."""
+        """The same step, if the first blob is still the first."""
         unmoved(0, numbers)
         return self
 
 
 class AskedNothing(NamedTuple):
-    """The allocators were not asked for a byte so far; what is broken if they were."""
+    """The allocators have not been called for a single byte, and the requirement that says so."""
 
     requirement: str
 
     def take(self, driver: BlobDriver) -> None:
-        """See that they were not."""
+        """Check it."""
         driver.asked_nothing(self.requirement)
 
     def renumbered(self, _: Numbers) -> AskedNothing:
-        """The step itself: it is about all blobs."""
+        """The same step: it is about all blobs."""
         return self
 
 
 def refused(requirement: str, *calls: str) -> tuple[Refusal, ...]:
-    """Several calls that must be refused for one reason."""
+    """Several calls that must be refused because of one requirement."""
     return tuple(Refusal(requirement, call) for call in calls)

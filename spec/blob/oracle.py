@@ -1,7 +1,7 @@
-"""The oracle of blobs: which memories there are, who holds which, and what each call must do to them.
+"""The oracle of blobs: all memories, which blob holds which memory, and the effect of each call on them.
 
-A blob is a shape over two memories, and a memory is what the oracle of memories says of one.  Nothing here knows
-a table of heads: a call is a few reads and writes of memories, and what has to be seen follows from which of their
+A blob is a shape over two memories.  A memory is described by the oracle of memories.  The oracle has no table
+of heads.  A call is a few reads and writes of memories, and its expected effect follows from which of their
 copies are fresh.
 """
 
@@ -30,16 +30,16 @@ Part = Literal["data", "diff"]
 
 
 class Duty(NamedTuple):
-    """What a call breaks if it does something wrong.
+    """The requirements that a call breaks if it does something wrong.
 
     Attributes
     ----------
     conduct : str
-        The requirement about what is allocated, copied and moved, and about the heads.
+        About what is allocated and copied, and about the heads.
     result : str
-        The requirement about the numbers.
+        About the numbers.
     others : str
-        The requirement about the blobs that take no part.
+        About the blobs that take no part.
     """
 
     conduct: str
@@ -52,20 +52,20 @@ Done = tuple[tuple["Wanted", int], ...]
 
 
 class Foreseen(NamedTuple):
-    """What must be seen of one call.
+    """The expected effect of one call.
 
     Attributes
     ----------
     duty : Duty
     after : World
     calls : tuple of Done
-        What must be seen for each memory; which memory comes first is left open, as C++ leaves it.
+        The expected allocator calls for each memory; either memory may come first, as in C++.
     refused : str
-        The requirement that makes the call refused; empty if it is not.
+        The requirement for which the call is refused; empty if it is not refused.
     value : object
-        What the call returns, if that is a number.
+        The result of the call, if it is a number.
     view : bytes or None
-        What the view shows that the call returns.
+        The contents of the view that the call returns.
     """
 
     duty: Duty
@@ -84,7 +84,7 @@ class Blob:
     ----------
     shape : tuple of int
     count : int
-        Not always the product: a blob that was never given a shape has no axes and no elements.
+        Not always the product of the shape: a blob without a shape has no axes and no elements.
     data, diff : int
         Keys of memories.
     """
@@ -114,7 +114,7 @@ class World:
     mode : Mode
     blobs : tuple of Blob
     memories : dict of int to Oracle
-        Also of memories that nobody holds any more.
+        Memories that no blob holds any more are included.
     """
 
     dtype: str
@@ -129,7 +129,7 @@ class World:
         return {key for blob in self.blobs for key in (blob.data, blob.diff)}
 
     def capacity(self, n: int) -> int:
-        """How many elements fit into both memories of a blob."""
+        """The number of elements that fit into both memories of a blob."""
         blob = self.blobs[n]
         return min(self.memories[blob.data].size, self.memories[blob.diff].size) // itemsize(self.dtype)
 
@@ -156,7 +156,7 @@ class World:
         )
 
     def shrink_to_fit(self, n: int) -> Foreseen:
-        """New memories of exactly the blob's size where they are larger, with the elements in them."""
+        """New memories of exactly the blob's size, with its elements, in place of larger ones."""
         duty, after, calls = Duty("B45-shrink", "B45-shrink"), self, list[Done]()
         parts: tuple[Part, ...] = ("data", "diff")
         for part in parts:
@@ -173,7 +173,7 @@ class World:
         return Foreseen(duty, after, tuple(calls))
 
     def renewed(self, n: int, count: int) -> World:
-        """Two memories of its own for a blob, which nobody has touched."""
+        """Give a blob two new memories that only this blob holds."""
         size, key = count * itemsize(self.dtype), self._unused()
         fresh = {key: Oracle(size, self.has_device), key + 1: Oracle(size, self.has_device)}
         bigger = replace(self, memories={**self.memories, **fresh})
@@ -185,7 +185,7 @@ class World:
     # --- access, adoption, sharing
 
     def access(self, n: int, part: Part, side: Side, *, write: bool) -> Foreseen:
-        """Ask for a side of a part."""
+        """Call an accessor for a side of a part."""
         duty, key = Duty("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
@@ -193,11 +193,11 @@ class World:
         return Foreseen(duty, after, (done,), view=after.content(n, part, side))
 
     def in_mode(self, mode: Mode) -> World:
-        """The same under another mode."""
+        """The same blobs in another mode."""
         return replace(self, mode=mode)
 
     def at(self, n: int, part: Part, indices: Shape) -> Foreseen:
-        """Ask for one element, by a sequence of indices."""
+        """Read one element, by a sequence of indices."""
         position, shape = 0, self.blobs[n].shape
         inside = all(0 <= index < extent for index, extent in zip(indices, shape, strict=False))
         if len(indices) > len(shape) or not inside or not self.blobs[n].count:
@@ -209,7 +209,7 @@ class World:
         return Foreseen(Duty("B18-element", "B18-element"), after, (done,), value=value)
 
     def adopt(self, n: int, part: Part, side: Side, content: bytes | None) -> Foreseen:
-        """Hand in a buffer with these bytes, or none at all."""
+        """Adopt a buffer with these bytes; None is no buffer."""
         if content is None:
             return self._refusal("B49-bad-buffer-refused")
         if side == "gpu" and not self.has_device:
@@ -244,7 +244,7 @@ class World:
         """Copy one part of another blob, on the side that the mode names."""
         before, mine, theirs = self, self.blobs[n], self.blobs[source]
         if (mine.shape, mine.count) != (theirs.shape, theirs.count):
-            if not reshape or theirs.count != prod(theirs.shape):  # what was never given a shape has none to take
+            if not reshape or theirs.count != prod(theirs.shape):  # a blob without a shape has none to take
                 return self._refusal("B42-copy-shape")
             before = self.reshape(n, theirs.shape).after
         part: Part = "diff" if copy_diff else "data"
@@ -256,7 +256,7 @@ class World:
         return Foreseen(Duty("B40-copy-by-mode", "B39-copy-numbers"), after, (taken, given))
 
     def update(self, n: int) -> Foreseen:
-        """Subtract the diff from the data, where the data is."""
+        """Subtract the diff from the data, on the side of the data."""
         head = self.head(n, "data")
         if self.dtype in INTEGERS or head is SyncedHead.UNINITIALIZED:
             return self._refusal("B38-integers-refused" if self.dtype in INTEGERS else "B30-update-unwritten")
@@ -279,7 +279,7 @@ class World:
         return Foreseen(Duty("B34-norm-side", "B32-sumsq" if squared else "B31-asum"), self, value=float(value))
 
     def scale(self, n: int, part: Part, factor: float) -> Foreseen:
-        """Multiply, where the numbers are."""
+        """Multiply, on the side of the numbers."""
         if self.dtype in INTEGERS:
             return self._refusal("B38-integers-refused")
         key = self.blobs[n].memory(part)
@@ -292,7 +292,7 @@ class World:
         return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
 
     def load(self, n: int, shape: Shape, numbers: Mapping[Part, bytes]) -> Foreseen:
-        """Take a shape, and these numbers for these parts, on the host."""
+        """Take a shape, and then numbers for some parts, on the host."""
         after, calls = self.reshape(n, shape).after, list[Done]()
         for part, content in numbers.items():
             done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
@@ -300,28 +300,28 @@ class World:
             calls.append(done)
         return Foreseen(Duty("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
 
-    # --- steps of the above
+    # --- steps of the calls above
 
     def touch(self, key: int, side: Side, *, write: bool) -> tuple[Done, World]:
-        """Read or write one side of a memory: what must be seen of that, and what is the case then."""
+        """Read or write one side of a memory: the expected allocator calls, and the state afterwards."""
         memory = self.memories[key]
         expected = memory.write(side, self.mode) if write else memory.read(side, self.mode)
         return tuple((call, memory.size) for call in expected.calls), self.onto(key, expected.after)
 
     def onto(self, key: int, memory: Oracle) -> World:
-        """The case with another state of one memory."""
+        """The same state, except for one memory."""
         return replace(self, memories={**self.memories, key: memory})
 
     def holding(self, n: int, blob: Blob) -> World:
-        """The case with another state of one blob."""
+        """The same state, except for one blob."""
         return replace(self, blobs=(*self.blobs[:n], blob, *self.blobs[n + 1 :]))
 
     def wrote(self, n: int, part: Part, side: Side, content: bytes) -> World:
-        """What is the case after somebody wrote the elements of a part."""
+        """The state after the elements of a part were written."""
         return self.overwritten(self.blobs[n].memory(part), side, content)
 
     def overwritten(self, key: int, side: Side, content: bytes) -> World:
-        """The same for a memory; what lies behind the elements stays."""
+        """The state after the first bytes of a memory were written; the rest of its bytes stays."""
         memory = self.memories[key]
         return self.onto(key, memory.written(side, (content + _content(memory, side)[len(content) :])[: memory.size]))
 
@@ -330,7 +330,7 @@ class World:
         return _content(self.memories[self.blobs[n].memory(part)], side)[: self._size(n)]
 
     def numbers(self, n: int, part: Part, side: Side) -> tuple[Any, ...]:
-        """The same as numbers."""
+        """The numbers of the elements of a part on one side."""
         return decoded(self.content(n, part, side), self.dtype)
 
     def _size(self, n: int) -> int:
@@ -341,7 +341,7 @@ class World:
 
 
 def _where(memory: Oracle) -> Side:
-    """Where numbers are computed with: on the device wherever that copy is fresh."""
+    """The side where arithmetic happens: the device if its copy is fresh."""
     return "gpu" if memory.gpu.fresh else "cpu"
 
 

@@ -1,4 +1,4 @@
-"""Rules of what blobs adopt: what is no buffer for them, and what would be freed under them."""
+"""Rules of adoption by blobs: objects that are not suitable buffers, and memory that a blob still uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS: tuple[Part, ...] = ("data", "diff")
 
 
 def buffers(subject: Subject) -> Iterator[Scenario]:
-    """What cannot be adopted changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
+    """A bad buffer is refused and changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
     size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
     for shape in ((2, 3), (3, 4)):
         steps: list[Move] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
@@ -41,7 +41,7 @@ def buffers(subject: Subject) -> Iterator[Scenario]:
 
 
 def own_memory(subject: Subject) -> Iterator[Scenario]:
-    """Nothing that a blob goes on using is freed, whether its memory fits or is larger (B66)."""
+    """Memory that a blob still uses is not freed, whether the memory fits the blob or is larger (B66)."""
     sides, known = subject.sides if subject.profile == "safe" else (), "B66-own-memory"
     for side, larger in product(sides, (False, True)):
         steps: list[Move] = [*_written(side)]
@@ -60,10 +60,10 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
 
 
 def exporters(subject: Subject) -> Iterator[Scenario]:
-    """Memory that is larger than the blob stays if the other part lies in it (B66)."""
+    """Memory that is larger than the blob stays if the other part has adopted a part of it (B66)."""
     sides = subject.sides if subject.profile == "safe" else ()
     for side, exporter in product(sides, _PARTS):
-        # Sharing gives the other part memory of the blob's size, so that adopting does not renew the exporter.
+        # After sharing, the other part has memory of the blob's size, so its adoption does not renew the exporter.
         other = _PARTS[exporter == "data"]
         steps = (
             BlobCall(0, f"mutable_{side}_{exporter}"),
@@ -76,7 +76,7 @@ def exporters(subject: Subject) -> Iterator[Scenario]:
 
 
 def extents(subject: Subject) -> Iterator[Scenario]:
-    """The memory of the shape is no memory for numbers: another number of axes frees it (B66)."""
+    """The memory of the shape cannot be adopted for numbers: another number of axes frees it (B66)."""
     if subject.profile == "safe" and subject.device is not None:
         own = refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in _PARTS))
         yield Scenario(((1,),), (Extents(), *own), dtype="int32")

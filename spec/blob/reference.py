@@ -1,8 +1,8 @@
-"""A small blob that passes: Caffe's ``blob.cpp`` written out by hand over `syncedmem.spec.ReferenceMemory`, made safe.
+"""A small correct blob: Caffe's ``blob.cpp`` written by hand over `syncedmem.spec.ReferenceMemory`, and made safe.
 
-It is a second implementation, independent of the oracle and of the runtime.  Each step is a method of its own, so
-that a seeded bug (`syncedmem.spec.mutants.blob`) is one method overridden.  Its arithmetic is plain Python, also on the
-device, where it goes through the views' ``get`` and ``set``.
+It is a second implementation, independent of the oracle and of the runtime.  Each step is a separate method, so
+a seeded bug (`syncedmem.spec.mutants.blob`) overrides one method.  Its arithmetic is plain Python.  On the
+device, too, it goes through the views' ``get`` and ``set``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _INT_MAX = (1 << 31) - 1
 _WITHIN_DEVICE = 3
 _AT_GPU = (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
 _EXTENT = "int32"
-_FORMATS = {**TYPES, "float16": "H"}  # of which a memoryview can be made
+_FORMATS = {**TYPES, "float16": "H"}  # formats that `memoryview.cast` supports
 
 
 class Message:
-    """What the reference has in place of a BlobProto: the fields, None or empty where they are not set."""
+    """The reference's BlobProto: its fields, which are None or empty if they are not set."""
 
     def __init__(self) -> None:
         self.num = self.channels = self.height = self.width = None
@@ -54,7 +54,7 @@ class ReferenceBlob:
     dtype : str
     axes : tuple of int
     elements : int
-        Not always the product: without a shape there are none.
+        Not always the product of the axes: a blob without a shape has no elements.
     data_memory, diff_memory : ReferenceMemory
     """
 
@@ -72,7 +72,7 @@ class ReferenceBlob:
             self.reshape(*shape)
 
     def set_up(self) -> None:
-        """What else the constructor does: nothing."""
+        """Hook for subclasses at the end of the constructor."""
 
     def memory(self, size: int) -> Any:
         return ReferenceMemory(size, host=self.host, device=self.device)
@@ -101,7 +101,7 @@ class ReferenceBlob:
         return list(getattr(found, "dim", found))
 
     def are_numbers(self, shape: tuple[Any, ...]) -> bool:
-        """Whether the extents are given one by one, as many as there are."""
+        """Whether the extents are given one by one, as separate arguments."""
         return len(shape) != 1 or isinstance(shape[0], int)
 
     def checked(self, extents: list[Any]) -> tuple[int, ...]:
@@ -187,7 +187,7 @@ class ReferenceBlob:
         if index < 0:
             self.refuse("a negative index")
         if index > extent:
-            self.refuse("an index behind the end")
+            self.refuse("an index after the end")
 
     def offset_of(self, indices: list[int]) -> int:
         if len(indices) > self.num_axes:
@@ -201,7 +201,7 @@ class ReferenceBlob:
 
     def check_index(self, index: int, extent: int) -> None:
         if not 0 <= index < extent:
-            self.refuse("an index outside")
+            self.refuse("an index out of range")
 
     # --- memory for a shape, blob.cpp:12-60
 
@@ -242,7 +242,7 @@ class ReferenceBlob:
         return fitting
 
     def holds(self, memory: Any, other: Any) -> bool:
-        """Whether the other part lies in this memory, which then has to stay."""
+        """Whether the other part uses bytes of this memory, which must then stay."""
         return any(lends(memory, other, side) for side in ("cpu", "gpu"))
 
     def bring(self, memory: Any, fitting: Any) -> None:
@@ -353,19 +353,19 @@ class ReferenceBlob:
         self.renew_diff()
 
     def data_gives_up(self) -> tuple[Any, ...]:
-        """What adopting for the data lets go of, if the memory is not of the blob's size."""
+        """The memories that adopting for the data drops, if the memory is not of the blob's size."""
         return self.data_memory, self.diff_memory
 
     def check_buffer(self, buffer: Any) -> None:
         try:
             found = memoryview(buffer).format
-        except TypeError:  # device memory, or nothing at all: for the memory to say
+        except TypeError:  # device memory, or not a buffer: the memory decides
             return
         if found not in (TYPES[self.dtype], "B"):
             self.refuse("elements of another type")
 
     def check_not_extents(self, call: str, buffer: Any) -> None:
-        """Refuse the memory of the shape, which goes with another number of axes."""
+        """Refuse the memory of the shape, which another number of axes would free."""
         adopted = self.memory(self.bytes())
         getattr(adopted, call)(buffer)
         self.check_kept((self.shape_memory,), adopted)
@@ -392,12 +392,12 @@ class ReferenceBlob:
         return (self.diff_memory,)
 
     def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
-        """Refuse to free a side of one part in which the other part lies."""
+        """Refuse to free a side of one part if the other part uses its bytes."""
         if lends(memory, other, call[4:7]):
-            self.refuse("the other part lies there")
+            self.refuse("the other part uses this memory")
 
     def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
-        """Refuse to give up memory in which something lies that is kept."""
+        """Refuse to drop a memory if a kept memory uses its bytes."""
         if any(lends(old, memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
             self.refuse("own memory, which would be freed")
 
@@ -417,7 +417,7 @@ class ReferenceBlob:
 
     def check_alike(self, other: Any) -> None:
         if not isinstance(other, ReferenceBlob):
-            self.refuse("no blob")
+            self.refuse("not a blob")
         self.check_types(other)
 
     def check_types(self, other: Any) -> None:
@@ -426,7 +426,7 @@ class ReferenceBlob:
 
     def check_count(self, other: Any) -> None:
         if other.count != self.count:
-            self.refuse("other counts")
+            self.refuse("another count")
 
     # --- copies and arithmetic, blob.cpp:174-463
 
@@ -442,7 +442,7 @@ class ReferenceBlob:
             raise
 
     def restore(self, before: dict[str, Any]) -> None:
-        """Take the shape and the memories that there were."""
+        """Restore the shape and the memories of before the call."""
         vars(self).update(before)
 
     def copy_part(self, source: Any, copy_diff: bool) -> None:
@@ -511,7 +511,7 @@ class ReferenceBlob:
         return float(sum(value * value for value in self.values(memory)))
 
     def values(self, memory: Any) -> tuple[Any, ...]:
-        """The numbers, read where they are; none if nothing was ever written."""
+        """The numbers, read on the side where they are; empty if nothing was ever written."""
         self.check_arithmetic()
         return () if self.unwritten(memory) else self.read(memory)
 
@@ -578,7 +578,7 @@ class ReferenceBlob:
 
     def fill(self, data: list[float], diff: list[float] | None) -> None:
         parts = [(self.data_memory, data), *([] if diff is None else [(self.diff_memory, diff)])]
-        # All that can fail, before a number is overwritten.
+        # Everything that can fail comes before the first number is overwritten.
         places = [self.raw(memory, "mutable_cpu_data") for memory, _ in parts]
         for place, (_, values) in zip(places, parts, strict=True):
             pour(place, encoded(values, self.dtype))
@@ -591,7 +591,7 @@ class ReferenceBlob:
 
 
 class IntReferenceBlob(ReferenceBlob):
-    """The same with Caffe's own limit: a count is an ``int`` (blob.cpp:33-35)."""
+    """A blob with Caffe's own limit: a count is an ``int`` (blob.cpp:33-35)."""
 
     def check_size(self, extents: list[Any]) -> None:
         if prod(extents) > _INT_MAX:
@@ -599,7 +599,7 @@ class IntReferenceBlob(ReferenceBlob):
 
 
 def lends(memory: Any, borrower: Any, side: str) -> bool:
-    """Whether a side of another memory lies in one that this memory has to free."""
+    """Whether this memory must free bytes that a side of another memory uses."""
     mine, theirs = (getattr(it, f"{side}_ptr") for it in (memory, borrower))
     if mine is None or theirs is None or not getattr(memory, f"own_{side}_data"):
         return False

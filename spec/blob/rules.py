@@ -1,4 +1,4 @@
-"""Rules of blobs as scenarios: about shapes, axes and positions, and everything that is refused."""
+"""Rules of blobs as scenarios: about shapes, axes and positions, and about all calls that are refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _SHAPE_STRING = "blob.shape_string() if callable(blob.shape_string) else blob.sh
 
 
 def rules(subject: Subject) -> Iterator[Scenario]:
-    """Rule by rule, those of messages last, if the blobs have any."""
+    """The scenarios of all rules; those of messages come last, if the blobs have messages."""
     for rule in (*RULES, *MESSAGES) if offers_messages(subject) else RULES:
         yield from rule(subject)
 
 
 def forms(subject: Subject) -> Iterator[Scenario]:
-    """Every way to say a shape says the same (B01, B03, B04, B08)."""
+    """Every form of a shape has the same effect (B01, B03, B04, B08)."""
     known, four = "B04-reshape-forms", (2, 3, 4, 5)
     shape_and_count = "(tuple(blob.shape), blob.num_axes, blob.count)"
     steps: list[Move] = [Shows("B01-empty", "(blob.count, blob.num_axes, tuple(blob.shape))", (0, 0, ()))]
@@ -98,7 +98,7 @@ def _legacy(shape: Shape) -> Iterator[Move]:
 
 
 def positions(subject: Subject) -> Iterator[Scenario]:
-    """Offsets, and elements by them (B15, B16, B18, B62, B63)."""
+    """Offsets, and the elements at them (B15, B16, B18, B62, B63)."""
     for shape in ((2, 3, 4, 5), (3, 2), (4,)):
         yield Scenario((shape,), (*_offsets(subject, shape), *_elements(subject, shape)))
     for many_axes in ((1, 2, 1, 3, 2), (2, *(1,) * (_AXES - 2), 3)):
@@ -109,7 +109,7 @@ def positions(subject: Subject) -> Iterator[Scenario]:
 
 def _offsets(subject: Subject, shape: Shape) -> Iterator[Move]:
     four = (*shape, *(1,) * (_LEGACY - len(shape)))
-    # One past the end is taken on every axis that the numbers reach.
+    # On every axis that the numbers reach, one past the end is accepted.
     for n, c, h, w in product(*({0, extent // 2, extent} for extent in four)):
         position = ((n * four[1] + c) * four[2] + h) * four[3] + w
         yield Shows("B15-offset-numbers", f"blob.offset({n}, {c}, {h}, {w})", position)
@@ -141,7 +141,7 @@ def _elements(subject: Subject, shape: Shape) -> Iterator[Move]:
 
 
 def limits(subject: Subject) -> Iterator[Scenario]:
-    """Shapes that no blob can have change nothing, whatever the blob holds (B19, B20, B44, B47, B56, B65)."""
+    """Shapes that no blob can have change nothing, at any head (B19, B20, B44, B47, B56, B65)."""
     for accessors in _ways(subject):
         steps: list[Move] = [
             *way(0, "data", accessors),
@@ -165,12 +165,12 @@ def limits(subject: Subject) -> Iterator[Scenario]:
 
 
 def _ways(subject: Subject) -> Iterator[tuple[str, ...]]:
-    """The ways to the heads that there are."""
+    """The ways to the heads that this subject has."""
     return (it for it in WAYS.values() if subject.device is not None or "gpu" not in " ".join(it))
 
 
 def strangers(subject: Subject) -> Iterator[Scenario]:
-    """What does not go with a blob is neither shared nor copied (B27, B42, B58)."""
+    """A blob of another size or type, or another object, is neither shared nor copied (B27, B42, B58)."""
     steps: list[Move] = [
         BlobCall(0, "mutable_cpu_data"),
         BlobCall(1, "mutable_cpu_diff"),
@@ -189,7 +189,7 @@ def strangers(subject: Subject) -> Iterator[Scenario]:
 
 
 def copies(subject: Subject) -> Iterator[Scenario]:
-    """Copying onto oneself, and with a new shape, within the capacity and beyond (B41, B43)."""
+    """Copies from the blob itself, and with a new shape, within the capacity and beyond it (B41, B43)."""
     for part, accessors in product(_PARTS, _ways(subject)):
         options = (("copy_diff", True),) if part == "diff" else ()
         steps: list[Move] = [step for n in range(3) for step in way(n, part, accessors)]
@@ -201,7 +201,7 @@ def copies(subject: Subject) -> Iterator[Scenario]:
 
 
 def no_elements(subject: Subject) -> Iterator[Scenario]:
-    """A blob without elements takes every call (B64)."""
+    """A blob without elements accepts every call (B64)."""
     if subject.profile != "safe":
         return
     known = "B64-no-elements"
@@ -218,7 +218,7 @@ def no_elements(subject: Subject) -> Iterator[Scenario]:
 
 
 def shape_on_the_device(subject: Subject) -> Iterator[Scenario]:
-    """The extents are on the device when they are asked for, and are not sent twice (B17, B61)."""
+    """The extents are on the device when they are requested, and are not sent twice (B17, B61)."""
     if subject.device is None:
         return
     yield Scenario((None,), refused("B17-gpu-shape", "blob.gpu_shape()"))
@@ -232,7 +232,7 @@ def shape_on_the_device(subject: Subject) -> Iterator[Scenario]:
 
 
 def element_types(_: Subject) -> Iterator[Scenario]:
-    """What integers have no arithmetic for is refused, written or not (B38)."""
+    """Arithmetic on integers is refused, whether they were written or not (B38)."""
     calls = ["update()", *(f"{norm}()" for norm in NORMS), *(f"{scale}(2)" for scale in SCALES)]
     bad = refused("B38-integers-refused", *(f"blob.{call}" for call in calls))
     for dtype in (it for it in TYPES if "int" in it):
@@ -254,4 +254,4 @@ RULES: tuple[Rule, ...] = (
     no_elements,
     many,
 )
-"""The rules for every subject; what is about any blob comes before what is about empty ones."""
+"""The rules for every subject; rules about all blobs come before rules about empty blobs."""

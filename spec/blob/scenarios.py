@@ -1,7 +1,7 @@
-"""A scenario: blobs of one type, and what is done to them; run, and made shorter.
+"""A scenario: blobs of one type, and the steps done to them.  Here scenarios are run, and shortened.
 
-What is enumerated, what is checked rule by rule and what is generated are scenarios, so that whatever fails is shrunk
-and shown in one way.
+Enumerated tests, rules and generated tests are all scenarios, so every failure is shrunk and shown in the same
+way.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _ABOUT = {
     "copy_from": "B40-copy-by-mode",
     **dict.fromkeys(SCALES, "B36-scale-side"),
 }
-"""The requirement that a table is about."""
+"""The requirement that the table of each call checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What to do.
+    """Blobs and the steps done to them.
 
     Attributes
     ----------
     shapes : tuple
-        Of each blob that is made; None for one that is given no shape.
+        The shape of each blob; None for a blob without a shape.
     steps : tuple of Move
     dtype : str
     """
@@ -56,18 +56,18 @@ class Scenario:
 
 
 class TableRow(NamedTuple):
-    """A call with what a table says of it."""
+    """A call with its row of a table."""
 
     row: Row
 
     def renumbered(self, numbers: Numbers) -> TableRow:
-        """The row itself, if its blobs are still the same."""
+        """The same row, if its blobs keep their numbers."""
         for n in self.row.step.blobs:
             unmoved(n, numbers)
         return self
 
     def take(self, driver: BlobDriver) -> None:
-        """Make the call, and compare with the table besides the oracle, if this is its cell.
+        """Make the call, and compare it with the oracle and, if this is the row's cell, with the table.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class TableRow(NamedTuple):
         """
         row = self.row
         start, known = len(driver.log.calls), _ABOUT.get(row.step.call, "B34-norm-side")
-        its_cell = cell_of(driver.world, row.step) == row.cell  # or something was left out to make the scenario shorter
+        its_cell = cell_of(driver.world, row.step) == row.cell  # not so if shrinking has removed a step before it
         driver.perform(row.step)
         if not its_cell:
             return
@@ -89,7 +89,7 @@ class TableRow(NamedTuple):
 
 
 def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
-    """Run a scenario, let go of all blobs, and look for what is left.
+    """Run a scenario, drop all blobs, and check that nothing is left.
 
     Raises
     ------
@@ -109,14 +109,14 @@ def in_mode(mode: Mode) -> BlobCall:
     return BlobCall(0, "mode", (mode,))
 
 
-# --- making it shorter
+# --- shortening
 
 
 def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Violation:
     """The violation of the shortest scenario that breaks the same requirement.
 
-    A step may expect what an earlier one has made so.  So a shorter scenario counts only if the reference gets through
-    it: otherwise the scenario would be what is wrong.
+    A step may depend on earlier steps.  So a shorter scenario counts only if the reference passes
+    it; otherwise the scenario itself would be wrong.
     """
     reference = replace(subject, make=ReferenceBlob if subject.profile == "safe" else IntReferenceBlob)
 
@@ -127,7 +127,7 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
         if any(isinstance(step, _EXPECTING) for step in steps):
             try:
                 run_scenario(reference, shorter)
-            except Exception:  # noqa: BLE001 -- whatever the scenario stumbles over without what was left out
+            except Exception:  # noqa: BLE001 -- any error of a scenario that lacks a needed step
                 return
         run_scenario(subject, shorter)
 
@@ -140,18 +140,18 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
 
 
 class _Made(NamedTuple):
-    """The making of a blob, under the number that it has in the whole scenario."""
+    """The step that makes a blob, with the blob's number in the whole scenario."""
 
     number: int
     shape: Shape | None
 
 
 _EXPECTING = (Refusal, Unchanged, Shows, Prepare, Extents)
-"""Steps that say themselves what must be seen, where others leave that to the oracle."""
+"""Steps that have their own expectation; all others leave it to the oracle."""
 
 
 def _scenario_of(steps: tuple[Move | _Made, ...], dtype: str) -> Scenario | None:
-    """The scenario of some steps, its blobs counted from 0; None if a step names a blob that is not made."""
+    """The scenario of some steps, with its blobs counted from 0; None if a step uses a blob that is not made."""
     made = [step for step in steps if isinstance(step, _Made)]
     numbers = {it.number: n for n, it in enumerate(made)}
     try:

@@ -1,4 +1,4 @@
-"""The calls that can be made of blobs under test, and what the oracle foresees of each."""
+"""The calls that the kit makes on blobs under test, and the oracle's expectation of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ACCESSORS: dict[str, tuple[Part, Side, bool]] = {
     for side in ("cpu", "gpu")
     for write in (False, True)
 }
-"""The eight accessors: of which part, on which side, and whether to write."""
+"""The eight accessors: the part, the side, and whether they are for writing."""
 
 ADOPTIONS: dict[str, tuple[Part, Side]] = {
     f"set_{side}_{part}": (part, side) for part in ("data", "diff") for side in ("cpu", "gpu")
@@ -53,16 +53,16 @@ SCALES: dict[str, Part] = {"scale_data": "data", "scale_diff": "diff"}
 
 
 Numbers = Mapping[int, int]
-"""The numbers that blobs had, and those that they have now."""
+"""The old number of each blob, and its new number."""
 
 _NAME = re.compile(r"\bblob(\d*)\b")
 
 
 class Performs(Protocol):
-    """What makes calls: a driver."""
+    """A driver: an object that makes calls."""
 
     def perform(self, step: BlobCall, /) -> None:
-        """Make one call, and compare everything."""
+        """Make one call, and compare everything with the oracle."""
         ...
 
 
@@ -78,20 +78,20 @@ class BlobCall(NamedTuple):
     Attributes
     ----------
     blob : int
-        Which one.
+        The number of the blob.
     call : str
         The method, or ``"mode"``.
     arguments : tuple
-        Plain values, other blobs as `Other`.  An adoption takes whether anything is handed in, and ``from_proto``
-        what is in the message.
+        Plain values, and other blobs as `Other`.  For an adoption: whether there is a buffer.  For ``from_proto``: the
+        contents of the message.
     options : tuple of (str, object)
         Keyword arguments.
     about : str
-        The requirement that all of it is for, where it is not the usual one.
+        The requirement that the whole step checks, if it is not the usual one.
     text : str
-        How the reproducer says it, where that is not the usual way.
+        The text of the call in the reproducer, if it is not the usual one.
     values : tuple of float
-        What to write through the view that the call hands out, in place of whole numbers of its own.
+        The numbers to write through the view that the call returns; if empty, the usual whole numbers.
     """
 
     blob: int
@@ -104,16 +104,16 @@ class BlobCall(NamedTuple):
 
     @property
     def blobs(self) -> set[int]:
-        """The blobs that it names."""
+        """The blobs that the call uses."""
         return {self.blob, *(given.blob for given in self.arguments if isinstance(given, Other))}
 
     @property
     def changed(self) -> set[int]:
-        """The blobs that it may change: a copy brings its source up to date too."""
+        """The blobs that the call may change; a copy also brings its source up to date."""
         return self.blobs if self.call == "copy_from" else {self.blob}
 
     def take(self, driver: Performs) -> None:
-        """Make the call, and compare everything."""
+        """Make the call, and compare everything with the oracle."""
         driver.perform(self)
 
     def renumbered(self, numbers: Numbers) -> BlobCall:
@@ -125,7 +125,7 @@ class BlobCall(NamedTuple):
 
 
 def unmoved(n: int, numbers: Numbers) -> None:
-    """See that a blob keeps its number.
+    """Check that a blob keeps its number.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def unmoved(n: int, numbers: Numbers) -> None:
 
 
 def name_of(n: int) -> str:
-    """What reproducers call a blob."""
+    """The name of a blob in reproducers."""
     return "blob" if n == 0 else f"blob{n + 1}"
 
 
@@ -151,14 +151,14 @@ def number_of(world: World, n: int, number: int) -> bytes:
 
 
 def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
-    """What must be seen of a step.
+    """The expected effect of a step.
 
     Parameters
     ----------
     world : World
     step : BlobCall
     number : int
-        Of the step: what it hands in are these numbers.
+        The number of the step, which determines the numbers in the buffers that it adopts.
     """
     n, call, arguments, options, *_ = step
     if call in ACCESSORS:
@@ -174,10 +174,10 @@ def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
 
 
 def failing_calls(world: World, step: BlobCall) -> int:
-    """How many allocator calls of a step can be made to fail.
+    """The number of allocator calls of a step that can be made to fail.
 
-    A copy between blobs is one call more than is foreseen; on the host it need not be one.  A free of memory that is
-    dropped has nobody to tell, so what frees is left alone.
+    A copy between blobs makes one call more than is foreseen, but on the host it may make none.  If memory is dropped,
+    nobody sees the error of its free, so steps that free are left out.
     """
     foreseen = foresee(world, step, 0)
     if foreseen.refused or step.call == "mode":
@@ -200,7 +200,7 @@ def _mode(world: World, _: int, mode: Mode) -> Foreseen:
 
 
 def write_of(call: str) -> tuple[Part, Side] | None:
-    """The part and the side that a call hands out to be written; None for others."""
+    """The part and the side that a call returns for writing; None for other calls."""
     part, side, write = ACCESSORS.get(call, ("data", "cpu", False))
     return (part, side) if write else None
 

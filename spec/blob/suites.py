@@ -1,4 +1,4 @@
-"""What is enumerated for blobs: the rules, every cell of the tables, every short sequence of calls, every failure."""
+"""The enumerated tests of blobs: the rules, every cell of the tables, short sequences of calls, and failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _tables(subject: Subject) -> Iterator[Scenario]:
 
 
 def alphabet(subject: Subject) -> tuple[BlobCall, ...]:
-    """Everything that two blobs can be made to do, and can be refused."""
+    """All calls of two blobs that the suites use, also some that are refused."""
     found = [
         *(BlobCall(n, "reshape", (shape,)) for n in (0, 1) for shape in ((2, 2), (3, 4))),
         BlobCall(0, "reshape", (1, 2, 3, 1)),
@@ -68,7 +68,7 @@ def _start(subject: Subject) -> tuple[BlobCall, ...]:
 
 
 def _sequences(subject: Subject) -> Iterator[Scenario]:
-    """Every call of two blobs: while nothing is written, with numbers everywhere, and after each call that tells."""
+    """Every call of two blobs: on new blobs, with numbers everywhere, and after each call that affects later calls."""
     calls = alphabet(subject)
     for step in calls:
         yield Scenario((_SHAPE, _OTHER), (step,))
@@ -78,18 +78,18 @@ def _sequences(subject: Subject) -> Iterator[Scenario]:
 
 
 def _tells(step: BlobCall) -> bool:
-    """Whether a call of the first blob changes what another may do, and is not refused."""
+    """Whether a call of the first blob affects later calls, and is not refused."""
     return step.call in _TELLING and not step.blob and not any(given is False for given in step.arguments)
 
 
 _TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "mode")
-"""The calls that change what another may do: who holds which memory, how large it is, and where it is worked on."""
+"""Calls that affect later calls: they change who holds a memory, its size, or the side of the work."""
 
 _TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
 
 
 def _shapes(subject: Subject) -> Iterator[Scenario]:
-    """From each head through a row of shapes and back, within the capacity and beyond, alone and shared."""
+    """From each head through two shapes and back, within the capacity and beyond it, alone and shared."""
     looks = (BlobCall(0, "cpu_data"), BlobCall(0, "cpu_diff"), BlobCall(1, "cpu_data"))
     for accessors in WAYS.values():
         if subject.device is None and "gpu" in " ".join(accessors):
@@ -114,7 +114,7 @@ def _types(subject: Subject) -> Iterator[Scenario]:
 
 
 def _failures(subject: Subject) -> Iterator[Scenario]:
-    """Each call, from several heads and in both modes, while the k-th of its allocator calls fails."""
+    """Each call, from several heads and in both modes, with a failure of the k-th of its allocator calls."""
     for accessors, step, mode in product(WAYS.values(), alphabet(subject), Mode):
         if subject.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
             continue
@@ -128,14 +128,14 @@ def _failures(subject: Subject) -> Iterator[Scenario]:
 
 
 _LESS: Shape = (2, 2)
-"""So that there is something to give back."""
+"""A smaller shape, so that `shrink_to_fit` has memory to free."""
 
 _SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
-"""What is copied with its shape: as many elements as there were, fewer, and more than there is memory for."""
+"""Shapes of sources: with as many elements as before, with fewer, and with more than fit into the memory."""
 
 
 def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall, ...]) -> World:
-    """What must be the case after some steps of two blobs."""
+    """The expected state after some steps of two blobs."""
     world = World(USUAL, subject.device is not None, Mode.GPU).make(shapes[0]).make(shapes[1])
     for step in steps:
         world = foresee(world, step, 0).after

@@ -1,7 +1,7 @@
-"""What arithmetic and copies do to heads, as tables: observed of Caffe, and not read by the oracle.
+"""Tables of what arithmetic and copies do to heads.  They come from observing Caffe; the oracle does not read them.
 
-Arithmetic goes by where the numbers are, copies between blobs by Caffe's mode (blob.cpp:174-463).  The actions are
-those for memories that were brought to their head on the shortest way, so that no side exists that is not needed.
+Arithmetic depends on where the numbers are, copies between blobs on Caffe's mode (blob.cpp:174-463).  The actions
+are for memories that came to their head in the shortest way, so they have no side that is not needed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NEW_CPU, _NEW_GPU = ("allocate cpu", "zero cpu"), ("allocate gpu", "zero gpu")
 
 
 class Effect(NamedTuple):
-    """What is seen of a call.
+    """The observed effect of a call.
 
     Attributes
     ----------
     actions : tuple of str
         Allocator calls, in order.
     heads : tuple of SyncedHead
-        Afterwards.
+        The heads after the call.
     """
 
     actions: tuple[str, ...]
@@ -42,7 +42,7 @@ class Effect(NamedTuple):
 
 
 WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}
-"""The accessors that bring a memory to a head on the shortest way."""
+"""The accessors that bring a memory to a head in the shortest way."""
 
 
 def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
@@ -68,10 +68,10 @@ UPDATE: dict[Heads, Effect | None] = {
     (S, G): Effect((), (G, G)),
     (S, S): Effect((), (G, S)),
 }
-"""``update`` by the heads of data and diff, in either mode; None where it is refused."""
+"""``update`` by the heads of data and diff, in either mode; None if it is refused."""
 
 NORM: dict[SyncedHead, Effect] = {head: Effect((), (head,)) for head in SyncedHead}
-"""``asum_*`` and ``sumsq_*``: nothing moves; a memory that was never written is not touched."""
+"""``asum_*`` and ``sumsq_*``: no head moves, and a memory that was never written is not touched."""
 
 SCALE: dict[SyncedHead, Effect] = {
     U: Effect((), (U,)),
@@ -79,13 +79,13 @@ SCALE: dict[SyncedHead, Effect] = {
     G: Effect((), (G,)),
     S: Effect((), (G,)),
 }
-"""``scale_*``: synced numbers are multiplied on the device."""
+"""``scale_*``: if both sides are fresh, the numbers are multiplied on the device."""
 
 COPY_TARGET: dict[Mode, dict[SyncedHead, Effect]] = {
     Mode.CPU: {U: Effect(_NEW_CPU, (C,)), C: Effect((), (C,)), G: Effect(_DOWN, (C,)), S: Effect((), (C,))},
     Mode.GPU: {U: Effect(_NEW_GPU, (G,)), C: Effect(_UP, (G,)), G: Effect((), (G,)), S: Effect((), (G,))},
 }
-"""``copy_from``, the part that is written: first brought to the side of the mode, although it is overwritten there."""
+"""``copy_from``, the part that is written: first brought to the mode's side, although it is then overwritten."""
 
 COPY_SOURCE: dict[Mode, dict[SyncedHead, Effect]] = {
     Mode.CPU: {U: Effect(_NEW_CPU, (C,)), C: Effect((), (C,)), G: Effect(_DOWN, (S,)), S: Effect((), (S,))},
@@ -95,15 +95,15 @@ COPY_SOURCE: dict[Mode, dict[SyncedHead, Effect]] = {
 
 
 class Cell(NamedTuple):
-    """A cell of the tables: what coverage is counted in.
+    """A cell of the tables; coverage counts cells.
 
     Attributes
     ----------
     call : str
-        The method; with ``"diff"`` behind it, a copy of diffs.
+        The method; followed by ``diff`` for a copy of diffs.
     mode : Mode
     heads : tuple of SyncedHead
-        Before the call: of data and diff, of the part, or of the target's and the source's part.
+        The heads before the call: of data and diff, of the one part, or of the target's and the source's part.
     """
 
     call: str
@@ -112,16 +112,16 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A cell, how to make its call, and what is seen of it.
+    """A cell, its call, and the observed effect.
 
     Attributes
     ----------
     cell : Cell
     parts : tuple of (int, Part)
-        The blobs and parts that the heads are of.
+        The blobs and parts whose heads the cell has.
     step : BlobCall
     effects : tuple of Effect
-        For ``copy_from`` of the target and of the source, in either order; empty where the call is refused.
+        For ``copy_from`` the effects on the target and on the source, in either order; empty if the call is refused.
     """
 
     cell: Cell
@@ -131,7 +131,7 @@ class Row(NamedTuple):
 
 
 def cell_of(world: World, step: BlobCall) -> Cell | None:
-    """The cell that a step is in; None for calls that no table is about."""
+    """The cell of a step; None for calls that are in no table."""
     n, call, arguments, options, *_ = step
     if call == "update":
         return Cell(call, world.mode, (world.head(n, "data"), world.head(n, "diff")))

@@ -1,4 +1,4 @@
-"""What is generated for blobs: scenarios of several that share, reshape, adopt, copy and update."""
+"""The generated tests of blobs: scenarios in which several blobs share, reshape, adopt, copy and update."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["scenarios", "search"]
 
 SHORTEST, LONGEST = 10, 25
 _MOST = 4
-# Counts that meet, so that sharing is often possible; and room to grow into and to leave.
+# Many shapes have equal counts, so that sharing is often possible; others are larger or smaller.
 _SHAPES = ((2, 3), (3, 2), (6,), (1, 6), (3,), (), (0,), (2, 0), (2, 2, 2), (4, 3), (1, 1, 1, 5), (65,))
 _FACTORS = (0.5, -2.0, 0.0, 1.0)
 _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
@@ -35,7 +35,7 @@ _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
 
 
 def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
-    """Two to four blobs, and what they are made to do."""
+    """Two to four blobs, and the calls on them."""
     safe = subject.profile == "safe"
     shape = st.sampled_from(_SHAPES)
     adoptions = [call for call in ADOPTIONS if safe or call.endswith("data")]
@@ -68,22 +68,22 @@ def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
 
 
 def _among(step: BlobCall, blobs: int) -> BlobCall:
-    """The step with blobs that exist."""
+    """The step with numbers of blobs that exist."""
     arguments = tuple(Other(it.blob % blobs) if isinstance(it, Other) else it for it in step.arguments)
     return step._replace(blob=step.blob % blobs, arguments=arguments)
 
 
 def search(subject: Subject, steps: int, start: int, on_scenario: Callable[[BlobDriver], None]) -> Violation | None:
-    """Take about `steps` steps of scenarios; the first that fails, shrunk, or None.
+    """Run scenarios with about `steps` steps; return the violation of the first that fails, shrunk, or None.
 
     Parameters
     ----------
     subject : Subject
     steps : int
     start : int
-        The seed; the same seed tells the same scenarios.
+        The seed; the same seed gives the same scenarios.
     on_scenario : callable
-        Told of the driver of every scenario that passed.
+        Called with the driver of every scenario that passed.
     """
     examples = -(-2 * steps // (SHORTEST + LONGEST))
     return hunt(subject, scenarios(subject), run_scenario, shortened, examples, start, on_scenario)

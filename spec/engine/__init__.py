@@ -1,1 +1,1 @@
-"""What every kit needs, once: the subject, the call log, reproducers, the shrinker, findings and reports."""
+"""The parts that all kits share: the subject, the call log, reproducers, the shrinker, findings and reports."""

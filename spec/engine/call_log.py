@@ -1,8 +1,8 @@
-"""Instrumented allocators: every allocate, free, copy and zero of a memory under test, with its size.
+"""Recording allocators: they log every allocate, free, copy and zero of a memory under test, with its size.
 
-They wrap any allocator, pass everything through, and keep one log for the two sides of a memory.  On
-request they make the k-th call fail: of those that move memory, or of the others (adopting, recording an event,
-making a view).  They are how the kit sees what a memory does without asking it.
+A recording allocator wraps any allocator and passes everything through.  Both sides of a memory have one log.  On
+request the k-th call fails, counted among the calls that move memory, or among the others (adopting, recording an
+event, making a view).  So the kit sees what a memory does without asking the memory.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ __all__ = [
 ]
 
 TO_DEVICE, TO_HOST, ON_DEVICE = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
-"""The directions of copies; what is left is within the host."""
+"""The directions of copies; any other copy is within the host."""
 
 _STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
-"""What a memory may ask of an allocator besides moving memory, and besides what is recorded in some way."""
+"""Calls of an allocator that are only counted, so that they can fail; the others are methods here."""
 
 
 class InjectedFailure(MemoryError):
-    """A call was told to fail."""
+    """The failure of a call that was told to fail."""
 
 
 class InjectedInterrupt(KeyboardInterrupt):
-    """A call was told to be interrupted."""
+    """The interrupt of a call that was told to be interrupted."""
 
 
 class StrayFree(ValueError):
-    """Something was freed that is not allocated."""
+    """A free of a pointer that is not allocated."""
 
 
 class AllocatorCall(NamedTuple):
@@ -61,9 +61,9 @@ class AllocatorCall(NamedTuple):
     Attributes
     ----------
     operation : {"allocate", "zero", "copy", "push", "clone", "free"}
-        A ``push`` is a copy on a stream, a ``clone`` one that stays on its side.
+        A ``push`` is a copy on a stream, a ``clone`` is a copy within one side.
     side : {"cpu", "gpu"}
-        Where; for copies, where to.
+        The side of the call; for copies, the side of the destination.
     byte_size : int
     pinned : bool
     """
@@ -75,14 +75,14 @@ class AllocatorCall(NamedTuple):
 
 
 class Fuse:
-    """Counts calls of one kind, and makes the k-th from now fail.
+    """Counts calls of one kind, and makes the k-th of them fail.
 
     Attributes
     ----------
     blown : str
-        The call that failed; empty while none has.
+        The call that failed; empty if none has.
     partial : bool
-        A copy or a fill that fails has spoilt its destination first.
+        Whether a failing copy or fill first writes a part of its destination.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Fuse:
 
     @contextmanager
     def armed(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> Generator[None]:
-        """Inside the block the k-th call fails, counting from 1."""
+        """Make the k-th call inside the block fail, counted from 1."""
         self._left, self._error, self.partial, self.blown = k, error, partial, ""
         try:
             yield
@@ -101,7 +101,7 @@ class Fuse:
             self._left = 0
 
     def count(self, call: str, half: Callable[[], object] | None = None) -> None:
-        """Count a call, and fail if it is the one; `half` does it halfway."""
+        """Count a call, and fail if it is the k-th; `half` does half of its work."""
         self._left -= 1
         if self._left == 0:
             self.blown = call
@@ -112,25 +112,25 @@ class Fuse:
 
 @dataclass
 class CallLog:
-    """What the allocators of one memory were asked for, and what is still out.
+    """The calls of one memory to its allocators, and the blocks that are not freed yet.
 
     Attributes
     ----------
     calls : list of AllocatorCall
-        Calls that succeeded, in order.
+        The calls that succeeded, in order.
     live : dict
         ``id(pointer)`` to the pointer and the entry that allocated it.
     stray : list of (str, str)
-        Frees of what this allocator has not out: the kind (``"external"``, ``"pinned"`` for the wrong kind of
-        host memory, or ``"stray"``) and a sentence.  Refused, and remembered even if the memory hides the error.
+        Wrong frees: the kind (``"external"``, ``"pinned"`` for the wrong kind of host memory, or ``"stray"``) and a
+        sentence.  They are refused, and recorded in case the memory hides the error.
     adopted : list
-        Weak references to the pointers that `adopt` returned: keeping them alive is the memory's duty.
+        Weak references to the pointers that `adopt` returned; the memory must keep the pointers alive.
     in_flight : list
-        Copies on streams: source, destination and an event.
+        Copies on streams: source, destination and event.
     freed_in_flight : list of str
         Frees of memory that such a copy still used.
     moves, steps : Fuse
-        For the calls that move memory, and for the others.
+        Count the calls that move memory, and the others.
     """
 
     calls: list[AllocatorCall] = field(default_factory=list[AllocatorCall])
@@ -147,22 +147,22 @@ class CallLog:
         return [ptr for ptr, entry in self.live.values() if entry.side == side]
 
     def flying(self) -> list[tuple[Any, Any, Any]]:
-        """The queued copies that have not happened."""
+        """The queued copies that have not happened yet."""
         self.in_flight = [flight for flight in self.in_flight if not flight[2].done]
         return self.in_flight
 
     def uses_in_flight(self, side: Side, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
-        """Whether a queued copy still uses these bytes of a side, through whatever array it knows them."""
+        """Whether a queued copy still uses these bytes of a side, also through another array."""
         return any(overlaps(ptr, source if side == "cpu" else dest) for source, dest, _ in self.flying())
 
 
 class RecordingAllocator:
-    """An allocator that writes down what is asked of it.
+    """An allocator that records its calls.
 
     Parameters
     ----------
     inner : Allocator
-        Does the work.
+        The allocator that does the work.
     log : CallLog
     side : {"cpu", "gpu"}
     pinned : bool
@@ -176,7 +176,7 @@ class RecordingAllocator:
         self._pinned = pinned
 
     def allocate(self, byte_size: int) -> Any:
-        """Allocate, and note it."""
+        """Allocate, and record it."""
         self._move("allocate")
         ptr = self.inner.allocate(byte_size)
         entry = AllocatorCall("allocate", self._side, byte_size, self._pinned)
@@ -186,7 +186,7 @@ class RecordingAllocator:
         return ptr
 
     def release(self, ptr: Any) -> None:
-        """Free, and note it; refuse what this allocator has not out."""
+        """Free, and record it; refuse a pointer that this allocator has not allocated."""
         self._move("release")
         found = self._log.live.get(id(ptr))
         if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
@@ -201,7 +201,7 @@ class RecordingAllocator:
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
     ) -> None:
-        """Copy, and note it."""
+        """Copy, and record it."""
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
@@ -211,7 +211,7 @@ class RecordingAllocator:
             self._log.in_flight.append((src, dest, self.inner.record(stream)))
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        """Zero, and note it."""
+        """Zero, and record it."""
         self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
         self.inner.memset_zero(ptr, byte_size, stream, need_sync)
         self._log.calls.append(AllocatorCall("zero", self._side, byte_size))
@@ -221,7 +221,7 @@ class RecordingAllocator:
         return RecordingAllocator(self.inner.pinned_host(), self._log, "cpu", pinned=True)
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
-        """Adopt, and remember that the pointer is not ours."""
+        """Adopt, and record the pointer as external."""
         self._step("adopt")
         ptr = self.inner.adopt(buffer, byte_size)
         self._log.adopted.append(weakref.ref(ptr))
@@ -233,10 +233,10 @@ class RecordingAllocator:
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
         if ptr is not None and any(ptr is adopted() for adopted in self._log.adopted):
             return "external", f"{self.name} was asked to free external memory"
-        return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'what is not allocated'}"
+        return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'memory that is not allocated'}"
 
     def record(self, stream: Any) -> RecordedEvent:
-        """Record an event; waiting for it can fail too."""
+        """Record an event; a wait for it can fail too."""
         self._step("record")
         return RecordedEvent(self.inner.record(stream), self._log.steps)
 
@@ -283,13 +283,13 @@ class RecordedEvent:
         return done
 
     def synchronize(self) -> None:
-        """Block until it has."""
+        """Block until everything before the point has finished."""
         self._steps.count("waiting")
         self.inner.synchronize()
 
 
 def recorded(subject: Subject) -> tuple[CallLog, RecordingAllocator, RecordingAllocator | None]:
-    """A new log, and the allocators of a subject that write into it: for the host, and for the device if any."""
+    """A new log, and the allocators of a subject that record in it: for the host, and for the device if any."""
     log = CallLog()
     device = None if subject.device is None else RecordingAllocator(subject.device, log, "gpu")
     return log, RecordingAllocator(subject.host, log, "cpu"), device

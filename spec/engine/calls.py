@@ -1,4 +1,4 @@
-"""The calls of a memory by what they do, and the side that each is about."""
+"""The calls of a memory by their role, and the side of each."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ SIDES: dict[Call, Side] = {
     **dict.fromkeys((Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA), "cpu"),
     **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),
 }
-"""The side that a call is about; a push and a release are about both."""
+"""The side of a call; a push and a release concern both sides."""

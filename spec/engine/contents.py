@@ -1,4 +1,4 @@
-"""The bytes of memories under test: patterns to write, and looking at memory behind the memory's back."""
+"""The bytes of memories under test: patterns to write, and reading memory without the memory's help."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Watched", "fetch", "pattern", "put"]
 
-# 251 is prime, so that no shift by a power of two maps the pattern onto itself.
+# 251 is a prime, so no shift by a power of two maps the pattern onto itself.
 _WHEEL = bytes(range(251)) * 2
 
 
 def pattern(number: int, size: int) -> bytes:
-    """Bytes that differ from those of every other number, everywhere they can."""
+    """Bytes that differ from the pattern of every other number, at every position if possible."""
     start = number * 7 % 251
     return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
 
 
 class Watched(bytearray):
-    """A host buffer that can be watched by weak references."""
+    """A host buffer that supports weak references."""
 
     __slots__ = ("__weakref__",)
 
 
 def put(subject: Subject, array: Any, content: bytes) -> None:
-    """Overwrite the first bytes of a device array, by way of the subject and not of the memory under test."""
+    """Overwrite the first bytes of a device array, using the subject's device and not the memory under test."""
     if content:
         scratch, device = subject.host.empty(len(content)), _device(subject)
         memoryview(scratch)[:] = content
@@ -36,7 +36,7 @@ def put(subject: Subject, array: Any, content: bytes) -> None:
 
 
 def fetch(subject: Subject, array: Any, size: int) -> bytes:
-    """The first bytes of a device array, by way of the subject."""
+    """The first bytes of a device array, read using the subject's device."""
     scratch, device = subject.host.empty(size), _device(subject)
     device.memcpy(array, scratch, size, TO_HOST)
     return bytes(memoryview(scratch))

@@ -1,4 +1,4 @@
-"""What a kit finds: a requirement that is not met, and the statements that show it."""
+"""The finding of a kit: a broken requirement, and the statements that show it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Violation"]
 
 
 class Violation(AssertionError):
-    """A requirement is not met.
+    """A broken requirement.
 
     Attributes
     ----------
     requirement : str
     message : str
     statements : tuple of str
-        Those that show it: a Python program, given a ``subject``.
+        The statements that show it: a Python program that needs a ``subject``.
     """
 
     def __init__(self, requirement: str, message: str, statements: tuple[str, ...] = ()) -> None:
@@ -35,7 +35,7 @@ class Violation(AssertionError):
 
     @property
     def reproducer(self) -> str:
-        """The statements as a program; its last line says what is wrong then."""
+        """The statements as a program, with what is wrong as a comment in the last line."""
         wrong = " ".join(f"{self.requirement}: {self.message}".splitlines())
         return "\n".join((*self.statements, f"# {wrong}"))
 

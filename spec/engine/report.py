@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncedmem.model import InvalidArgumentError
 
@@ -27,26 +28,27 @@ __all__ = [
     "SuiteResult",
     "Verdict",
     "check_steps",
+    "junit",
     "overall",
     "run_suites",
 ]
 
 
 Status = Literal["failed", "passed", "not checked", "not applicable"]
-"""What is known of a requirement; where several say something of one, the first of these counts."""
+"""The verdict on a requirement; of several verdicts on one requirement, the first in this order counts."""
 
 _STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Verdict(NamedTuple):
-    """What is known of one requirement.
+    """The verdict on one requirement.
 
     Attributes
     ----------
     requirement : str
     status : {"failed", "passed", "not checked", "not applicable"}
     times : int
-        How often it was checked, where that is counted.
+        How often it was checked, if that is counted.
     detail : str
         What is wrong, or why it was not checked.
     """
@@ -58,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 def overall(statuses: Iterable[Status]) -> Status:
-    """The status of a requirement over several reports; not checked if there is none."""
+    """The verdict on a requirement over several reports; not checked if there is no report."""
     found = set(statuses)
     for status in _STATUSES:
         if status in found:
@@ -67,7 +69,7 @@ def overall(statuses: Iterable[Status]) -> Status:
 
 
 class Covering(Protocol):
-    """What counts how much was taken of what there is to take.
+    """A coverage: counts what was taken of all that can be taken.
 
     Attributes
     ----------
@@ -79,11 +81,11 @@ class Covering(Protocol):
 
     @property
     def missing(self) -> int:
-        """How much was not taken."""
+        """The number that was not taken."""
         ...
 
     def add(self, driver: Any, /) -> None:
-        """Count what a driver did."""
+        """Add what a driver took."""
         ...
 
 
@@ -92,18 +94,18 @@ CoveringT = TypeVar("CoveringT", bound=Covering)
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """What one suite did.
+    """The result of one suite, or of one engine of the fuzzer.
 
     Attributes
     ----------
     name : str
     cases : int
-        Sequences, scenarios, walks or contracts.
+        The number of sequences, scenarios, walks or contracts; of the fuzzer, of rounds or examples.
     steps : int
-        Calls made.
+        The number of calls.
     seconds : float
     violation : Violation or None
-        The first one, shortened.
+        The first violation, shortened.
     """
 
     name: str
@@ -112,17 +114,22 @@ class SuiteResult:
     seconds: float
     violation: Violation | None
 
+    @property
+    def rate(self) -> float:
+        """Calls a second, the oracle's work included."""
+        return self.steps / self.seconds if self.seconds else 0.0
+
 
 @dataclass(frozen=True)
 class Conformance(Generic[CoveringT]):
     """The verdict on one subject.
 
-    It has nothing of the subject but its name, so that it can be sent to another process and be kept.
+    It holds only the name of the subject, so it can be sent to another process and stored.
 
     Attributes
     ----------
     name : str
-        The subject's.
+        The name of the subject.
     suites : tuple of SuiteResult
     coverage : Coverage or BlobCoverage
     seconds : float
@@ -138,7 +145,7 @@ class Conformance(Generic[CoveringT]):
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found, the shortest reproducer first; for each requirement the shortest that any suite found."""
+        """The violations, the shortest reproducer first; for each requirement only the one with the shortest."""
         unique: dict[str, Violation] = {}
         for violation in sorted(
             (s.violation for s in self.suites if s.violation), key=lambda found: len(found.statements)
@@ -148,30 +155,30 @@ class Conformance(Generic[CoveringT]):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found and everything that is covered was taken."""
+        """Whether there is no violation and the coverage is complete."""
         return not self.violations and not self.coverage.missing
 
     @property
     def steps(self) -> int:
-        """Calls made, over all suites."""
+        """The number of calls in all suites."""
         return sum(suite.steps for suite in self.suites)
 
     @property
     def walks(self) -> int:
-        """Generated walks taken."""
+        """The number of generated walks."""
         return sum(suite.cases for suite in self.suites if suite.name == "walks")
 
     def verdict(self, requirement: str) -> Verdict:
-        """What is known of a requirement.
+        """The verdict on a requirement.
 
-        Not applicable is what the subject has no use for.  As a suite stops at its first violation, all else is not
-        checked once there is one.
+        It is not applicable if the subject lacks something that it needs.  A suite stops at its first violation, so
+        after a violation every other requirement is not checked.
         """
         for found in self.violations:
             if found.requirement == requirement:
                 return Verdict(requirement, "failed", detail=found.message)
         if requirement not in self.checked:
-            return Verdict(requirement, "not applicable", detail="the subject has no use for it")
+            return Verdict(requirement, "not applicable", detail="it does not apply to this subject")
         if self.violations:
             return Verdict(requirement, "not checked", detail="a suite stopped at a violation")
         return Verdict(requirement, "passed")
@@ -190,8 +197,28 @@ class Conformance(Generic[CoveringT]):
             raise Violation("coverage", message)
 
 
+def junit(
+    title: str, classname: str, verdicts: Sequence[Verdict], violations: Iterable[Violation], seconds: float
+) -> str:
+    """Verdicts as JUnit XML: a requirement is a test case, and one that was not checked is skipped."""
+    reproducers = {violation.requirement: "\n".join(violation.statements) for violation in violations}
+    statuses = [verdict.status for verdict in verdicts]
+    suite = Element("testsuite", name=title, tests=str(len(verdicts)), failures=str(statuses.count("failed")))
+    suite.set("errors", "0")
+    suite.set("skipped", str(len(verdicts) - statuses.count("failed") - statuses.count("passed")))
+    suite.set("time", f"{seconds:.3f}")
+    for verdict in verdicts:
+        case = SubElement(suite, "testcase", classname=classname, name=verdict.requirement, time="0")
+        if verdict.status == "failed":
+            SubElement(case, "failure", message=verdict.detail).text = reproducers[verdict.requirement]
+        elif verdict.status != "passed":
+            SubElement(case, "skipped", message=verdict.detail)
+    indent(suite)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suite, encoding="unicode")}\n'
+
+
 class Counter:
-    """Counts cases and calls while a suite runs, and tells who watches."""
+    """Counts cases and calls while a suite runs, and reports the progress."""
 
     def __init__(self, name: str, coverage: Covering, progress: Progress | None) -> None:
         self.cases = 0
@@ -211,7 +238,7 @@ class Counter:
 
 
 def check_steps(steps: object) -> None:
-    """Refuse what is no number of steps.
+    """Refuse a value that is not a number of steps.
 
     Raises
     ------
@@ -234,19 +261,19 @@ def run_suites(
     ----------
     subject : Subject
     runners : dict of str to callable
-        The suites by name: given a subject and a counter, the violation that they find.
+        The suites by name: called with a subject and a counter, they return the violation that they find.
     coverage : Coverage or BlobCoverage
     checked : sequence of str
         The requirements that all suites together check.
     progress : callable, optional
-        Called with a suite's name and the number of its cases so far.
+        Called with a suite's name and the number of its cases until now.
     """
     start = time.perf_counter()
     results: list[SuiteResult] = []
     for name, run in runners.items():
         counter = Counter(name, coverage, progress)
         began = time.perf_counter()
-        # A subject that leaves another device current is found out, and must not spoil what comes after it.
+        # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
             violation = run(subject, counter)
         results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))

@@ -1,8 +1,8 @@
-"""What is done to memories under test, written down as Python.
+"""The reproducer: the calls on memories under test, as Python statements.
 
-The text is not told beside what happens: it *is* what happens.  Every statement is run from the very line that a
-reproducer will show, so that a reproducer cannot say anything else than what was done.  What the kit does to look
-(heads, flags, the bytes behind the memory's back) is not part of it.
+The statements are not a description of the calls.  Every call is executed from the line that a reproducer shows, so
+a reproducer cannot differ from what was run.  The checks of the kit (heads, flags, bytes read without the
+memory's help) are not part of the reproducer.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ _IMPORTS: Imports = (
     ("syncedmem.spec.engine.contents", ("Watched", "pattern", "put")),
     ("syncedmem.spec.engine.call_log", ("InjectedInterrupt", "recorded")),
 )
-"""The names that any reproducer may use, by the module they come from; and ``gc``."""
+"""The names that every reproducer may use, by their module; and ``gc``."""
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 class Outcome(NamedTuple):
-    """What came of a call: the error that it raised, or what it returned."""
+    """The result of a call: the error that it raised, or the value that it returned."""
 
     raised: BaseException | None
     value: Any
 
 
 class Reproducer:
-    """Statements and calls, run one by one and remembered.
+    """Statements and calls, run one by one and recorded.
 
     Parameters
     ----------
     subject : Subject
-        Known to the reproducer as ``subject``.
+        The reproducer calls it ``subject``.
     more : tuple of (str, tuple of str)
-        Modules, and the names of each that this kit's reproducers may use too.
+        Modules and their names that reproducers of this kit may also use.
 
     Attributes
     ----------
     lines : list of str
     names : dict
-        What the reproducer has defined.
+        The names that the reproducer has defined.
     """
 
     def __init__(self, subject: Subject, more: Imports = ()) -> None:
@@ -71,23 +71,23 @@ class Reproducer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {**_imported(more), "subject": subject}
         self._more = more
-        self._mode = Mode.GPU  # which is in force where nobody has set any
+        self._mode = Mode.GPU  # the mode if none is set
         self._used: Counter[str] = Counter()
         self._call: tuple[str, str] = ("", "")
 
     def fresh(self, name: str) -> str:
-        """A name that the reproducer does not use yet: ``memory``, then ``memory2``, and so on."""
+        """A name that is not used yet: ``memory``, then ``memory2``, and so on."""
         self._used[name] += 1
         return name if self._used[name] == 1 else f"{name}{self._used[name]}"
 
     def note(self, line: str) -> None:
-        """Write a line that need not be run again."""
+        """Add a line that has been run already."""
         self.lines.append(line)
 
     def run(self, statement: str) -> None:
         """Run a statement."""
         self.lines.append(statement)
-        exec(_compiled(statement, "exec"), self.names)  # noqa: S102 -- what is shown is what is run
+        exec(_compiled(statement, "exec"), self.names)  # noqa: S102 -- the line that is shown is the line that is run
 
     def call(self, expression: str, mode: Mode, *, keep: str = "", within: str = "") -> Outcome:
         """Make a call that may be refused or fail.
@@ -98,9 +98,9 @@ class Reproducer:
         mode : Mode
             Caffe's mode during the call.
         keep : str
-            The name that its result gets.
+            The name for the result.
         within : str
-            A context manager to make it in.
+            A context manager around the call.
         """
         if mode is not self._mode:
             self.lines.append(f"set_mode(Mode.{mode.name})")
@@ -111,26 +111,26 @@ class Reproducer:
         try:
             with using_mode(mode), inside:
                 value = eval(_compiled(expression, "eval"), self.names)  # noqa: S307 -- as above
-        except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
+        except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
             return Outcome(error, None)
         if keep:
             self.names[keep] = value
         return Outcome(None, value)
 
     def expect(self, raised: BaseException) -> None:
-        """The call that was made last had to raise: whoever runs the reproducer must get past it."""
+        """Note that the last call had to raise, so that a run of the reproducer continues after it."""
         within, call = self._call
         family = "Exception" if isinstance(raised, Exception) else "BaseException"
         self.lines[-1] = f"with {within}{', ' if within else ''}suppress({family}): {call}"
 
     def complete(self) -> tuple[str, ...]:
-        """The whole program, with what it imports."""
+        """The whole program, with its imports."""
         used = (name for line in self.lines for name in _NAME.findall(line))
         return (*_imports(used, self._more), *self.subject.source.splitlines(), *self.lines)
 
 
 def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:
-    """The import statements that some words need."""
+    """The import statements for these names."""
     used = set(words)
     if "gc" in used:
         yield "import gc"
@@ -143,7 +143,7 @@ def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:
 def _imported(more: Imports) -> dict[str, Any]:
     names: dict[str, Any] = {}
     every = ("gc", *(name for _, listed in (*_IMPORTS, *more) for name in listed))
-    exec("\n".join(_imports(every, more)), names)  # noqa: S102 -- the lines that a reproducer begins with
+    exec("\n".join(_imports(every, more)), names)  # noqa: S102 -- the first lines of a reproducer
     return names
 
 

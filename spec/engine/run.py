@@ -1,4 +1,4 @@
-"""What every driver has, whatever it drives: a subject, a reproducer that grows, the call log, and how to blame."""
+"""The part that all drivers share: a subject, a growing reproducer, the call log, and the making of violations."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ P = ParamSpec("P")
 
 
 class Run:
-    """What is run against a subject, and the allocator calls that it makes.
+    """A run against a subject, with the allocator calls that it makes.
 
     Parameters
     ----------
     reproducer : Reproducer
-        What was run so far; it gets a call log, and allocators that write into that.
+        The statements until now; it gets a call log, and allocators that record in it.
 
     Attributes
     ----------
     subject : Subject
     log : CallLog
     log_name, host, device : str
-        What the reproducer calls the log and the allocators.
+        The names of the log and of the allocators in the reproducer.
     """
 
     def __init__(self, reproducer: Reproducer) -> None:
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def safe(self) -> bool:
-        """Whether more is asked than Caffe promises."""
+        """Whether promises beyond Caffe's are checked too."""
         return self.subject.profile == "safe"
 
     def violation(self, requirement: str, message: str) -> Violation:
@@ -52,7 +52,7 @@ class Run:
         return Violation(requirement, message, self.reproducer.complete())
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
-        """Report what does not hold.
+        """Raise a violation if something does not hold.
 
         Raises
         ------
@@ -63,10 +63,10 @@ class Run:
 
 
 class Driver(Protocol):
-    """What `blaming` needs of a driver."""
+    """The method of a driver that `blaming` needs."""
 
     def blame(self, error: Exception) -> Violation:
-        """The violation that an error means which the kit stumbled over."""
+        """The violation for an error that the kit met outside a call."""
         ...
 
 
@@ -74,7 +74,7 @@ DriverT = TypeVar("DriverT", bound=Driver)
 
 
 def blaming(act: Callable[Concatenate[DriverT, P], None], /) -> Callable[Concatenate[DriverT, P], None]:
-    """Whatever a subject makes the kit stumble over is a violation, not a failure of the kit."""
+    """Make any error that a subject causes in the kit a violation, not a failure of the kit."""
 
     @wraps(act)
     def blamed(driver: DriverT, /, *args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""Running what Hypothesis generates until something fails, and making that short."""
+"""Runs examples that Hypothesis generates until one fails, and shortens that one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Witness = TypeVar("Witness")
 Seen = TypeVar("Seen")
 
 
-def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it, how often, and who is told
+def hunt(  # noqa: PLR0913 -- what to generate, how to run and shrink it, how often, and a callback
     subject: Subject,
     strategy: st.SearchStrategy[Witness],
     run: Callable[[Subject, Witness], Seen],
@@ -30,20 +30,20 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
     number: int,
     on_passed: Callable[[Seen], None],
 ) -> Violation | None:
-    """Run what is generated until one of it fails; that one, shrunk, or None.
+    """Run generated examples until one fails; return its violation, shrunk, or None.
 
     Parameters
     ----------
     subject : Subject
     strategy : SearchStrategy
     run : callable
-        Runs one, and raises the violation.
+        Runs an example, and raises its violation.
     shortened : callable
-        Given one that was run, and its violation: the violation of the shortest that breaks the same requirement.
+        Given an example and its violation, the violation of the shortest one that breaks the same requirement.
     examples, number : int
-        How many, and the seed.
+        How many examples, and the seed.
     on_passed : callable
-        Told of what each run that passed has given.
+        Called with the result of each run that passed.
     """
     found: list[tuple[Violation, Witness]] = []
 
@@ -68,10 +68,10 @@ def hunt(  # noqa: PLR0913 -- what to generate, how to run it, how to shrink it,
     try:
         take()
     except Violation:
-        violation, witness = found[-1]  # Hypothesis ends with the shortest that it knows
+        violation, witness = found[-1]  # Hypothesis runs its shortest example last
         return shortened(subject, witness, violation)
     except Exception:
-        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
+        # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
         if not found:
             raise
         return min((violation for violation, _ in found), key=lambda violation: len(violation.statements))

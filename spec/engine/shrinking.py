@@ -1,7 +1,7 @@
-"""The shrinker: makes a sequence of steps that fails as short and as simple as it gets, whatever the steps are.
+"""The shrinker: makes a failing sequence of steps as short and as simple as possible, for steps of any kind.
 
-Runs of steps are left out, the longest first and single steps last; then each step is made simpler; again and again,
-until nothing helps or time is up.
+First it leaves out groups of steps, from long groups to single steps.  Then it makes each step simpler.  It repeats
+both until nothing helps or the time is up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Step = TypeVar("Step")
 
 
 def _no_simpler(_: object) -> tuple[()]:
-    """For steps that are as simple as they get."""
+    """For steps that cannot be made simpler."""
     return ()
 
 
@@ -37,13 +37,13 @@ def shrink(
     Parameters
     ----------
     steps : tuple
-        They are known to fail.
+        Steps that fail.
     fails : callable
         Whether steps fail for the same reason.
     simpler : callable
-        Given a step, simpler ones to try in its place, the simplest first.
+        Given a step, simpler steps to try in its place, the simplest first.
     seconds : float
-        After which the shortest so far is returned.
+        The time after which the shortest steps found are returned.
     """
     return _Search(fails, simpler, time.perf_counter() + seconds).shortest(steps)
 
@@ -60,11 +60,11 @@ def shortest(
     Parameters
     ----------
     steps : tuple
-        What was run.
+        The steps that were run.
     violation : Violation
-        What came of it.
+        The violation that they led to.
     run : callable
-        Runs steps, and raises what they violate.
+        Runs steps, and raises their violation.
     simpler : callable
         As for `shrink`.
     """
@@ -85,7 +85,7 @@ def shortest(
 
 @dataclass(frozen=True, slots=True)
 class _Search(Generic[Step]):
-    """A question that is asked until time is up; after that every answer is no."""
+    """A search by a question about steps; when the time is up, every answer is no."""
 
     question: Callable[[tuple[Step, ...]], bool]
     simpler: Callable[[Step], Iterable[Step]]
@@ -102,7 +102,7 @@ class _Search(Generic[Step]):
         return time.perf_counter() < self.deadline and self.question(steps)
 
     def _leave_out(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Delta debugging: runs of steps, from the end on, each half as long as the last ones."""
+        """Delta debugging: groups of steps, from the end to the start, each time half as long."""
         size = len(steps)
         while size:
             start = len(steps)

@@ -1,8 +1,10 @@
-"""What a kit tests: a subject is a maker of memories or of blobs, and the memory to test it with."""
+"""The subject of a kit: a maker of memories or of blobs, and the allocators to test it with."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncedmem.model import InvalidArgumentError
@@ -21,12 +23,12 @@ __all__ = ["BlobMaker", "Maker", "Memory", "Subject", "edition_of"]
 class Memory(Protocol):
     """A mirrored memory under test.
 
-    Host views have Python's buffer interface; device views have ``get()``, which copies them to the host in
-    the order of the device's current stream.  A refused or failed call raises any exception.
+    Host views have Python's buffer interface.  Device views have ``get()``, which copies them to the host, ordered
+    after the work on the device's current stream.  A refused or failed call raises any exception.
 
-    Besides these a memory may have ``head`` (a `SyncedHead`, or an enumeration's member, a string or an integer
-    that has its name or its number), ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and ``own_gpu_data``; the
-    kit checks what it has.  It finds out the rest from the allocators.
+    A memory may also have ``head`` (a `SyncedHead`, or a member of an enumeration, a string or an integer with its
+    name or its number), ``size``, ``own_cpu_data``, ``cpu_malloc_use_cuda`` and ``own_gpu_data``.  The kit checks
+    those that the memory has.  It learns everything else from the allocators.
     """
 
     def cpu_data(self) -> Any: ...
@@ -43,20 +45,20 @@ class Maker(Protocol):
     """Makes a memory that takes all its memory from the given allocators.
 
     Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
-    ``device.pinned_host()``.  `device` is None for a memory without a device.  ``check_device=True`` is
-    passed only to makers whose subject says so.
+    ``device.pinned_host()``; a maker with a parameter ``pinned`` is also passed that allocator.  `device` is None for a
+    memory without a device.  ``check_device=True`` is passed only to makers whose subject sets ``check_device``.
     """
 
     def __call__(self, size: int, *, host: Any, device: Any) -> Memory: ...
 
 
 class BlobMaker(Protocol):
-    """Makes a blob over memories that take all of theirs from the given allocators, as for `Maker`.
+    """Makes a blob over memories that take all their memory from the given allocators, as for `Maker`.
 
-    A blob has Caffe's calls under Caffe's names; ``shape``, ``count``, ``capacity``, ``num_axes``, ``num``,
-    ``channels``, ``height`` and ``width`` are attributes, ``count_axes`` is the volume of a range of axes, and
-    ``data_memory`` and ``diff_memory`` are the memories: one object for all blobs that share one, each with ``head``,
-    ``size`` and the accessors of `Memory`.  Views are as there; one for writing on the device has ``set()`` too.
+    A blob has Caffe's calls under Caffe's names.  ``shape``, ``count``, ``capacity``, ``num_axes``, ``num``,
+    ``channels``, ``height`` and ``width`` are attributes.  ``count_axes`` is the volume of a range of axes.
+    ``data_memory`` and ``diff_memory`` are the memories: one object for all blobs that share it, each with ``head``,
+    ``size`` and the accessors of `Memory`.  Views are as in `Memory`; a device view for writing has ``set()`` too.
     All blobs of a scenario are made with the same two allocators.
     """
 
@@ -64,30 +66,46 @@ class BlobMaker(Protocol):
 
 
 def edition_of(*, has_device: bool) -> str:
-    """The edition of the model that a memory with a device, or without one, is compared with."""
+    """The edition of the model with which a memory with a device, or without one, is compared."""
     return "caffe" if has_device else "cpu_only"
 
 
 @dataclass(frozen=True)
+class _Pinning:
+    """A maker that passes the page-locked memory of the device on to one that wants to be told."""
+
+    make: Any
+
+    def __call__(self, *shape: Any, device: Any, **options: Any) -> Any:
+        return self.make(*shape, device=device, pinned=device.pinned_host(), **options)
+
+
+def _takes_pinned(make: Any) -> bool:
+    with suppress(TypeError, ValueError):  # of what is written in C nothing may be known
+        return "pinned" in signature(make).parameters
+    return False
+
+
+@dataclass(frozen=True)
 class Subject:
-    """A maker of memories or of blobs, and the memory to test it with.
+    """A maker of memories or of blobs, and the allocators to test it with.
 
     Attributes
     ----------
     name : str
-        As reports show it.
+        The name in reports.
     make : Maker or BlobMaker
-        Of memories for `syncedmem.spec.check_conformance`, of blobs for `syncedmem.spec.check_blobs`.
+        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}
-        With ``"caffe"`` what this project promises beyond Caffe is not tested.
+        With ``"caffe"``, promises beyond Caffe's are not tested.
     elsewhere : Allocator or None
-        The same kind of device under another ordinal, to be current while the memory works on its own.
+        A device of the same kind with another ordinal.  It is made current while the memory works on its own device.
     check_device : bool
-        The maker takes ``check_device=True``.
+        Whether the maker accepts ``check_device=True``.
     source : str
-        Statements that define ``subject`` where a reproducer is run; without any, whoever runs it has to.
+        Statements that define ``subject`` for a reproducer; if empty, the reader must define it.
     """
 
     name: str
@@ -102,21 +120,23 @@ class Subject:
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
+        if self.device is not None and _takes_pinned(self.make):
+            object.__setattr__(self, "make", _Pinning(self.make))
 
     @property
     def defers(self) -> bool:
-        """Whether copies queued on this device happen only when somebody waits, as the device says of itself.
+        """Whether copies queued on this device happen only when somebody waits; the device's ``defers`` says so.
 
-        There a push that waits for its copy is found out.
+        On such a device the kit notices a push that waits for its copy.
         """
         return bool(getattr(self.device, "defers", False))
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sides that a memory has here."""
+        """The sides of a memory here."""
         return ("cpu",) if self.device is None else ("cpu", "gpu")
 
     @property
     def edition(self) -> str:
-        """The edition of the model that its memories are compared with."""
+        """The edition of the model with which its memories are compared."""
         return edition_of(has_device=self.device is not None)

@@ -1,7 +1,7 @@
-"""Processes of their own, watched: each ends with an answer, a crash, an exit or a hang, and harms nobody else.
+"""Supervised processes: each ends with an answer, a crash, an exit or a hang, and affects no other process.
 
-`Child` does one job, which is a Python function; `side_by_side` has several at a time.  `Command` is any program that
-answers lines.  Either may have `Limits`.
+A `Child` does one job, which is a Python function; `side_by_side` runs several at a time.  A `Command` is any program
+that answers lines.  Both can have `Limits`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_LINE = 200
 
 
 class Job(Protocol[AnswerT_co]):
-    """What is done in another process: where that is spawned, it, its argument and its answer can be pickled."""
+    """A job for another process: if that is spawned, the job, its argument and its answer must be picklable."""
 
     def __call__(self, argument: Any, /, *, progress: Progress) -> AnswerT_co: ...
 
@@ -48,15 +48,15 @@ class Death:
     Attributes
     ----------
     kind : {"crash", "exit", "hang"}
-        A signal ended it, it left by itself, or it stood still until its time was up.
+        A signal ended it, it exited, or it made no progress until its time was up.
     detail : str
         The name of the signal, the exit status, or the seconds.
     stage : str
-        What it said that it did last.
+        The last stage that it reported.
     cases : int
-        How much of that was done.
+        The number of cases of that stage that it had done.
     last_line : str
-        The last line that it printed, where that was kept.
+        The last line that it printed, if its output was kept.
     """
 
     kind: Literal["crash", "exit", "hang"]
@@ -67,31 +67,31 @@ class Death:
 
     @classmethod
     def of(cls, status: int | None, stage: str = "", cases: int = 0) -> Self:
-        """The death of a process that ended by itself with an exit status, which is negative for a signal."""
+        """The death of a process that ended with this exit status, which is negative for a signal."""
         if status is not None and status < 0:
             return cls("crash", signal.Signals(-status).name, stage, cases)
         return cls("exit", str(status), stage, cases)
 
     @property
     def how(self) -> str:
-        """The end of a sentence that begins with the process."""
+        """The second half of a sentence whose subject is the process."""
         if self.kind == "hang":
-            return f"was ended after {self.detail} seconds without a sign of life"
+            return f"was ended after {self.detail} seconds without progress"
         return f"was ended by {self.detail}" if self.kind == "crash" else f"ended with status {self.detail}"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process may use.
+    """The limits of a process.
 
     Attributes
     ----------
     seconds : float or None
-        For how long it may stand still.
+        The longest time without progress.
     first : float or None
-        The same before it has moved at all: what it imports and makes takes longer; None for no other limit.
+        The longest time before its first progress, which includes imports; None for the same limit as later.
     memory : int or None
-        Bytes of its address space.
+        The size of its address space in bytes.
     """
 
     seconds: float | None = None
@@ -103,37 +103,37 @@ _NO_LIMITS = Limits()
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Child(Generic[AnswerT]):
-    """A process that does one job, and what it said so far.
+    """A process that does one job, and its progress until now.
 
     Parameters
     ----------
     job : callable
-        Given the argument, and who is to be told of its progress.
+        Called with the argument, and with a function that reports progress.
     argument : object
     limits : Limits
     moved : callable or None
-        Something that differs whenever the job has moved, besides telling so.
+        Returns a value that changes whenever the job makes progress; a second way to show progress.
     progress : callable or None
-        Who is told of its progress.
+        Called with the progress.
     forks : bool
-        Whether the process begins as a copy of this one, which has to have a single thread; else it begins afresh:
-        OpenCL and CUDA do not survive a fork.  A copy is interrupted as any process is, what it prints is kept, and
-        nothing happens in it after its answer.
+        Whether the process begins as a fork of this one, which must then have a single thread.  Otherwise it is
+        spawned, because OpenCL and CUDA do not survive a fork.  A fork can be interrupted like any process, its output
+        is kept, and it ends at once after its answer.
 
     Attributes
     ----------
     answer : object or Death
-        Once it has ended.
+        Available when the process has ended.
     """
 
     answer: AnswerT | Death
 
-    def __init__(  # noqa: PLR0913 -- what there is to say of a process
+    def __init__(  # noqa: PLR0913 -- the options of a process
         self,
         job: Job[AnswerT],
         argument: object,
@@ -157,7 +157,7 @@ class Child(Generic[AnswerT]):
         self._patience = limits.first or limits.seconds
         self._mark, self._since = moved() if moved else None, time.monotonic()
         output = None if self._output is None else self._output.fileno()
-        # A daemon would not be allowed to have processes of its own, which a target may want.
+        # A daemon could not have child processes, and a target may need them.
         self._process: Any = context.Process(target=serve, args=(there, job, argument, output), daemon=not forks)
         with there:
             try:
@@ -178,12 +178,12 @@ class Child(Generic[AnswerT]):
             return self.answer
 
     def listen(self, seconds: float) -> bool:
-        """Take what it says next, if that is soon; whether that was its last, or its time is up."""
+        """Receive the next message, if it comes in time; return whether the process has ended or its time is up."""
         if not self.connection.poll(seconds):
             return self._stands_still()
         try:
             kind, content = self.connection.recv()
-        except (EOFError, OSError):  # the latter if it ended in the middle of what it said
+        except (EOFError, OSError):  # OSError if it ended in the middle of a message
             self._process.join()
             self.answer = replace(Death.of(self._process.exitcode, *self._stage), last_line=self._last_line())
             return True
@@ -200,7 +200,7 @@ class Child(Generic[AnswerT]):
         self._patience, self._since = self._limits.seconds, time.monotonic()
 
     def _stands_still(self) -> bool:
-        """Whether nothing has happened for too long; then it is ended."""
+        """Whether there was no progress for too long; if so, end the process."""
         if self._moved is not None and (mark := self._moved()) != self._mark:
             self._mark = mark
             self._moves()
@@ -212,7 +212,7 @@ class Child(Generic[AnswerT]):
         return True
 
     def _last_line(self) -> str:
-        """What it printed last."""
+        """The last line of its output."""
         if self._output is None:
             return ""
         self._output.seek(0)
@@ -235,10 +235,10 @@ def serve(there: Connection, job: Callable[..., Any], argument: object, output: 
     job : callable
     argument : object
     output : int or None
-        Where everything goes that is printed, if this process is a copy.
+        The file for all output, if this process is a fork.
     """
     if output is None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is interrupted too, and ends us
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     else:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(output, 1)
@@ -253,32 +253,32 @@ def serve(there: Connection, job: Callable[..., Any], argument: object, output: 
 
     there.send(("answer", job(argument, progress=tell)))
     if output is not None:
-        os._exit(0)  # what the job would do at the end of a process is not ours to wait for
+        os._exit(0)  # do not wait for handlers that the job has registered for the end of the process
 
 
 def limit_memory(process: int, size: int) -> None:
-    """Let a process have so many bytes of address space and no more."""
-    with suppress(ProcessLookupError):  # it is gone already
+    """Limit the address space of a process to this many bytes."""
+    with suppress(ProcessLookupError):  # it has ended already
         resource.prlimit(process, resource.RLIMIT_AS, (size, size))
 
 
 def side_by_side(
     job: Job[AnswerT], names: Iterable[str], *, processes: int, watch: Watch, limits: Limits = _NO_LIMITS
 ) -> Iterator[tuple[str, AnswerT | Death]]:
-    """Do a job for each name, each in a process of its own; no more run when the caller stops listening.
+    """Do a job for each name, each in its own process; when the caller stops iterating, all are ended.
 
     Parameters
     ----------
     job : callable
-        Given a name, and who is to be told of its progress.
+        Called with a name, and with a function that reports progress.
     names : iterable of str
-        In the order in which they start.
+        In the order in which their jobs start.
     processes : int
-        How many run at a time.
+        The number of processes at a time.
     watch : callable
-        Given a name, a context for the time its job runs, which gives who is told of its progress, or None.
+        Called with a name, it returns a context for the time of the job, which gives a progress callback or None.
     limits : Limits
-        Of each process.
+        The limits of each process.
 
     Yields
     ------
@@ -301,22 +301,22 @@ def side_by_side(
 
 
 class Command:
-    """A program that answers each line on its standard input with one on its standard output.
+    """A program that answers each line on its standard input with a line on its standard output.
 
     Parameters
     ----------
     arguments : sequence of str
-        The program, and what it is told.
+        The program and its arguments.
     environment : mapping or None
-        That of this process if None.
+        Its environment; if None, that of this process.
     limits : Limits
-        `first` is for the first answer.
+        `first` limits the first answer.
     """
 
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str] | None = None, limits: Limits = _NO_LIMITS
     ) -> None:
-        self.process = subprocess.Popen(  # noqa: S603 -- whoever names a program wants it run
+        self.process = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
             arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
         self._requests, self._replies = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)
@@ -353,9 +353,9 @@ class Command:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tell it that there is no more, and wait for its end, as long as for an answer."""
+        """Close its input, and wait for its end, as long as for an answer."""
         for pipe in (self._requests, self._replies):
-            with suppress(OSError):  # a process that is gone reads no more
+            with suppress(OSError):  # the process has ended already
                 pipe.close()
         try:
             self.process.wait(self._limits.seconds)

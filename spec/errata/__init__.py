@@ -1,4 +1,4 @@
-"""What is wrong in the texts this project was built from, and in the originals themselves."""
+"""Mistakes in the texts from which this project was built, and in the originals themselves."""
 
 from .registry import ERRATA, SOURCES, Erratum
 

@@ -1,7 +1,7 @@
-"""What Caffe's own tests of ``SyncedMemory`` do: seven tests, and the calls that each makes.
+"""Caffe's own tests of ``SyncedMemory``: seven tests, and the calls that each makes.
 
-They are read off ``src/caffe/test/test_syncedmem.cpp`` of BVLC/caffe 9b8915401.  A suite is judged by what it leaves
-out, and this is the one that there was.
+They come from ``src/caffe/test/test_syncedmem.cpp`` of BVLC/caffe 9b8915401.  Coverage shows what these tests leave
+out.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class CaffeTest(NamedTuple):
     ----------
     name : str
     size : int
-        Of the memory it makes, in bytes.
+        The size of its memory in bytes.
     calls : tuple of Call
-        In order; the destructor, which comes last, is left out.
+        In order, without the destructor, which comes last.
     """
 
     name: str
@@ -45,4 +45,4 @@ CAFFE_TESTS: tuple[CaffeTest, ...] = (
     CaffeTest("TestGPURead", _SIZE, (_CPU_WRITE, Call.GPU_DATA) * _ROUNDS),
     CaffeTest("TestGPUWrite", _SIZE, (_GPU_WRITE, Call.CPU_DATA) * _ROUNDS),
 )
-"""In the order of the file."""
+"""The tests in the order of the file."""

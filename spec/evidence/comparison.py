@@ -1,6 +1,6 @@
-"""What was seen of Caffe itself, and the comparison of the model with it.
+"""The comparison of the model with observations of Caffe itself.
 
-``caffe.json`` was written down from an exhaustive run of the original, not from the model, so that a wrong
+``caffe.json`` was recorded from an exhaustive run of the original, not from the model, so a wrong
 row cannot be wrong in both places.
 """
 
@@ -29,7 +29,7 @@ def evidence() -> Any:
 
 
 def compare_model() -> list[str]:
-    """Every difference between the model and what was observed of Caffe; empty when they agree."""
+    """Every difference between the model and the observations of Caffe; empty if there is none."""
     return [
         *compare_matrix("caffe", matrix("caffe")),
         *compare_matrix("cpu_only", matrix("cpu_only")),
@@ -51,7 +51,7 @@ def compare_matrix(edition: str, entries: dict[Configuration, dict[Input, Entry]
 
 
 def _wrong_flags(edition: str, entries: dict[Configuration, dict[Input, Entry]]) -> list[str]:
-    """Cells whose flags do not say what the sides of the next configuration say."""
+    """Cells whose flags contradict the sides of the next configuration."""
     return [
         f"{edition} {state} {entry}: {found.after} has the flags {found.facts!r}"
         for state, row in entries.items()
@@ -64,7 +64,7 @@ def _wrong_flags(edition: str, entries: dict[Configuration, dict[Input, Entry]])
 def _shown(entry: Entry) -> str:
     if entry.refusal:
         return "refused"
-    # Adoption moves no memory, so the observation has no code for it.
+    # Adoption touches no memory, so the observation has no code for it.
     codes = [_codes()[action] for action in entry.actions if action in _codes()]
     return " ".join([*codes, f"-> {entry.after}"])
 
@@ -93,7 +93,7 @@ def _pinned_name(state: State) -> str:
 
 
 def compare_tutorial() -> list[str]:
-    """Replay the trace of Caffe's own tutorial: nine calls with the copies each makes."""
+    """Replay the trace of Caffe's own tutorial: nine calls with the copies of each."""
     found = space("caffe")
     calls = {str(entry): entry for entry in found.steps[found.start]}
     state = found.steps[found.start][calls["mutable_cpu_data"]].after

@@ -1,4 +1,4 @@
-"""What is written into a block, and how: by its address where the host can, else through what was handed out."""
+"""Writes and checks the contents of blocks: through their addresses if the host can, else through their handles."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["PATTERN", "Access", "HandleAccess", "HostAccess", "NoAccess", "Patte
 _MAPS = Path("/proc/self/maps")
 
 TILE = 1 << 16
-"""How many bytes a pattern has before it repeats."""
+"""The number of bytes after which a pattern repeats."""
 
 
 class Pattern:
-    """Bytes that are different for every key: a window into one run of random bytes, repeated."""
+    """Bytes that differ for every key: a window of one sequence of random bytes, repeated."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, no secret
+        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, not a secret
 
     def of(self, key: int, size: int) -> bytes:
-        """What a block with that key and size holds."""
+        """The contents of a block with this key and size."""
         tile = self.bytes[key : key + TILE]
         return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
 
@@ -40,17 +40,17 @@ PATTERN = Pattern()
 
 
 class Access(Protocol):
-    """Writes what a block should hold, and looks whether it still does."""
+    """Writes the contents of blocks, and checks whether they have changed."""
 
     reason: str
-    """Why contents are not checked; empty where they are."""
+    """Why contents are not checked; empty if they are."""
 
     def fill(self, block: Block) -> None:
-        """Write the pattern of the block's key over all of it."""
+        """Fill a block with the pattern of its key."""
         ...
 
     def differs(self, block: Block, size: int) -> str:
-        """Where the first bytes are not what was written, in words; empty if they are."""
+        """A sentence about the first difference in the first `size` bytes; empty if there is none."""
         ...
 
     def read(self, block: Block, size: int) -> bytes:
@@ -59,27 +59,27 @@ class Access(Protocol):
 
 
 class NoAccess:
-    """Nobody can look."""
+    """For memory that can neither be read nor written."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
     def fill(self, block: Block) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def differs(self, block: Block, size: int) -> str:
-        """Nothing is known."""
+        """Report no difference, because nothing can be read."""
         del block, size
         return ""
 
     def read(self, block: Block, size: int) -> bytes:
-        """Nothing is known."""
+        """Return nothing, because nothing can be read."""
         del block, size
         return b""
 
 
 class HostAccess:
-    """Memory of the host: copied and compared by the C library."""
+    """For host memory: the C library copies and compares."""
 
     reason = ""
 
@@ -87,15 +87,15 @@ class HostAccess:
         self._pattern = pattern
         self._buffer = ctypes.create_string_buffer(pattern.bytes, len(pattern.bytes))
         self._base = ctypes.addressof(self._buffer)
-        # PYFUNCTYPE keeps the lock of the interpreter: for a few bytes that is quicker, and no other thread
-        # can free a block between the two.
+        # PYFUNCTYPE keeps the interpreter's lock.  For a few bytes that is faster, and no other thread can free a
+        # block between two calls.
         pointers = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
         library = ctypes.CDLL(None)
         self._move: Callable[[int, int, int], object] = ctypes.PYFUNCTYPE(None, *pointers)(("memmove", library))
         self._compare: Callable[[int, int, int], int] = ctypes.PYFUNCTYPE(ctypes.c_int, *pointers)(("memcmp", library))
 
     def fill(self, block: Block) -> None:
-        """Write the pattern of the block's key over all of it."""
+        """Fill a block with the pattern of its key."""
         size, source, target = block.size, self._base + block.key, block.address
         while size > TILE:
             self._move(target, source, TILE)
@@ -104,7 +104,7 @@ class HostAccess:
         self._move(target, source, size)
 
     def differs(self, block: Block, size: int) -> str:
-        """Where the first bytes are not what was written, in words; empty if they are."""
+        """A sentence about the first difference in the first `size` bytes; empty if there is none."""
         left, source, target = size, self._base + block.key, block.address
         while left > TILE:
             if self._compare(target, source, TILE):
@@ -122,7 +122,7 @@ class HostAccess:
 
 
 class HandleAccess:
-    """Memory that is reached through functions: those of a device array, or the target's own."""
+    """For memory that functions read and write: those of a device array, or the target's own."""
 
     reason = ""
 
@@ -134,11 +134,11 @@ class HandleAccess:
         self._write = write
 
     def fill(self, block: Block) -> None:
-        """Write the pattern of the block's key over all of it."""
+        """Fill a block with the pattern of its key."""
         self._write(block.handle, self._pattern.of(block.key, block.size))
 
     def differs(self, block: Block, size: int) -> str:
-        """Where the first bytes are not what was written, in words; empty if they are."""
+        """A sentence about the first difference in the first `size` bytes; empty if there is none."""
         expected, found = self._pattern.of(block.key, size), self.read(block, size)
         return "" if expected == found else _difference(expected, found)
 
@@ -154,12 +154,12 @@ def _difference(expected: bytes, found: bytes) -> str:
 
 
 def first_difference(expected: bytes, found: bytes) -> int:
-    """Where two rows of bytes differ first."""
+    """The index of the first byte that differs."""
     return next((at for at, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]), len(found))
 
 
 def access_to(block: Block, target: Target, capabilities: Capabilities) -> Access:
-    """How the contents of blocks like this one are reached."""
+    """The access for blocks like this one."""
     readable = capabilities.host_readable
     if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
         return HostAccess(PATTERN)
@@ -172,7 +172,7 @@ def access_to(block: Block, target: Target, capabilities: Capabilities) -> Acces
 
 
 def host_can_write(address: int, size: int) -> bool:
-    """Whether the operating system lets this process read and write a range; without asking the memory itself."""
+    """Whether the operating system allows this process to read and write a range; the memory itself is not touched."""
     if not _MAPS.exists():
         return False
     end = address + size
@@ -186,7 +186,7 @@ def host_can_write(address: int, size: int) -> bool:
 
 
 def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]] | None:
-    """Functions that read and write the bytes of a handle like this one, or None if it offers none."""
+    """Functions that read and write the bytes of a handle like this one; None if the handle has none."""
     if callable(getattr(handle, "get", None)) and callable(getattr(handle, "set", None)):
         return _get, _set
     if callable(getattr(handle, "copy_to_host", None)) and callable(getattr(handle, "copy_from_host", None)):
@@ -207,7 +207,7 @@ def _get(handle: Any, size: int) -> bytes:
 
 def _set(handle: Any, data: bytes) -> None:
     part = handle[: len(data)]
-    host = part.get()  # devices take only what is of their own shape and type, which this is
+    host = part.get()  # devices accept only arrays of their own shape and type, such as this one
     memoryview(host).cast("B")[:] = data
     part.set(host)
 
@@ -231,7 +231,7 @@ def _buffer_set(handle: Any, data: bytes) -> None:
 
 
 def _opencl(library: Any, handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]]:
-    """A buffer of OpenCL: by a queue of its own context."""
+    """Functions for a buffer of OpenCL, with a queue of its own context."""
     queue = library.CommandQueue(handle.get_info(library.mem_info.CONTEXT))
 
     def read(buffer: Any, size: int) -> bytes:

@@ -1,7 +1,7 @@
-"""The capability record: what an allocator promises.
+"""The capability record: the promises of an allocator.
 
-Nobody can be wrong about what they never promised.  So what the record leaves *undefined* is not tried, and what
-cannot be checked is reported as not checked.
+An allocator cannot break a promise that it never made.  So the fuzzer does not try what the record leaves *undefined*,
+and it reports what it cannot check as not checked.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Capabilities", "Misuse", "ZeroSize", "check_names"]
 
 Misuse = Literal["undefined", "detect", "ignore"]
-"""What becomes of a wrong free: anything; it is refused with an error; nothing happens."""
+"""The effect of a wrong free: undefined; refused with an error; ignored."""
 
 ZeroSize = Literal["any", "null", "unique", "error"]
-"""What zero bytes give: any of these; null; an address of their own; an error."""
+"""The result for zero bytes: any of these; null; a unique address; an error."""
 
 _CHOICES = {"zero_size": get_args(ZeroSize)} | dict.fromkeys(
     ("wrong_size", "foreign_free", "double_free"), get_args(Misuse)
@@ -31,31 +31,31 @@ _LARGEST_ALIGNMENT = 1 << 20
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a target promises.
+    """The promises of a target.
 
     Attributes
     ----------
     alignment : int
-        Every block starts at a multiple of it; a power of two, and 1 for no promise.
+        Every block starts at a multiple of this power of two; 1 promises nothing.
     zero_size : {"any", "null", "unique", "error"}
-        What a request for zero bytes gives.
+        The result of a request for zero bytes.
     sized_free : bool
-        Whether a free is told the size.
+        Whether a free takes the size of the block.
     wrong_size, foreign_free, double_free : {"undefined", "detect", "ignore"}
-        What becomes of a free with a wrong size, of what was never allocated, and of what is free already.
-        Undefined is not tried.
+        The effect of a free with a wrong size, of a pointer that was never allocated, and of a block that is already
+        free.  If undefined, the fuzzer does not try it.
     zeroed : bool
-        Whether fresh memory is zero.
+        Whether new memory is zero.
     stream_ordered : bool
-        Whether work on streams is waited for before memory goes to another stream.
+        Whether memory goes to another stream only after the work on it is done.
     thread_safe : bool
-        Whether several threads may call at once.
+        Whether several threads may call at the same time.
     out_of_memory : tuple of str
-        Names of the exceptions that mean out of memory; ``"null"`` where a null pointer does.
+        The names of the exceptions that mean out of memory; ``"null"`` if a null pointer means it.
     host_readable : bool or None
-        Whether the host can read and write the memory; None asks the operating system at the first block.
+        Whether the host can read and write the memory; if None, the operating system is asked at the first block.
     limit : int
-        The most bytes that may be live at once; 0 for none but what the target itself says.
+        The most bytes that may be live at the same time; if 0, the target's own limit.
     """
 
     alignment: int = 1
@@ -72,7 +72,7 @@ class Capabilities:
     limit: int = 0
 
     def with_promises(self, promises: Mapping[str, str]) -> Capabilities:
-        """The record with some entries replaced by what a command line says.
+        """The record with some entries replaced by promises of a command line.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Capabilities:
         Raises
         ------
         TargetError
-            If there is no such entry or value, or the entries contradict each other.
+            If there is no such entry or value, or if the entries contradict each other.
         """
         check_names(promises)
         said: dict[str, Any] = {name: _value(name, text, getattr(self, name)) for name, text in promises.items()}
@@ -115,12 +115,12 @@ class Capabilities:
         return {it.name: _text(getattr(self, it.name)) for it in fields(self)}
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an exception is one of those that mean out of memory, itself or by a base."""
+        """Whether an exception, or one of its base classes, is among those that mean out of memory."""
         return any(kind.__name__ in self.out_of_memory for kind in type(error).__mro__)
 
 
 def check_names(promises: Iterable[str]) -> None:
-    """Refuse names of promises that there are none.
+    """Refuse unknown names of promises.
 
     Raises
     ------

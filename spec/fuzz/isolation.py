@@ -1,4 +1,4 @@
-"""Two places where jobs are done: this process, and one that may crash."""
+"""The two places for jobs: this process, and a process that may crash."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Place(Protocol):
     """Does jobs on one target."""
 
     protects: bool
-    """Whether a crash or a hang is survived, and so can be seen."""
+    """Whether it survives a crash or a hang, and so can report it."""
 
     def perform(self, job: Job) -> Answer:
-        """Do a job; an answer with ``"crash"`` or ``"hang"`` says that the target ended it."""
+        """Do a job; an answer with ``"crash"`` or ``"hang"`` means that the target ended the process."""
         ...
 
     def steps(self) -> tuple[Step, ...]:
-        """The steps of the last program, to the one that ended it."""
+        """The steps of the last program, up to the one that ended the process."""
         ...
 
 
 class Inline:
-    """The process we are in: for targets that are objects, without a name that another process could look up."""
+    """The same process: for targets that are objects without a name, which another process could not look up."""
 
     protects = False
 
@@ -47,7 +47,7 @@ class Inline:
         self._journal = Journal()
 
     def perform(self, job: Job) -> Answer:
-        """Do a job here."""
+        """Do a job in this process."""
         return perform(self._source, job, self._journal)
 
     def steps(self) -> tuple[Step, ...]:
@@ -66,20 +66,20 @@ _ROOM = 1 << 16
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with room for libraries that want to be loaded when a program starts: allocators (jemalloc) often do."""
+    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
     tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
     return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
 
 
 class Isolated:
-    """A worker process, which does each job in a child of its own.
+    """A worker process, which does each job in its own child process.
 
     Parameters
     ----------
     target : str
-        What the worker looks up.
+        The name that the worker looks up.
     hang : float
-        Seconds after which a call that has not returned never will.
+        The seconds after which a call that has not returned counts as a hang.
     """
 
     protects = True
@@ -99,7 +99,7 @@ class Isolated:
         Raises
         ------
         TargetError
-            If the target cannot be used, or the worker is gone.
+            If the target cannot be used, or if the worker has ended.
         """
         line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
         reply = self.worker.ask(line)
@@ -111,7 +111,7 @@ class Isolated:
         return answer
 
     def steps(self) -> tuple[Step, ...]:
-        """The steps of the last program, to the one that ended it."""
+        """The steps of the last program, up to the one that ended the process."""
         return self._journal.steps()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""The steps taken so far, in memory that outlives the process that takes them.
+"""The journal: the steps that were taken, in memory that outlives the process that takes them.
 
-A worker writes each step down before it takes it; if the step ends the process, its last calls are here.  A
-record carries the number of the program it belongs to, so starting a new program is one write.
+A worker records each step before it takes the step.  If the step ends the process, the last steps are still here.  A
+record has the number of its program, so a new program begins with a single write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal"]
 
-_HEADER = struct.Struct("<QQ")  # the program, and how many calls returned inside long steps
+_HEADER = struct.Struct("<QQ")  # the program, and the number of calls that returned inside long steps
 _RECORD = struct.Struct("<IQQII")
 _CAPACITY = 1 << 20
 _NAMES = tuple(OPERATIONS)
@@ -27,14 +27,14 @@ _PROGRAMS = 1 << 24
 
 
 class Journal:
-    """Steps of one program after the other.
+    """The steps of one program after the other.
 
     Parameters
     ----------
     path : Path or None
-        A file to keep them in, shared with whoever opens it too; None keeps them in this process.
+        A file for the steps, which other processes can open too; None keeps them in this process.
     capacity : int
-        The most steps of one program; of a longer one the first steps are kept.
+        The most steps of one program; of a longer program only the first steps are kept.
     """
 
     def __init__(self, path: Path | None = None, capacity: int = _CAPACITY) -> None:
@@ -51,35 +51,35 @@ class Journal:
         self._position = _HEADER.size
 
     def begin(self) -> None:
-        """Start a new program; what was there is forgotten."""
+        """Begin a new program, and forget the one before."""
         self._program = (self._program + 1) % _PROGRAMS
         _HEADER.pack_into(self._memory, 0, self._program, self._returned)
         self._position = _HEADER.size
 
     def note(self, code: int, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> None:
-        """Write a step down."""
+        """Record a step."""
         position = self._position
         self._pack(self._memory, position, self._program << 8 | code, first, second, third, fourth)
         if position < self._last:
             self._position = position + _RECORD.size
 
     def move(self) -> None:
-        """Tell whoever watches that a call has returned inside a step of many calls."""
+        """Record that a call has returned inside a step of many calls, so that a watching process sees progress."""
         self._returned += 1
         _HEADER.pack_into(self._memory, 0, self._program, self._returned)
 
     @property
     def length(self) -> int:
-        """How many steps this process has written down of the present program."""
+        """The number of recorded steps of this process in the present program."""
         return (self._position - _HEADER.size) // _RECORD.size
 
     @property
     def full(self) -> bool:
-        """Whether no further step can be kept."""
+        """Whether there is no room for another step."""
         return self._position >= self._last
 
     def steps(self) -> tuple[Step, ...]:
-        """The present program, whoever writes it."""
+        """The steps of the present program, recorded by any process."""
         program = _HEADER.unpack_from(self._memory)[0]
         found: list[Step] = []
         for position in range(_HEADER.size, self._last, _RECORD.size):
@@ -92,7 +92,7 @@ class Journal:
         return tuple(found)
 
     def mark(self) -> tuple[int, int, int]:
-        """Something that differs whenever a step was written since, or moved; for whoever watches for a hang."""
+        """A value that changes with every step and every `move`; a watching process notices a hang by it."""
         program, returned = _HEADER.unpack_from(self._memory)
         low, high = 0, (self._last - _HEADER.size) // _RECORD.size
         while low < high:  # records of this program come first
@@ -102,10 +102,10 @@ class Journal:
         return program, low, returned
 
     def close(self) -> None:
-        """Let the memory go."""
+        """Release the memory."""
         self._memory.close()
 
 
 def code(operation: str) -> int:
-    """The number that stands for an operation."""
+    """The number of an operation in records."""
     return _CODES[operation]

@@ -1,4 +1,4 @@
-"""Allocators in shared libraries, driven by ctypes: four conventions for what the functions take."""
+"""Allocators in shared libraries, called through ctypes, with four conventions for their arguments."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class LibraryAddress(NamedTuple):
     Attributes
     ----------
     path : str
-        As the dynamic loader takes it: a path, or a name that it looks for.
+        A path for the dynamic loader, or a name that it searches for.
     symbols : tuple of str
-        Those of malloc and free; then, if there are any, of calloc and realloc.
+        The symbols of malloc and free, and optionally of calloc and realloc.
     abi : {"malloc", "torch", "cupy", "nep49"}
     """
 
@@ -43,12 +43,12 @@ class LibraryAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LibraryAddress | None:
-        """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None if it is nothing like it.
+        """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form.
 
         Raises
         ------
         TargetError
-            If it names a library, and not the symbols or the convention.
+            If it names a library, but not the symbols or a known convention.
         """
         found = _SPELLING.fullmatch(text)
         if found is None:
@@ -83,7 +83,7 @@ def open_library(address: LibraryAddress) -> Target:
 
 
 def _bind(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
-    function = library[name]  # a function object of its own; as an attribute it would be shared
+    function = library[name]  # a new function object; an attribute would be shared
     function.restype, function.argtypes = result, arguments
     return function
 
@@ -110,7 +110,7 @@ def _malloc(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
 
 
 def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """NumPy's ``PyDataMem_Handler``: a context first, and a sized free."""
+    """NumPy's ``PyDataMem_Handler``: the first argument is a context, and a free takes the size."""
     take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t)
     free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_size_t)
     calloc: Callable[..., Any] | None = None
@@ -132,7 +132,7 @@ def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
 
 
 def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """PyTorch's pluggable allocator: size, device, stream."""
+    """PyTorch's pluggable allocator, with size, device and stream."""
     take = _bind(library, symbols[0], c_void_p, c_ssize_t, c_int, c_void_p)
     free = _bind(library, symbols[1], None, c_void_p, c_ssize_t, c_int, c_void_p)
     return Target(
@@ -145,7 +145,7 @@ def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
 
 
 def _cupy(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """CuPy's ``CFunctionAllocator``: a parameter first, the device last."""
+    """CuPy's ``CFunctionAllocator``: the first argument is a parameter, the last is the device."""
     take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t, c_int)
     free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_int)
     return Target(

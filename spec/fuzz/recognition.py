@@ -1,6 +1,6 @@
-"""Which convention a target follows: decided by what it has, never by what it derives from.
+"""Recognises the convention that a target follows, by its attributes and not by its base classes.
 
-In this order: a string names something to look at; a class or a factory makes a fresh target for every run; then
+These are tried in order: a string names something to look up; a class or a factory makes a new target for every run;
 ``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair of callables; a callable.
 """
 
@@ -35,7 +35,7 @@ _ACCEPTED = (
 
 
 class Source:
-    """Where targets come from: every run asks it for one.
+    """The source of targets: every run gets one from it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Source:
     Raises
     ------
     TargetError
-        If a string names nothing.
+        If a string does not name anything.
     """
 
     def __init__(self, target: object) -> None:
@@ -56,11 +56,11 @@ class Source:
 
     @property
     def makes_fresh(self) -> bool:
-        """Whether each target is a new one, with nothing left over from the last."""
+        """Whether each target is new, with nothing left from the last one."""
         return self._library is None and _is_factory(self._found)
 
     def open(self) -> Target:
-        """A target.
+        """Open a target.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Source:
 
 
 def look_up(text: str) -> Any:
-    """What ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names.
+    """The object that ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def look_up(text: str) -> Any:
 
 def _imported(place: str) -> Any:
     if "" not in sys.path:
-        sys.path.insert(0, "")  # as python -m does
+        sys.path.insert(0, "")  # as `python -m` does
     try:
         return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except (Exception, SystemExit) as error:
@@ -117,7 +117,7 @@ def _from_file(path: Path) -> Any:
 
 
 _KEPT: list[object] = []
-"""What came from files: libraries call its functions as long as they like, and the collector would clear its names."""
+"""Modules from files.  Libraries may call their functions at any later time, but the collector would clear them."""
 
 
 def _attribute(module: Any, place: str, name: str) -> Any:
@@ -131,7 +131,7 @@ def _attribute(module: Any, place: str, name: str) -> Any:
 
 
 def spelling(target: object) -> str | None:
-    """The string that names a target, so that `look_up` finds the very same; None if none does."""
+    """The string by which `look_up` finds exactly this target; None if there is none."""
     if isinstance(target, tuple):
         spelt = [spelling(it) for it in cast("tuple[object, ...]", target)]
         places = {text.partition(":")[0] for text in spelt if text is not None}
@@ -154,7 +154,7 @@ def _name(target: object) -> str:
 
 
 def _is_factory(target: Any) -> bool:
-    """Whether something makes allocators: a class, or a function that needs no arguments and can take none."""
+    """Whether an object makes allocators: a class, or a function without parameters."""
     if isinstance(target, type):
         return True
     if not (inspect.isfunction(target) or inspect.ismethod(target)):
@@ -163,12 +163,12 @@ def _is_factory(target: Any) -> bool:
 
 
 def recognise(target: Any) -> Target:
-    """The target that an object is.
+    """The target for an object.
 
     Raises
     ------
     TargetError
-        If it follows no convention, or a probe of it fails.
+        If it follows no convention, or if a first call fails.
     """
     for take, give in _METHODS:
         if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
@@ -186,7 +186,7 @@ def recognise(target: Any) -> Target:
 
 
 def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
-    """A callable whose result says how it is given back: it has to be called once to see one."""
+    """The target for a callable.  It is called once, because only its result shows how memory is freed."""
     try:
         handle = take(_PROBE)
     except Exception as error:

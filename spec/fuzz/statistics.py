@@ -1,4 +1,4 @@
-"""What targets say of themselves, under the names in use."""
+"""The statistics that targets report, under their various names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Gauge(NamedTuple):
     ----------
     name : str
     meaning : {"count", "bytes", "peak count", "peak bytes"}
-        Of live blocks.
+        A count or the bytes of live blocks, now or at the peak.
     exact : bool
-        Whether it counts what was asked for; others count what was used for it, which may be more.
+        Whether it counts the requested bytes; others count the used bytes, which may be more.
     """
 
     name: str
@@ -46,7 +46,7 @@ _DEVICES = ("current_ordinal", "current_device")
 
 
 def gauges(subject: Any) -> dict[Gauge, int]:
-    """What a target reports now."""
+    """The present statistics of a target."""
     sources = [subject, *(found for name in _CONTAINERS if (found := _member(subject, name)) is not None)]
     return {
         gauge: value
@@ -57,22 +57,22 @@ def gauges(subject: Any) -> dict[Gauge, int]:
 
 
 def limit_of(subject: Any) -> int:
-    """The most bytes that a target says it will have live at once; 0 for none."""
+    """The limit of live bytes that a target reports; 0 if it reports none."""
     found = (_member(subject, name) for name in _LIMITS)
     return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
 
 
 def device_of(subject: Any) -> object:
-    """The device that a target says is current; None if it says nothing."""
+    """The current device that a target reports; None if it reports none."""
     return next((value for name in _DEVICES if (value := _member(subject, name)) is not None), None)
 
 
 def _member(source: Any, name: str) -> Any:
-    """An attribute, an entry, or what a method of no arguments of that name returns."""
+    """The attribute or entry with this name, or the result of the method with this name."""
     if isinstance(source, Mapping):
         return cast("Mapping[str, Any]", source).get(name)
     value = getattr(source, name, None)
     try:
         return value() if callable(value) else value
-    except TypeError:  # it wants arguments, so it is something else
+    except TypeError:  # it needs arguments, so it has another meaning
         return None

@@ -1,7 +1,7 @@
-"""Streams for allocators that order memory by streams, on a machine that may have none.
+"""Simulated streams, for allocators that order memory by streams, on any machine.
 
-A `Stream` holds work that has not happened.  An allocator may ask it, wait for it, or put an event after it, by
-any of the names in use; only the fuzzer lets time pass otherwise.
+A `Stream` has work that has not happened yet.  An allocator may query it, wait for it, or record an event, under
+any of the usual names.  Without such a wait, work happens only when the fuzzer lets it happen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ __all__ = ["Event", "Stream"]
 
 
 class Event:
-    """A point in a stream: past when that much of its work has happened."""
+    """A point in a stream, which is done when the work before it has happened."""
 
     def __init__(self, stream: Stream, point: int) -> None:
         self._stream = stream
@@ -38,12 +38,12 @@ class Event:
 
 
 class Stream:
-    """A row of work, counted; `finished` of `queued` pieces have happened.
+    """A queue of work, which is only counted: `finished` of `queued` pieces have happened.
 
     Attributes
     ----------
     number : int
-        Its name in the program, from 1.
+        Its number in the program, counted from 1.
     """
 
     def __init__(self, number: int) -> None:
@@ -53,7 +53,7 @@ class Stream:
 
     @property
     def ptr(self) -> int:
-        """The number, for those who keep streams by number."""
+        """The number, for allocators that identify streams by an address."""
         return self.number
 
     @property
@@ -63,7 +63,7 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to happen."""
+        """Whether all work has happened."""
         return self.finished >= self.queued
 
     def query(self) -> bool:
@@ -71,7 +71,7 @@ class Stream:
         return self.done
 
     def record(self, event: object = None) -> Event:
-        """A point after everything queued so far."""
+        """An event after everything that has been queued."""
         del event
         return Event(self, self.queued)
 

@@ -1,7 +1,7 @@
-"""A target as the fuzzer sees it: a few functions and a capability record.
+"""A target for the fuzzer: a few functions and a capability record.
 
-Allocators differ in names, in what a pointer is, and in what a free wants to know.  Each function here makes one
-`Target` from one convention; ``recognition`` decides which.
+Allocators differ in their names, in the kind of their pointers, and in the arguments of a free.  Each function here
+makes a `Target` for one convention; ``recognition`` decides which function is used.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ class Target:
     Attributes
     ----------
     kind : str
-        The convention it follows, in words.
+        The convention that it follows, in words.
     subject : object
         The allocator itself, for its statistics, its limit and its close.
     capabilities : Capabilities
-        What it promises, before anybody says otherwise.
+        Its promises, unless the user replaces them.
     take : callable
-        ``take(size)`` returns whatever the allocator returns; ``None`` or 0 is null.
+        ``take(size)`` returns the allocator's result; ``None`` or 0 is null.
     give : callable
-        ``give(handle, size)`` gives it back.
+        ``give(handle, size)`` frees it.
     take_aligned, take_on, give_on, take_zeroed, take_many, resize, copy : callable or None
         ``take_aligned(size, alignment)``, ``take_on(size, stream)``, ``give_on(handle, size, stream)``,
         ``take_zeroed(size)``, ``take_many(count, size)``, ``resize(handle, size, old_size)``,
-        ``copy(source, destination, size)``, where the allocator has them.
+        ``copy(source, destination, size)``, if the allocator has them.
     read, write : callable or None
-        ``read(handle, size)`` and ``write(handle, data)``, where the allocator has its own.
+        ``read(handle, size)`` and ``write(handle, data)``, if the allocator has them.
     owned : bool
-        Made for this run alone, so it may be closed.
+        Whether it was made only for this run, and may be closed.
     """
 
     kind: str
@@ -68,12 +68,12 @@ class Target:
 
 
 def is_null(handle: Any) -> bool:
-    """Whether what was returned is no memory."""
+    """Whether a result is a null pointer."""
     return handle is None or (isinstance(handle, int) and not handle)
 
 
 def address_of(handle: Any) -> int:
-    """Where a handle says its memory starts; 0 if it does not say."""
+    """The address that a handle reports; 0 if it reports none."""
     if isinstance(handle, int):
         return handle
     interface: Any = getattr(handle, "__array_interface__", None) or getattr(handle, "__cuda_array_interface__", None)
@@ -87,15 +87,15 @@ def address_of(handle: Any) -> int:
 
 
 def size_of(handle: Any) -> int | None:
-    """How many bytes a handle says it has; None if it does not say."""
+    """The number of bytes that a handle reports; None if it reports none."""
     found = next((size for name in ("nbytes", "size") if isinstance(size := getattr(handle, name, None), int)), None)
     return None if isinstance(handle, int) else found
 
 
 def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any], kind: str) -> Target:
-    """An object with a method that allocates and one that gives back: RMM, Warp, cuda.core, ours.
+    """The target for an object with a method that allocates and one that frees: RMM, Warp, cuda.core, ours.
 
-    How many arguments each takes, and whether there is a stream among them, is read from the signatures.
+    The signatures show how many arguments each takes, and whether one is a stream.
     """
     taking, giving = _Call(take, "size"), _Call(give, "pointer")
     sized = giving.positions > 1
@@ -119,7 +119,7 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
 
 
 def _closing(give: Callable[..., Any]) -> Callable[..., Any]:
-    """cuda.core's convention: a buffer that can close itself is closed, and it calls ``deallocate`` with an address."""
+    """cuda.core's convention: a buffer with ``close`` is closed, and then calls ``deallocate`` with an address."""
 
     def close(handle: Any, *arguments: Any, stream: Any = None) -> Any:
         closing = getattr(handle, "close", None)
@@ -155,12 +155,12 @@ def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
 
 
 class _Call:
-    """How something is called.
+    """The signature of a function, and calls of it.
 
     Attributes
     ----------
     positions : int
-        How many arguments it takes by position; 1 where nobody can tell.
+        The number of positional arguments; 1 if it is not known.
     """
 
     def __init__(self, function: Callable[..., Any], first: str) -> None:
@@ -177,20 +177,20 @@ class _Call:
         self.positions = max(len(named), 2 if variable else 0) if self._parameters else 1
 
     def has(self, name: str) -> bool:
-        """Whether there is a parameter of that name."""
+        """Whether there is a parameter with this name."""
         return any(it.name == name for it in self._parameters)
 
     def keyword_only(self, name: str) -> bool:
-        """Whether it takes a parameter by that name, and in no other way."""
+        """Whether there is a parameter that must be given by this name."""
         return any(it.name == name and it.kind is it.KEYWORD_ONLY for it in self._parameters)
 
     def plain(self, most: int, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function, or another one that is called like it, called with its first arguments alone.
+        """The function, or another one with the same signature, as a function of only its first arguments.
 
         Raises
         ------
         TargetError
-            If it wants more.
+            If it needs more arguments.
         """
         if len(self._required) > most:
             names = ", ".join(it.name for it in self._required)
@@ -202,7 +202,7 @@ class _Call:
 
 
 def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
-    """Two functions of one to three arguments: size, then device or stream; pointer, then size, then those.
+    """The target for two functions: of size, and then device or stream; and of pointer, and then size and those.
 
     CuPy's ``PythonFunctionAllocator`` and RMM's ``CallbackMemoryResource`` take such pairs.
     """
@@ -224,7 +224,7 @@ def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
 
 
 def _arguments(function: Callable[..., Any], fallback: dict[str, Any]) -> list[str]:
-    """The names of the arguments that have to be given; the first of the fallback where nobody can tell."""
+    """The names of the required arguments; if they are not known, the first of the fallback."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -241,7 +241,7 @@ def _arguments(function: Callable[..., Any], fallback: dict[str, Any]) -> list[s
 
 
 def _neutral(name: str) -> int | None:
-    """What to give for an argument that the fuzzer has nothing for."""
+    """A neutral value for an argument for which the fuzzer has none."""
     return 0 if "dev" in name else None
 
 
@@ -249,7 +249,7 @@ Giving = Literal["release", "free", "close", "drop"]
 
 
 def from_callable(take: Callable[[int], Any], subject: Any, giving: Giving, kind: str) -> Target:
-    """Something that returns an object which is given back by its own method, or by dropping it."""
+    """The target for a callable whose results are freed by their own method, or by dropping them."""
     return Target(
         kind=kind,
         subject=subject,
@@ -260,13 +260,13 @@ def from_callable(take: Callable[[int], Any], subject: Any, giving: Giving, kind
 
 
 class _Dropped:
-    """Holds the only reference to something that is freed when nobody refers to it."""
+    """Holds the only reference to an object that is freed when it is dropped."""
 
     def __init__(self, held: Any) -> None:
         self._held = held
 
     def drop(self) -> None:
-        """Let it go."""
+        """Drop the object."""
         self._held = None
 
     def __getattr__(self, name: str) -> Any:
@@ -274,7 +274,7 @@ class _Dropped:
 
 
 def giving_of(handle: Any) -> Giving | None:
-    """How an object that an allocator returned is given back; None for a bare address."""
+    """How an object that an allocator returned is freed; None for a plain address."""
     methods: tuple[Giving, ...] = ("release", "free", "close")
     found: Giving | None = next((name for name in methods if callable(getattr(handle, name, None))), None)
     if found is not None or handle is None or isinstance(handle, int | str | bytes):

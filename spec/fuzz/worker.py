@@ -1,6 +1,6 @@
-"""A process that does jobs on targets, each in a child of its own, so that what a target does is seen from outside.
+"""A process that does jobs on targets, each in its own child process, so that it survives a crash of a target.
 
-`main` reads jobs from standard input, a line each, and forks for every one of them.  A child moves as long as its
+`main` reads jobs from standard input, one on each line, and forks for each.  A child makes progress as long as its
 journal does.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "serve"]
 
 _PATIENCE = 12
-"""How many time limits a target has to be imported and made."""
+"""The time for importing and making a target, as a multiple of the limit of a call."""
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
@@ -36,7 +36,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
 
 
 def _in_child(job: Job) -> Answer:
-    """Do a job in a process of its own, and wait for it no longer than it moves."""
+    """Do a job in a child process, and wait as long as it makes progress."""
     limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE)
     answer = Child(answer_to, job, limits=limits, moved=Journal(Path(job["journal"])).mark, forks=True).wait()
     if not isinstance(answer, Death):
@@ -48,7 +48,7 @@ def _in_child(job: Job) -> Answer:
 
 
 def answer_to(job: Job, /, *, progress: Progress) -> Answer:
-    """Do a job in this process; what cannot be used is an answer too."""
+    """Do a job in this process; a target that cannot be used gives an answer too."""
     del progress
     try:
         return perform(Source(job["target"]), job, Journal(Path(job["journal"])))
@@ -57,6 +57,6 @@ def answer_to(job: Job, /, *, progress: Progress) -> Answer:
 
 
 def main() -> None:
-    """Serve standard input; what targets print goes elsewhere."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is interrupted too, and ends us
+    """Answer jobs from standard input; the output of targets goes elsewhere."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     serve(sys.stdin, sys.stdout)

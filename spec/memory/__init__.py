@@ -1,9 +1,9 @@
-"""What a mirrored memory must do, and the kit that finds out whether one does.
+"""The requirements of a mirrored memory, and the kit that checks memories against them.
 
-The ``oracle`` thinks about which copies are fresh.  A ``driver`` makes one call after the other; its ``inspection``
-looks at the memory, and ``differences`` say which requirement a difference breaks.  Sequences of calls are enumerated
-from the state space (``suites``), edges are checked one by one (``contracts``), and ``walks`` are generated.
-``reference`` is a small memory that does all of it right.
+The ``oracle`` knows which copies are fresh.  A ``driver`` makes one call after the other.  Its ``inspection``
+examines the memory, and ``differences`` say which requirement a difference breaks.  ``suites`` enumerate sequences of
+calls from the state space, ``contracts`` check edge cases one by one, and ``walks`` are generated.
+``reference`` is a small correct memory.
 """
 
 from .coverage import Coverage

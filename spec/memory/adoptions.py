@@ -1,4 +1,4 @@
-"""What may be adopted, in every state there is: what is refused, and what is taken as it is."""
+"""Adoption in every state: buffers that must be refused, and buffers that must be accepted."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PUSH = Input(Call.ASYNC_GPU_PUSH)
 _CANARY = b"\xee"
 
 
-# --- what is refused
+# --- refused buffers
 
 
 @everywhere
 def own_buffers(driver: MemoryDriver) -> None:
-    """The memory's own buffers are not adopted, fresh or stale, however they are shown (R35)."""
+    """The memory's own buffers are not adopted, fresh or stale, through any kind of object (R35)."""
     oracle = driver.oracle
     if oracle.cpu.owner == "memory":
         driver.reproducer.run("(own,) = log.owned('cpu')")
@@ -54,7 +54,7 @@ _OWN_DEVICE = ("own", "own.view()", f"own[:{SIZE}]")
 
 
 def _own(side: Side, shown: Iterable[str], view: str) -> Iterator[Refusable]:
-    """The memory's own side as objects of many kinds; the pointer is known from its allocation."""
+    """The memory's own side as objects of many kinds; the log knows its pointer from the allocation."""
     return (_adoption(side, "R35-own-buffer-refused", text) for text in (*shown, view) if text)
 
 
@@ -81,9 +81,9 @@ _UNSUITABLE_HOST = (
 
 @everywhere
 def unsuitable_host_buffers(driver: MemoryDriver) -> None:
-    """Host buffers that are too small, read-only, not contiguous, or no host memory (R36 to R39)."""
+    """Host buffers that are too small, read-only, not contiguous, or not host memory (R36 to R39)."""
     subject, buffers = driver.subject, list(_UNSUITABLE_HOST)
-    if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays come by columns
+    if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays can be in column order
         buffers.append((_SPREAD, f"subject.host.empty({SIZE}).reshape(6, -1).T"))
     if subject.device is not None:
         buffers.append((_KIND, f"subject.device.empty({SIZE})"))
@@ -94,7 +94,7 @@ def unsuitable_host_buffers(driver: MemoryDriver) -> None:
 
 @everywhere
 def unsuitable_device_buffers(driver: MemoryDriver) -> None:
-    """Device buffers that are too small, or no memory of this device (R36, R39)."""
+    """Device buffers that are too small, or not memory of this device (R36, R39)."""
     buffers = [
         (_SMALL, f"subject.device.empty({SIZE - 1})"),
         (_SMALL, "subject.device.empty(0)"),
@@ -114,20 +114,20 @@ def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:
     return Refusable(requirement, f"memory.set_{side}_data(buffer)", buffer)
 
 
-# --- what is taken as it is
+# --- accepted buffers
 
 
 class _Shape(NamedTuple):
-    """A buffer that has to be adopted.
+    """A buffer that must be adopted.
 
     Attributes
     ----------
     whole : str
-        How to make all the memory around it.
+        The expression that makes the whole memory that contains the buffer.
     buffer : str
-        The buffer, given the ``whole``.
+        The expression for the buffer, which may use ``whole``.
     start : int
-        Where in the whole the memory's bytes begin.
+        Where the memory's bytes begin in the whole.
     """
 
     whole: str
@@ -152,7 +152,7 @@ _DEVICE_SHAPES = (
 
 
 class _Handed:
-    """The same buffer, whenever one is to be adopted on its side.
+    """A buffer that is adopted again whenever its side adopts.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ class _Handed:
         self._start = shape.start
 
     def driver(self, subject: Subject) -> MemoryDriver:
-        """A driver that hands the buffer in."""
+        """A driver whose adoptions use this buffer."""
         driver = MemoryDriver(subject, SIZE, buffers=self._fill)
         driver.reproducer.run(f"whole = {self._shape.whole}")
         driver.reproducer.run(f"buffer = {self._shape.buffer}")
         return driver
 
     def _fill(self, driver: MemoryDriver, side: Side, number: int) -> str:
-        """The buffer with the pattern in it, and with canaries around."""
+        """Fill the buffer with the pattern, and its surroundings with canaries."""
         if side != self._side:
             return driver.hand_in(side, number)
         after = len(self._whole(driver)) - self._start - SIZE
@@ -188,7 +188,7 @@ class _Handed:
         return bytes(whole) if self._side == "cpu" else fetch(driver.subject, whole, whole.size)
 
     def compare_canaries(self, driver: MemoryDriver) -> None:
-        """Look at the bytes around what was adopted."""
+        """Check the bytes around the adopted buffer."""
         whole, start = self._whole(driver), self._start
         around = whole[:start] + whole[start + SIZE :]
         untouched = around == _CANARY * len(around)
@@ -207,7 +207,7 @@ _DEVICE_SEQUENCE = (
 
 
 def host_shapes(subject: Subject) -> Iterator[MemoryDriver]:
-    """Any writeable row of bytes is adopted as it is, and again, and nothing around it is touched (R14, R19, R04)."""
+    """Any writable contiguous buffer is adopted, also twice, and no byte around it is touched (R14, R19, R04)."""
     across = () if subject.device is None else _ACROSS_SEQUENCE
     before = ((), (_WRITE,)) if subject.device is None else ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,))
     for sequence in before:
@@ -216,7 +216,7 @@ def host_shapes(subject: Subject) -> Iterator[MemoryDriver]:
 
 
 def device_shapes(subject: Subject) -> Iterator[MemoryDriver]:
-    """Longer device buffers and parts of them are adopted, and again, and nothing around is touched (R15, R19, R04)."""
+    """Long device buffers and parts of them are adopted, also twice; no byte around is touched (R15, R19, R04)."""
     for sequence in ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,)):
         for shape in _DEVICE_SHAPES:
             yield _taken(subject, _Handed("gpu", shape), (*sequence, *_DEVICE_SEQUENCE))
@@ -241,4 +241,4 @@ ADOPTIONS: tuple[Contract, ...] = (
 """The contracts of adoption for every subject."""
 
 DEVICE_ADOPTIONS: tuple[Contract, ...] = (unsuitable_device_buffers, device_shapes)
-"""Those for subjects with a device."""
+"""The contracts of adoption for subjects with a device."""

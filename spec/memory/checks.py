@@ -1,4 +1,4 @@
-"""What the contracts have in common: memories in known states, and things that they must refuse."""
+"""What the contracts share: memories in known states, and calls that must be refused."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _UNCHANGED = "R32-strong-guarantee"
 _ATTRIBUTES = ("head", "size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 
 Contract = Callable[[Subject], Iterable[MemoryDriver]]
-"""A check: it gives the memories it was made with, so that their calls are counted."""
+"""A check; it yields the drivers that it used, so that their calls are counted."""
 
 
 class Refusable(NamedTuple):
-    """A call that has to raise.
+    """A call that must raise.
 
     Attributes
     ----------
     requirement : str
-        What it breaks if it does not.
+        The requirement that it breaks if it does not raise.
     call : str
-        As the reproducer has it.
+        The text of the call in the reproducer.
     buffer : str
-        What the call's ``buffer`` is to be.
+        The expression for the call's ``buffer``.
     within : str
-        A context manager to make it in.
+        A context manager around the call.
     """
 
     requirement: str
@@ -56,7 +56,7 @@ def started(
     reproducer: Reproducer | None = None,
     check_device: bool = False,
 ) -> MemoryDriver:
-    """A memory that was brought to a state."""
+    """A memory after a sequence of calls."""
     driver = MemoryDriver(subject, size, reproducer=reproducer, check_device=check_device)
     for entry in sequence:
         driver.perform(entry)
@@ -64,7 +64,7 @@ def started(
 
 
 def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = False) -> Contract:
-    """A contract of a check: made in every state there is, and then the memory must work as if nothing had been."""
+    """A contract that runs a check in every state; afterwards the memory must work as if nothing had happened."""
 
     @wraps(check)
     def contract(subject: Subject) -> Iterator[MemoryDriver]:
@@ -74,7 +74,7 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
             try:
                 _use(driver)
             except Violation as found:
-                _use(started(subject, *sequence))  # what is wrong anyway was not done by the refused calls
+                _use(started(subject, *sequence))  # if this fails too, the refused calls are not the cause
                 message = f"after calls that were refused: {found.requirement}: {found.message}"
                 raise Violation(_UNCHANGED, message, found.statements) from found
             yield driver
@@ -83,14 +83,14 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
 
 
 def _use(driver: MemoryDriver) -> None:
-    """Ask for both sides, also for one that is stale, and release."""
+    """Read both sides, also a stale one, and release."""
     for call in (Call.CPU_DATA, Call.GPU_DATA):
         driver.perform(Input(call))
     driver.finish()
 
 
 def refused(driver: MemoryDriver, *calls: Refusable) -> None:
-    """See that calls raise and change nothing that can be seen.
+    """Check that calls raise and change nothing that can be observed.
 
     Raises
     ------
@@ -106,24 +106,20 @@ def refused(driver: MemoryDriver, *calls: Refusable) -> None:
         driver.run.require(
             _called(driver) == called, requirement, "the last call was refused, but it called allocators"
         )
-        driver.run.require(
-            _seen(driver) == before, _UNCHANGED, "the last call was refused, and yet it changed something"
-        )
+        driver.run.require(_seen(driver) == before, _UNCHANGED, "the last call was refused, but it changed something")
         try:
             driver.compare_untouched()
         except Violation as found:
-            raise Violation(
-                _UNCHANGED, f"the last call was refused, and yet {found.message}", found.statements
-            ) from found
+            raise Violation(_UNCHANGED, f"the last call was refused, but {found.message}", found.statements) from found
         driver.reproducer.expect(raised)
 
 
 def _called(driver: MemoryDriver) -> tuple[object, ...]:
-    """What the allocators were asked for, even in vain."""
+    """The calls to the allocators, also refused ones."""
     log = driver.log
     return len(log.calls), set(log.live), len(log.stray), len(log.freed_in_flight)
 
 
 def _seen(driver: MemoryDriver) -> list[object]:
-    """What a memory says of itself."""
+    """The public attributes of a memory."""
     return [] if driver.oracle.released else [getattr(driver.memory, name, None) for name in _ATTRIBUTES]

@@ -1,4 +1,4 @@
-"""What is checked one by one: what holds at the edges, what may be adopted, and how long things live."""
+"""Contracts, checked one by one: edge cases, adoption, and lifetimes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU
 _PUSH, _RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
 
 _SHORT = 3
-"""Failures are tested after sequences up to this length; every allocator call of every kind of call is among them."""
+"""Failures are tested after sequences up to this length; these include every allocator call of every kind of call."""
 
 
 def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
-    """Sizes no memory can have are refused when it is made (R45)."""
+    """A memory with an impossible size is refused when it is made (R45)."""
     driver, beyond = started(subject), sys.maxsize + 1
     bad: tuple[object, ...] = (-1, -beyond, -(1 << 70), beyond, 2 * beyond, 1.5, 5.0, "5", b"5", None, True, [5])
     for size in bad:
@@ -45,7 +45,7 @@ def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
 
 @everywhere
 def bad_streams(driver: MemoryDriver) -> None:
-    """What is no stream of the device is not pushed on, wherever a push is legal (R52)."""
+    """A push on an object that is not a stream of the device is refused, wherever a push is legal (R52)."""
     if driver.oracle.head is not SyncedHead.HEAD_AT_CPU:
         return
     streams = ["None", "0", "'stream'", "object()"]
@@ -56,7 +56,7 @@ def bad_streams(driver: MemoryDriver) -> None:
 
 
 def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
-    """While another device is current the memory works on its own, and leaves that current, failing or not (R50)."""
+    """While another device is current, the memory works on its own device, and changes no current device (R50)."""
     if subject.elsewhere is None:
         return
     failing = [case for case in SUITES["failures"](subject) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
@@ -71,18 +71,18 @@ def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
 
 
 def _plain(move: Move) -> bool:
-    """Whether a move is an allocator call that just fails."""
+    """Whether a move is a simple failure of an allocator call."""
     return isinstance(move, Fail) and move == Fail(move.entry, move.k)
 
 
 def device_check(subject: Subject) -> Iterable[MemoryDriver]:
-    """With the check on, every call is refused while another device is current, and works again after (R51)."""
+    """With the check on, every call is refused while another device is current, and works afterwards (R51)."""
     return _checks_device(subject) if subject.check_device and subject.elsewhere is not None else ()
 
 
 @partial(everywhere, check_device=True)
 def _checks_device(driver: MemoryDriver) -> None:
-    """Make every call that would be legal here while another device is current."""
+    """Make every call that would be legal in this state, while another device is current."""
     calls = [
         ("cpu_data()", ""),
         ("mutable_cpu_data()", ""),
@@ -99,7 +99,7 @@ def _checks_device(driver: MemoryDriver) -> None:
 
 
 def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
-    """What is done to one memory leaves its neighbours alone (R53)."""
+    """Calls on one memory do not affect other memories (R53)."""
     sequence = (_WRITE, _GPU_READ, _ADOPT, _GPU_WRITE, _READ) if subject.device is not None else (_WRITE, _ADOPT, _READ)
     reproducer = Reproducer(subject)
     drivers = [started(subject, *sequence[:length], reproducer=reproducer) for length in range(len(sequence))]
@@ -123,7 +123,7 @@ def _in_mode(driver: MemoryDriver, mode: Mode) -> Generator[None]:
 
 
 def mode_between(subject: Subject) -> Iterator[MemoryDriver]:
-    """Memory is freed as it was allocated although the mode has changed in between (R25)."""
+    """Memory is freed in the way it was allocated, although the mode has changed since (R25)."""
     for mode in Mode:
         driver = started(subject)
         with _in_mode(driver, mode):

@@ -1,4 +1,4 @@
-"""How much of the state space was taken, counted by what the oracle knows rather than by what a memory says."""
+"""Coverage of the state space, by the states of the oracle and not by the memory's own account."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Coverage"]
 
 @dataclass
 class Coverage:
-    """Which transitions of the state space were taken, counted by what the oracle knows."""
+    """The transitions of the state space that were taken, by the states of the oracle."""
 
     unit: ClassVar[str] = "transitions"
 
@@ -27,32 +27,32 @@ class Coverage:
     taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])
 
     def add(self, driver: MemoryDriver) -> None:
-        """Count what a driver did."""
+        """Add the transitions that a driver took."""
         self.taken.update(driver.visited)
 
     @property
     def transitions(self) -> int:
-        """How many transitions of the space were taken."""
+        """The number of transitions of the space that were taken."""
         return len(self.taken & transitions_of(self.edition))
 
     @property
     def missing(self) -> int:
-        """How many were not."""
+        """The number of transitions that were not taken."""
         return len(transitions_of(self.edition) - self.taken)
 
     @property
     def states(self) -> int:
-        """How many states of the space were visited."""
+        """The number of states of the space that were visited."""
         return len({state for state, _ in self.taken & transitions_of(self.edition)})
 
     @property
     def cells(self) -> int:
-        """How many cells of the matrix, configuration by call, were visited."""
+        """The number of cells of the matrix, configuration by call, that were visited."""
         known = {(state, entry) for state, row in matrix(self.edition).items() for entry in row}
         return len({(_configuration(state), entry) for state, entry in self.taken} & known)
 
     def identifiers(self) -> set[str]:
-        """The rows of the table that were used, as `Transition.identifier` names them."""
+        """The rows of the table that were used, by their `Transition.identifier`."""
         machine = head_machine(self.edition)
         return {
             machine.row(entry.call, state[0], _facts(state), entry.data).identifier(state[0])
@@ -71,7 +71,7 @@ def _configuration(state: State) -> Configuration:
 
 @cache
 def transitions_of(edition: str) -> frozenset[tuple[State, Input]]:
-    """The model's state space in the oracle's words."""
+    """The model's state space, as states of the oracle."""
     return frozenset(
         (_in_words(state.configuration, bool(state.facts & Fact.CPU_MALLOC_USE_CUDA), state.mode), entry)
         for state, row in space(edition).steps.items()

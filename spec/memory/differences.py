@@ -1,4 +1,4 @@
-"""Which requirement a difference breaks: allocator calls that are missing or too many, refusals and errors."""
+"""The requirement that a difference breaks: missing or needless allocator calls, refusals and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXTRA = {
 def difference(
     entry: Input, expected: Expected, seen: Sequence[AllocatorCall], before: Oracle
 ) -> tuple[str, str] | None:
-    """Compare the allocator calls of one call with what the oracle wants.
+    """Compare the allocator calls of one call with those that the oracle expects.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def difference(
         A requirement and a sentence, or None if there is no difference.
     """
     if not before.size:
-        return ("R44-size-zero", f"zero bytes, and yet {_listed(seen)}") if seen else None
+        return ("R44-size-zero", f"zero bytes, but it called {_listed(seen)}") if seen else None
     wrong = [call for call in seen if call.byte_size != before.size]
     if wrong:
         return "R04-exact-size", f"{wrong[0].operation} of {wrong[0].byte_size} bytes, the size is {before.size}"
@@ -71,12 +71,12 @@ def _counted(entry: Input, expected: Expected, wanted: Kinds, found: Kinds, befo
         return _missing_requirement(entry, missing[0])
     if extra := list((Counter(found) - Counter(wanted)).elements()):
         return _extra_requirement(entry, extra[0], expected, before)
-    return "R26-release-order" if entry.call is Call.RELEASE else "R03-allocate-when-needed"
+    return "R26-release-order" if entry.ends else "R03-allocate-when-needed"
 
 
 def _missing_requirement(entry: Input, call: tuple[str, str]) -> str:
     if call[0] == "free":
-        return "R27-release-frees-owned" if entry.call is Call.RELEASE else "R17-adopt-frees-owned"
+        return "R27-release-frees-owned" if entry.ends else "R17-adopt-frees-owned"
     return _MISSING[call]
 
 
@@ -93,7 +93,7 @@ def _extra_requirement(entry: Input, call: tuple[str, str], expected: Expected, 
 
 
 def refusal_requirement(entry: Input, before: Oracle) -> str:
-    """The requirement that makes a call refused."""
+    """The requirement for which a call is refused."""
     if before.released:
         return "R48-released-refuses"
     if not before.has_device and entry.call not in (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA):
@@ -102,7 +102,7 @@ def refusal_requirement(entry: Input, before: Oracle) -> str:
 
 
 def success_requirement(entry: Input, expected: Expected) -> str:
-    """The requirement that a call breaks by raising when it should not."""
+    """The requirement that a call breaks if it raises although it should not."""
     if entry.call is Call.SET_CPU_DATA:
         return "R14-adopt-host"
     if entry.call is Call.SET_GPU_DATA:

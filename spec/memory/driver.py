@@ -1,8 +1,8 @@
-"""One memory under test, driven call by call and looked at in full after each.
+"""One memory under test, driven call by call and inspected in full after each call.
 
-After every call the driver compares with the oracle: whether it was refused, the allocator calls in order with
-their sizes and kinds, the head and the flags, the bytes of the view that was handed out, and, behind the
-memory's back, the bytes of every fresh side.
+After every call the driver compares with the oracle: whether the call was refused, the allocator calls in order with
+their sizes and kinds, the head and the flags, the bytes of the returned view, and the bytes of every fresh side, which
+it reads without the memory's help.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["MemoryDriver", "State"]
 
 State = tuple[SyncedHead, str, str, bool, Mode]
-"""A head, the owners of both sides, the pinned flag and the mode: what coverage is counted in."""
+"""A head, the owners of both sides, the pinned flag and the mode; coverage counts these states."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
 
 
 class _Attempt(NamedTuple):
-    """A call that was made, and what it was to do."""
+    """A call that was made, with its expected effect and its result."""
 
     expected: Expected
     start: int
@@ -47,34 +47,34 @@ class _Attempt(NamedTuple):
 
 
 class MemoryDriver:
-    """A memory under test, and what is done to it.
+    """A memory under test, and the calls on it.
 
     Parameters
     ----------
     subject : Subject
     size : int
-        In bytes.
+        The size of the memory in bytes.
     mode : Mode
-        The mode the driver starts in.
+        The mode at the start.
     reproducer : Reproducer, optional
-        The one to go on with, where several memories live at once.
+        The reproducer to continue, if several memories live at the same time.
     check_device : bool
         Make the memory with ``check_device=True``.
     buffers : callable, optional
-        Given the driver, a side and a number: makes a buffer to be adopted that holds the pattern of that number, and
-        gives its name; `hand_in` unless somebody says otherwise.
+        Called with the driver, a side and a number, it makes a buffer with the pattern of that number to be adopted,
+        and returns the buffer's name.  The default is `hand_in`.
 
     Attributes
     ----------
     run : Run
     inspection : MemoryInspection
     name : str
-        What the reproducer calls the memory.
+        The name of the memory in the reproducer.
     visited : list of (State, Input)
-        What was taken, for counting coverage.
+        The states and inputs that were taken, for coverage.
     """
 
-    def __init__(  # noqa: PLR0913 -- all but the first two are for one contract each
+    def __init__(  # noqa: PLR0913 -- each option is for one contract
         self,
         subject: Subject,
         size: int,
@@ -106,12 +106,12 @@ class MemoryDriver:
 
     @property
     def memory(self) -> Memory:
-        """The memory itself."""
+        """The memory under test."""
         return self.inspection.memory
 
     @property
     def oracle(self) -> Oracle:
-        """What must be the case now."""
+        """The expected state."""
         return self.inspection.oracle
 
     @property
@@ -121,25 +121,25 @@ class MemoryDriver:
 
     @property
     def state(self) -> State:
-        """Where the driver stands, for counting coverage."""
+        """The state of the driver, for coverage."""
         oracle = self.oracle
         return (oracle.head, oracle.cpu.owner, oracle.gpu.owner, oracle.pinned, self.mode)
 
     @property
     def steps(self) -> int:
-        """How many calls were made."""
+        """The number of calls that were made."""
         return len(self.visited)
 
     def blame(self, error: Exception) -> Violation:
-        """The violation that an error means which the kit stumbled over."""
+        """The violation for an error that the kit met outside a call."""
         requirement = "R10-same-bytes" if self.size else "R44-size-zero"
-        return self.run.violation(requirement, f"looking at the memory raised {type(error).__name__}: {error}")
+        return self.run.violation(requirement, f"inspecting the memory raised {type(error).__name__}: {error}")
 
-    # --- doing
+    # --- calls
 
     @blaming
     def perform(self, entry: Input) -> None:
-        """Do one thing, and compare everything.
+        """Perform one input, and compare everything with the oracle.
 
         Raises
         ------
@@ -156,19 +156,19 @@ class MemoryDriver:
     def perform_failing(
         self, entry: Input, k: int, *, partial: bool = False, interrupt: bool = False, again: bool = True
     ) -> None:
-        """Do one thing whose k-th allocator call fails; nothing must have changed, and then it must work.
+        """Make a call whose k-th allocator call fails, check that nothing has changed, and make it again.
 
         Parameters
         ----------
         entry : Input
         k : int
-            From 1.
+            Counted from 1.
         partial : bool
-            What fails has spoilt half of its destination.
+            Whether the failing call first writes half of its destination.
         interrupt : bool
-            It fails with an interrupt, which is no ``Exception``.
+            Whether it fails with an interrupt, which is not an ``Exception``.
         again : bool
-            See whether it works then; otherwise that is left to what comes next.
+            Whether to make the call again; if not, the next step shows whether the memory still works.
 
         Raises
         ------
@@ -179,8 +179,8 @@ class MemoryDriver:
         raised = self._attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
         self._expect(raised)
         self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
-        if entry.call is Call.RELEASE and k > 1:
-            # What is freed cannot be unfreed: here the host side is gone and the device side is left to free.
+        if entry.ends and k > 1:
+            # Freed memory cannot be taken back: the host side is freed, and the device side must still be freed.
             self.inspection.oracle = replace(before, cpu=Copy(), released=True)
             live = {key: value for key, value in live.items() if value[1].side == "gpu"}
         self.inspection.compare_unchanged(set(live))
@@ -189,16 +189,16 @@ class MemoryDriver:
 
     @blaming
     def perform_stumbling(self, entry: Input, first: int = 1) -> None:
-        """Do one thing again and again, while each other step of it fails once.
+        """Make a call again and again, each time with a failure of another of its other allocator calls.
 
-        Those are adopting, looking for overlaps, recording an event, waiting for it, making a view: what a
-        memory asks of its allocators besides moving memory.  A call that raises must have changed nothing.
+        Those are the calls that do not move memory: adopting, looking for overlaps, recording an event, waiting
+        for it, making a view.  A call that raises must have changed nothing.
 
         Parameters
         ----------
         entry : Input
         first : int
-            The step to begin with, from 1.
+            The first of these calls to fail, counted from 1.
 
         Raises
         ------
@@ -239,12 +239,12 @@ class MemoryDriver:
         for stream in streams:
             try:
                 self.reproducer.run(f"subject.device.record({stream}).synchronize()")
-            except Exception as error:  # noqa: BLE001 -- whatever a device says of memory it lost
+            except Exception as error:  # noqa: BLE001 -- any error of a device about memory that was freed
                 self.run.require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
 
     @blaming
     def finish(self) -> None:
-        """Release, and look for what is left.
+        """Release, and check that nothing is left.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class MemoryDriver:
 
     @blaming
     def compare_untouched(self) -> None:
-        """After something was done to another memory: look at this one.
+        """Check a memory after calls on another memory.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class MemoryDriver:
             self.inspection.compare_bytes("R53-independent")
 
     def predict(self, entry: Input) -> Expected:
-        """What the oracle says of a call."""
+        """The expected effect of a call."""
         call, oracle = entry.call, self.oracle
         if call in READS:
             return oracle.read(SIDES[call], self.mode)
@@ -279,11 +279,11 @@ class MemoryDriver:
             return oracle.adopt(SIDES[call], pattern(self._number, self.size) if entry.data else None)
         return oracle.push() if call is Call.ASYNC_GPU_PUSH else oracle.release()
 
-    # --- making a call, and judging it
+    # --- making a call, and comparing its effect
 
     def _attempt(self, entry: Input, within: str = "") -> _Attempt:
         if not self.run.safe:
-            self._land()  # Caffe leaves waiting to its caller
+            self._land()  # in Caffe the caller must wait
         expected, start, argument = self.predict(entry), len(self.log.calls), self._argument(entry)
         return _Attempt(expected, start, argument, *self._invoke(entry, argument, within))
 
@@ -311,7 +311,7 @@ class MemoryDriver:
             self.reproducer.expect(raised)
 
     def _argument(self, entry: Input) -> str:
-        """What a call takes, by its name in the reproducer."""
+        """The argument of a call, by its name in the reproducer."""
         if entry.call is Call.ASYNC_GPU_PUSH:
             return self._stream()
         if entry.call not in ADOPTIONS:
@@ -326,7 +326,7 @@ class MemoryDriver:
         return self._streams[-1]
 
     def hand_in(self, side: Side, number: int) -> str:
-        """Memory of the caller's own with a pattern in it, by its name; every third one is longer than needed."""
+        """A buffer of the caller with a pattern in it, by its name; every third buffer is longer than needed."""
         longer = 5 if number % 3 == 0 else 0
         name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
         if side == "cpu":
@@ -340,7 +340,7 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = "close" if entry.call is Call.RELEASE else entry.call.value if entry.call else ""
+        method = "close" if entry.ends else entry.call.value if entry.call else ""
         keyword = "stream=" if entry.call is Call.ASYNC_GPU_PUSH else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""
@@ -351,11 +351,11 @@ class MemoryDriver:
         return outcome
 
     def _put(self, array: str, number: int) -> None:
-        """Write a pattern into a device array that the reproducer knows."""
+        """Write a pattern into a device array, by its name in the reproducer."""
         self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}))")
 
     def _write(self, side: Side, name: str) -> None:
-        """Write this step's pattern into a view, or into a buffer that may be longer."""
+        """Write the pattern of this step into a view, or into a buffer that may be longer."""
         if side == "cpu":
             content = f"pattern({self._number}, {self.size})"
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
@@ -364,9 +364,9 @@ class MemoryDriver:
         self.inspection.oracle = self.oracle.written(side, pattern(self._number, self.size))
 
     def _write_as_caller(self, side: Side, buffer: str) -> None:
-        """Write into a buffer that was just adopted: the memory must hold the buffer, not a copy of it.
+        """Write into a buffer that was just adopted: the memory must use the buffer, not a copy of it.
 
-        Looking at a fresh side does nothing, so these looks leave the state as it is.
+        Reading a fresh side does nothing, so this leaves the state as it is.
         """
         self._look(side)
         self._number += 1

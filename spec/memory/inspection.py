@@ -1,6 +1,6 @@
-"""Looking at one memory under test: what it says, what it hands out, and what lies there behind its back.
+"""Inspection of one memory under test: its attributes, its views, and its bytes, read without its help.
 
-Every look compares with the oracle, and the first difference is raised as a `Violation` that names the requirement
+Everything is compared with the oracle, and the first difference is raised as a `Violation` with the requirement that
 it breaks.
 """
 
@@ -28,19 +28,19 @@ _SHOWN = 16
 
 
 class MemoryInspection:
-    """What can be seen of one memory, compared with the oracle.
+    """Everything that can be observed of one memory, compared with the oracle.
 
     Parameters
     ----------
     run : Run
     name : str
-        What the reproducer calls the memory.
+        The name of the memory in the reproducer.
     oracle : Oracle
 
     Attributes
     ----------
     oracle : Oracle
-        What must be the case now; the driver says so.
+        The expected state; the driver sets it.
     """
 
     def __init__(self, run: Run, name: str, oracle: Oracle) -> None:
@@ -49,11 +49,11 @@ class MemoryInspection:
         self._name = name
         self._external: dict[Side, Any] = {}
         self._views: dict[Call, list[Any]] = {}
-        self._lasting: dict[Side, Any] = {}  # a view to read of each side, over the memory that is there now
+        self._lasting: dict[Side, Any] = {}  # for each side a view for reading over its present memory
 
     @property
     def memory(self) -> Memory:
-        """The memory itself."""
+        """The memory under test."""
         memory: Memory = self._run.reproducer.names[self._name]
         return memory
 
@@ -62,20 +62,20 @@ class MemoryInspection:
         return self.oracle.size
 
     def adopted(self, side: Side, buffer: Any) -> None:
-        """A buffer of the caller's is a side now."""
+        """Note that a side is now a buffer of the caller."""
         self._external[side] = buffer
         self._lasting.pop(side, None)
 
     def compare_new(self) -> None:
-        """Look at a memory that was just made."""
+        """Check a new memory."""
         self._run.require(not self._run.log.calls, "R01-lazy", "making a memory called its allocators")
         self.compare_head("R02-uninitialized")
         self.compare_flags()
 
-    # --- what a call did
+    # --- the effect of a call
 
     def compare_calls(self, entry: Input, expected: Expected, seen: Sequence[AllocatorCall], raised: object) -> None:
-        """The allocator calls that were seen of a call; of a failed one only what was freed."""
+        """Compare the allocator calls of a call; if it failed, only its frees."""
         self._compare_frees()
         if raised is None or expected.refused:
             found = difference(entry, expected, seen, self.oracle)
@@ -89,7 +89,7 @@ class MemoryInspection:
         self._run.require(not early, "R42-in-flight-not-freed", early)
 
     def compare_refusal(self, entry: Input, expected: Expected, raised: BaseException | None) -> None:
-        """Whether a call was refused that should be, and none that should not."""
+        """Check that a call was refused if, and only if, it should be."""
         name = entry.call.value if entry.call else "release"
         if expected.refused:
             self._run.require(raised is not None, refusal_requirement(entry, self.oracle), f"{name} was not refused")
@@ -98,14 +98,14 @@ class MemoryInspection:
             self._run.require(raised is None, requirement, f"{name} raised {type(raised).__name__}: {raised}")
 
     def compare_flight(self, entry: Input) -> None:
-        """After a call that succeeded: a push is on its way, and what lets go of memory has waited for it."""
+        """After a successful call: a push must be in flight, and a call that drops memory must have waited for it."""
         if entry.call is Call.ASYNC_GPU_PUSH and self._run.subject.defers and self._size:
             self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
         if self._run.safe and entry.call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.RELEASE):
-            self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses what was let go")
+            self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses the dropped memory")
 
     def compare_unchanged(self, live: set[int]) -> None:
-        """After a call that raised: nothing has changed, and `live` is still allocated."""
+        """After a call that raised: nothing has changed, and exactly `live` is allocated."""
         self._compare_frees()
         self._run.require(set(self._run.log.live) == live, "R33-failure-leaks-nothing", self._leak(live))
         if not self.oracle.released:
@@ -118,7 +118,7 @@ class MemoryInspection:
         return f"leaked {new}" if new else "something was freed"
 
     def compare_state(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
-        """After a call: the head, the flags, the view that was handed out, and the bytes of every fresh side."""
+        """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
         if self.oracle.released:
             return
         if raised is None and entry.call in READS + WRITES:
@@ -129,10 +129,10 @@ class MemoryInspection:
             self.compare_view(entry.call, view)
         self.compare_bytes()
 
-    # --- what it says
+    # --- its attributes
 
     def compare_head(self, requirement: str) -> None:
-        """The head and the size."""
+        """Compare the head and the size."""
         head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
         if head is not wanted:
             named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
@@ -141,7 +141,7 @@ class MemoryInspection:
         self._run.require(size == self._size, "R31-size-constant", f"the size is {size}, expected {self._size}")
 
     def compare_flags(self, requirement: str = "") -> None:
-        """The flags, where the memory has them; of a requirement of their own unless another is named."""
+        """Compare the flags that the memory has; each has its own requirement, unless one is given."""
         expected = {
             "own_cpu_data": (self.oracle.cpu.owner == "memory", "R23-own-flags"),
             "own_gpu_data": (self.oracle.gpu.owner == "memory", "R23-own-flags"),
@@ -151,10 +151,10 @@ class MemoryInspection:
             found = getattr(self.memory, flag, value)
             self._run.require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
 
-    # --- what it hands out
+    # --- its views
 
     def compare_view(self, call: Call, view: Any) -> None:
-        """A view that was just handed out."""
+        """Check a view that a call just returned."""
         side = SIDES[call]
         if self._run.safe:
             self._compare_view_object(call, view)
@@ -178,7 +178,7 @@ class MemoryInspection:
             self._run.require(not self._host_in_flight(), "R41-in-flight-not-written", sentence)
 
     def compare_lasting(self, side: Side) -> None:
-        """A view that was handed out to read, before its side was written in place, shows what was written."""
+        """Check an older view for reading after its side was written in place: it must show the new bytes."""
         view = self._lasting.get(side)
         if view is None or not self._run.safe or (side == "gpu" and self._in_flight()):
             return
@@ -187,7 +187,7 @@ class MemoryInspection:
         self._run.require(shown == content, "R54-view-of-the-memory", sentence)
 
     def compare_again(self, call: Call, view: Any) -> None:
-        """Look at a view that is not kept: one that was handed out before goes on being looked at."""
+        """Check a view and drop it; the older view of this side stays the one that later checks use."""
         side = SIDES[call]
         lasting = self._lasting.get(side)
         self.compare_view(call, view)
@@ -196,7 +196,7 @@ class MemoryInspection:
             self.compare_lasting(side)
 
     def _content_requirement(self, side: Side) -> str:
-        """Whether a wrong view is a wrong buffer, a copy that went elsewhere, or wrong bytes."""
+        """The requirement for a wrong view: about a wrong buffer, about a copy that went elsewhere, or about bytes."""
         copy = self.oracle.copy(side)
         if copy.owner != "caller" or side not in self._external:
             return "R10-same-bytes"
@@ -204,10 +204,10 @@ class MemoryInspection:
             return "R14-adopt-host" if side == "cpu" else "R15-adopt-device"
         return "R19-external-is-target"
 
-    # --- what lies there
+    # --- its bytes
 
     def compare_bytes(self, requirement: str = "") -> None:
-        """Look at every fresh side behind the memory's back."""
+        """Compare the bytes of every fresh side, read without the memory's help."""
         sides: tuple[tuple[Side, Copy], ...] = (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu))
         for side, copy in sides:
             if not copy.fresh or copy.content is None or not self._size or (side == "gpu" and self._in_flight()):
@@ -241,7 +241,7 @@ def _shown(side: Side, view: Any) -> bytes:
 
 
 def _is_frozen(view: Any) -> bool:
-    """Whether a host view is read-only and stays so."""
+    """Whether a host view is read-only and cannot be made writable."""
     if not memoryview(view).readonly:
         return False
     try:

@@ -1,7 +1,7 @@
-"""The conformance kit: runs every check against a memory, and says which requirements it does not meet.
+"""The conformance kit: runs every check against a memory, and reports the requirements that it breaks.
 
-It needs no pytest and knows no implementation.  Give it a `Subject` with a maker of memories and the allocators
-they are to use, and read the `Conformance` it returns.
+It does not need pytest, and it knows no implementation.  Give it a `Subject` with a maker of memories and the
+allocators that they must use.  It returns a `Conformance`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_STEPS = 6000
 
 
 def requirements_for(subject: Subject) -> list[str]:
-    """The requirements of a memory that a subject can be checked for."""
+    """The requirements that a subject of memories can be checked for."""
     offered = {"no device" if subject.device is None else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
@@ -51,13 +51,13 @@ def check_conformance(
     ----------
     subject : Subject
     steps : int
-        How many generated steps to take besides the enumerated ones; 0 takes none.
+        The number of generated steps, besides the enumerated ones; may be 0.
     seed : int
-        Of the generated walks.
+        The seed of the generated walks.
     suites : iterable of str, optional
-        Only these: names from `suite_names`.
+        Run only these: names from `suite_names`.
     progress : callable, optional
-        Called with a suite's name and the number of its cases so far.
+        Called with a suite's name and the number of its cases until now.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def check_conformance(
     Raises
     ------
     InvalidArgumentError
-        If `steps` is no number of steps.
+        If `steps` is not a number of steps.
     """
     check_steps(steps)
     wanted = suite_names(subject) if suites is None else tuple(suites)
@@ -76,7 +76,7 @@ def check_conformance(
 
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
-    """The suites for a subject, in the order they run."""
+    """The suites for a subject, in the order in which they run."""
     left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
     if subject.device is None:
         left_out.add("flights")
@@ -104,7 +104,7 @@ def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
             counter.add(*contract(subject))
         except Violation as violation:
             return violation
-        except Exception as error:  # noqa: BLE001 -- whatever a memory makes a check stumble over
+        except Exception as error:  # noqa: BLE001 -- any error that a memory causes in a check
             text = (contract.__doc__ or contract.__name__).split("(")[0].strip()
             return Violation("R10-same-bytes", f"{text}: {type(error).__name__}: {error}")
     return None

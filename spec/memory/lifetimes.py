@@ -1,4 +1,4 @@
-"""How long things live: adopted buffers, and memories that are released or just dropped."""
+"""Lifetimes of adopted buffers, and of memories that are released or dropped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMES: dict[Side, str] = {"cpu": "host", "gpu": "device"}
 
 
 class _Adopted(NamedTuple):
-    """A memory that holds a buffer on a side, and a weak reference to that buffer."""
+    """A memory that has adopted a buffer on a side, and a weak reference to that buffer."""
 
     side: Side
     driver: MemoryDriver
@@ -40,7 +40,7 @@ class _Adopted(NamedTuple):
 
 
 def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
-    """A buffer that only the memory knows of still holds its bytes, on both sides (R40)."""
+    """A buffer that only the memory refers to still has its bytes, on both sides (R40)."""
     content = pattern(3, SIZE)
     adopted = [_adopted_and_dropped(started(subject, *sequence), "cpu") for sequence in ((), (_WRITE,))]
     if subject.device is not None:
@@ -50,13 +50,13 @@ def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
         driver.reproducer.note("gc.collect()")
         _fill_what_was_let_go(driver, side)
         _compare_kept(driver, side, content)
-        driver.run.require(side == "gpu" or watch() is not None, "R40-kept-alive", "the adopted buffer was let go")
+        driver.run.require(side == "gpu" or watch() is not None, "R40-kept-alive", "the adopted buffer was dropped")
         driver.reproducer.run("memory.close()")
         yield driver
 
 
 def _fill_what_was_let_go(driver: MemoryDriver, side: Side) -> None:
-    """New buffers are likely to lie where others were let go."""
+    """Make new buffers, which are likely to reuse the bytes of dropped ones."""
     for other in (driver.reproducer.fresh("other") for _ in range(3)):
         if side == "cpu":
             driver.reproducer.run(f"{other} = bytearray({SIZE})")
@@ -66,7 +66,7 @@ def _fill_what_was_let_go(driver: MemoryDriver, side: Side) -> None:
 
 
 def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
-    """Adopt a buffer that nobody else holds."""
+    """Adopt a buffer that only the memory keeps."""
     buffer, reproducer = f"{_NAMES[side]}_buffer", driver.reproducer
     if side == "cpu":
         reproducer.run(f"{buffer} = Watched(pattern(3, {SIZE}))")
@@ -81,7 +81,7 @@ def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
 
 
 def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
-    """Read the adopted side, and then the other one."""
+    """Read the adopted side, and then the other side."""
     for reading in (side, "gpu" if side == "cpu" else "cpu"):
         if reading == "gpu" and driver.subject.device is None:
             continue
@@ -93,7 +93,7 @@ def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
 
 
 def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
-    """After release the memory holds nothing that was adopted, the last or any before it (R56)."""
+    """After release the memory keeps no adopted buffer, neither the last one nor earlier ones (R56)."""
     drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
     watched = [(driver, _adopted_and_released(driver)) for driver in drivers]
     gc.collect()
@@ -105,16 +105,16 @@ def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
 
 
 def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
-    """Adopt two buffers on each side, copy into and out of them, and release; weak references to all of them.
+    """Adopt two buffers on each side, copy into and out of them, and release; return weak references to all of them.
 
-    The memory may hold a device buffer by an array object of its own, so the pointers in the log are watched too.
+    The memory may keep a device buffer through an array object of its own, so the pointers in the log are watched too.
     """
     known, reproducer = len(driver.log.adopted), driver.reproducer
     sides: tuple[Side, ...] = ("cpu",) if driver.subject.device is None else ("cpu", "gpu")
     watches: list[Callable[[], object]] = []
     for side in sides:
         for _ in range(2):
-            # Never the one of the driver: the reproducer's own name is all that holds it.
+            # Not a buffer of the driver: only the name in the reproducer may refer to this one.
             reproducer.run(f"buffer = {'Watched' if side == 'cpu' else 'subject.device.empty'}({SIZE})")
             watches.append(weakref.ref(reproducer.names["buffer"]))
             reproducer.run(f"memory.set_{side}_data(buffer)")
@@ -124,7 +124,7 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
         reproducer.run("memory.cpu_data()")
     reproducer.run("memory.close()")
     reproducer.run("del buffer")
-    driver.log.flying()  # so that the log forgets those that have landed
+    driver.log.flying()  # makes the log drop the copies that have happened
     return watches + driver.log.adopted[known:]
 
 
@@ -132,7 +132,7 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
 
 
 def after_release(subject: Subject) -> Iterator[MemoryDriver]:
-    """After release every call is refused, with NULL and in every state it was released in (R48)."""
+    """After release in any state every call is refused, also with NULL (R48)."""
     sides = (_READ, _WRITE, _ADOPT, _GPU_READ, _GPU_WRITE, _GPU_ADOPT, _PUSH)
     nulls = (Input(Call.SET_CPU_DATA, data=False), Input(Call.SET_GPU_DATA, data=False))
     for sequence in access_words(subject.edition).values():
@@ -144,7 +144,7 @@ def after_release(subject: Subject) -> Iterator[MemoryDriver]:
 
 
 def released_again(subject: Subject) -> Iterator[MemoryDriver]:
-    """A second release does nothing, and neither does a third, in every state and of zero bytes (R49)."""
+    """A second and a third release do nothing, in every state and for zero bytes (R49)."""
     for sequence in access_words(subject.edition).values():
         for size in (SIZE, 0):
             driver = started(subject, *sequence, _RELEASE, size=size)
@@ -157,7 +157,7 @@ def released_again(subject: Subject) -> Iterator[MemoryDriver]:
 
 
 def dropped(subject: Subject) -> Iterator[MemoryDriver]:
-    """A memory that nobody holds any more frees what is ours, in every state and with a push in flight (R55)."""
+    """A dropped memory frees what it owns, in every state and with a push in flight (R55)."""
     drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
     pushed = [started(subject, *before, _PUSH) for before in _pushable(subject)]
     released = [started(subject, _WRITE, _RELEASE)]
@@ -171,7 +171,7 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
         early = driver.log.freed_in_flight
         driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
         left = len(driver.log.live)
-        driver.run.require(not left, "R55-dropped-freed", f"{left} blocks are allocated and nobody can free them")
+        driver.run.require(not left, "R55-dropped-freed", f"{left} blocks are allocated, and nobody can free them")
         yield driver
 
 

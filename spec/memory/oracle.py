@@ -1,7 +1,7 @@
-"""The oracle: what a memory must do, found by thinking about which copies are fresh.
+"""The oracle: the expected effect of every call, derived from which copies are fresh.
 
-It never reads the transition table.  It knows two copies of one buffer, who owns each, which of them are
-fresh, and what bytes they hold; from that follow the allocator calls that must be seen, the head, the flags,
+It never reads the transition table.  It knows two copies of one buffer, the owner of each, which of them are
+fresh, and their bytes.  From these follow the expected allocator calls, the head, the flags,
 and whether a call must be refused.
 """
 
@@ -21,15 +21,15 @@ Owner = Literal["nobody", "memory", "caller"]
 
 
 class Wanted(NamedTuple):
-    """An allocator call that must be seen.
+    """An expected allocator call.
 
     Attributes
     ----------
     operation : {"allocate", "zero", "copy", "push", "free"}
     side : {"cpu", "gpu"}
-        Where memory is allocated, zeroed or freed; where a copy goes.
+        Where memory is allocated, zeroed or freed; for a copy, its destination.
     pinned : bool
-        Whether the host memory concerned is page-locked.
+        Whether the host memory is page-locked.
     """
 
     operation: Literal["allocate", "zero", "copy", "push", "free"]
@@ -44,10 +44,10 @@ class Copy:
     Attributes
     ----------
     owner : {"nobody", "memory", "caller"}
-        Nobody's memory does not exist.
+        If nobody is the owner, there is no memory.
     fresh : bool
     content : bytes or None
-        None where nothing is promised.
+        None if nothing is promised.
     """
 
     owner: Owner = "nobody"
@@ -56,7 +56,7 @@ class Copy:
 
 
 class Expected(NamedTuple):
-    """What must be seen of one call: either a refusal, or allocator calls and a new state."""
+    """The expected effect of one call: either a refusal, or allocator calls and a new state."""
 
     refused: bool
     calls: tuple[Wanted, ...]
@@ -65,16 +65,16 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """The state of a memory, and what each call does to it.
+    """The state of a memory, and the effect of each call on it.
 
     Attributes
     ----------
     size : int
-        In bytes.
+        The size in bytes.
     has_device : bool
     cpu, gpu : Copy
     pinned : bool
-        Whether the host memory was allocated page-locked; it stays what it was decided to be.
+        Whether the host memory was allocated page-locked; it does not change later.
     released : bool
     """
 
@@ -95,7 +95,7 @@ class Oracle:
         return SyncedHead.HEAD_AT_GPU if self.gpu.fresh else SyncedHead.UNINITIALIZED
 
     def read(self, side: Side, mode: Mode) -> Expected:
-        """Ask for a side to read it."""
+        """Read a side."""
         if self._refuses(side):
             return self._refusal()
         here, there = self._copies(side)
@@ -116,22 +116,22 @@ class Oracle:
         return Expected(False, self._seen(calls), replace(self._with(side, here, there), pinned=pinned))
 
     def write(self, side: Side, mode: Mode) -> Expected:
-        """Ask for a side to write it: the other copy no longer counts."""
+        """Get a side for writing; the other copy becomes stale."""
         refused, calls, after = self.read(side, mode)
         return Expected(refused, calls, after if refused else after.made_stale("gpu" if side == "cpu" else "cpu"))
 
     def written(self, side: Side, content: bytes) -> Oracle:
-        """The state after somebody wrote through a view."""
+        """The state after a side was written through a view."""
         here, there = self._copies(side)
         return self._with(side, replace(here, content=content), there)
 
     def made_stale(self, side: Side) -> Oracle:
-        """The state when one copy no longer counts."""
+        """The state after one copy became stale."""
         here, there = self._copies(side)
         return self._with(side, replace(here, fresh=False), there)
 
     def adopt(self, side: Side, content: bytes | None) -> Expected:
-        """Hand in a buffer with these bytes, or none at all."""
+        """Adopt a buffer with these bytes; None is no buffer."""
         if self._refuses(side) or content is None:
             return self._refusal()
         here, there = self._copies(side)
@@ -141,7 +141,7 @@ class Oracle:
         return Expected(False, self._seen(calls), after)
 
     def push(self) -> Expected:
-        """Queue a copy up."""
+        """Queue a copy to the device."""
         if self._refuses("gpu") or not self.cpu.fresh or self.gpu.fresh:
             return self._refusal()
         calls = [] if self.gpu.owner != "nobody" else [Wanted("allocate", "gpu")]
@@ -150,7 +150,7 @@ class Oracle:
         return Expected(False, self._seen([*calls, Wanted("push", "gpu")]), after)
 
     def release(self) -> Expected:
-        """Let go of everything; a second time there is nothing left."""
+        """Release everything; a second release has nothing to do."""
         calls: list[Wanted] = []
         if self.cpu.owner == "memory":
             calls.append(Wanted("free", "cpu", self.pinned))
@@ -175,5 +175,5 @@ class Oracle:
         return replace(self, cpu=here, gpu=there) if side == "cpu" else replace(self, gpu=here, cpu=there)
 
     def _seen(self, calls: list[Wanted]) -> tuple[Wanted, ...]:
-        """Zero bytes ask no allocator for anything."""
+        """The calls that can be observed: none for zero bytes."""
         return tuple(calls) if self.size else ()

@@ -1,7 +1,7 @@
-"""A small memory to seed bugs in: Caffe's ``syncedmem.cpp`` written out by hand, made safe.
+"""A small correct memory, in which bugs are seeded: Caffe's ``syncedmem.cpp`` written by hand, and made safe.
 
-It is a second implementation, independent of the table and of the runtime.  Each step is a method of its own,
-so that a seeded bug (`syncedmem.spec.mutants.memory`) is one method overridden.  Porters may read it as an example.
+It is a second implementation, independent of the table and of the runtime.  Each step is a separate method,
+so a seeded bug (`syncedmem.spec.mutants.memory`) overrides one method.  You can read it as an example of a port.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TO_DEVICE, _TO_HOST = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
 
 
 class Refused(RuntimeError):
-    """A failed CHECK."""
+    """A refused call: a failed CHECK in Caffe."""
 
 
 class ReferenceMemory:
@@ -112,7 +112,7 @@ class ReferenceMemory:
         self.let_go()
 
     def __del__(self) -> None:
-        # Whatever device is current, and however far the constructor came: a finaliser can only do its best.
+        # Another device may be current, and the constructor may have failed; a finaliser can only try.
         with suppress(Exception):
             self.land()
             self.release()
@@ -163,14 +163,14 @@ class ReferenceMemory:
                 raise
             self.copied_up(pointer, fresh)
 
-    # --- single steps, each one a place to seed a bug
+    # --- single steps, in each of which a bug can be seeded
 
     def set_up(self) -> None:
-        """What else the constructor does: nothing."""
+        """Hook for subclasses at the end of the constructor."""
 
     def check_size(self, size: Any) -> None:
         if type(size) is not int or not 0 <= size < 1 << 63:
-            self.refuse(f"no size: {size!r}")
+            self.refuse(f"not a size: {size!r}")
 
     def enter(self) -> None:
         if self.closed:
@@ -186,7 +186,7 @@ class ReferenceMemory:
             self.refuse("NO_GPU")
 
     def need_cpu(self) -> None:
-        """Copying down needs a GPU build, and this is one."""
+        """Hook for subclasses: Caffe copies down only in a GPU build."""
 
     def check_data(self, data: Any) -> None:
         if data is None:
@@ -240,7 +240,7 @@ class ReferenceMemory:
             self.flight = self.take_off(stream)
 
     def take_off(self, stream: Any) -> Any:
-        """The event of a copy that was queued; without one nobody could wait for it later, so wait now."""
+        """The event of a queued copy; without an event nobody could wait for the copy later, so wait now."""
         try:
             return self.device.record(stream)
         except BaseException:
@@ -319,7 +319,7 @@ class ReferenceMemory:
             self.own_gpu_data, self.closed = False, True
 
     def let_go(self) -> None:
-        """Hold nothing any more, the caller's buffers in particular."""
+        """Drop all pointers, so that the caller's buffers are not kept."""
         self.cpu_ptr = self.gpu_ptr = None
 
     def land(self) -> None:

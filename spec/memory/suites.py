@@ -1,7 +1,7 @@
-"""What is enumerated: sequences of calls, from the model's state space, for the oracle to judge.
+"""The enumerated tests of a memory: sequences of calls from the model's state space, judged by the oracle.
 
-The model only says where to go; what must happen there is the oracle's to say.  A *sequence* is a sequence of
-moves for one fresh memory; a suite is a sequence of sequences with the sizes to run them at.
+The model only determines which calls are made; the oracle decides what they must do.  A *case* is a sequence of
+moves for one new memory with its size; a suite consists of cases.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Fail(NamedTuple):
 
 
 class Stumble(NamedTuple):
-    """An input of which each other step fails once, from the first on; see `MemoryDriver.perform_stumbling`."""
+    """An input whose other allocator calls fail one after the other; see `MemoryDriver.perform_stumbling`."""
 
     entry: Input
     first: int = 1
@@ -58,23 +58,23 @@ class Synchronize(NamedTuple):
 
 
 _MANY_STEPS = 16
-"""No call of a memory takes as many other steps."""
+"""More than the number of other allocator calls of any call."""
 
 _LONG = 2
-"""Words from this length on are not run at several megabytes."""
+"""Sequences of this length or longer are not run at several megabytes."""
 
 Move = Input | Fail | Stumble | Synchronize
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A sequence and the size to run it at.
+    """A sequence of moves, and the size of the memory.
 
     Attributes
     ----------
     moves : tuple of Move
     size : int
-        In bytes.
+        The size in bytes.
     """
 
     moves: tuple[Move, ...]
@@ -82,7 +82,7 @@ class Case:
 
 
 def run_case(subject: Subject, case: Case) -> MemoryDriver:
-    """Run a sequence on a fresh memory, release it, and look for what is left.
+    """Run a case on a new memory, release it, and check that nothing is left.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def shortened(subject: Subject, case: Case, violation: Violation) -> Violation:
 
 
 def plainer(move: Move) -> list[Move]:
-    """A move made plainly, or with only the later steps of it failing, the last ones first."""
+    """Simpler moves: the input without failures, or with failures of fewer calls, the fewest first."""
     found: list[Move] = [] if isinstance(move, Input | Synchronize) else [move.entry]
     if isinstance(move, Stumble):
         found += [Stumble(move.entry, first) for first in range(_MANY_STEPS, move.first, -1)]
@@ -136,8 +136,8 @@ def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Itera
 
 
 def _cells(subject: Subject) -> Iterator[Case]:
-    """Every state and every call there, NULL data and release included."""
-    alphabet = (*inputs(subject.edition, null=True), Input(Call.RELEASE))
+    """Every call in every state, with NULL data and release."""
+    alphabet = inputs(subject.edition, null=True, end=True)
     for sequence in access_words(subject.edition).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
@@ -149,14 +149,14 @@ def _tour(subject: Subject) -> Iterator[Case]:
 
 
 def _hsi(subject: Subject) -> Iterator[Case]:
-    """The complete suite: every state is told from every other after every transition."""
+    """The complete suite: after every transition every state is distinguished from every other."""
     return _sequences(hsi_suite(subject.edition))
 
 
 def _failures(subject: Subject) -> Iterator[Case]:
-    """For every state and call, the k-th allocator call fails, for every k, before and half-way, and is interrupted.
+    """For every call in every state, each allocator call fails: before its work, half-way, and with an interrupt.
 
-    The same call must work afterwards, and so must any other.
+    Afterwards the same call must work, and so must any other.
     """
     after = [Input(Call.RELEASE), *(entry for entry in inputs(subject.edition) if entry.call in READS)]
     for sequence, entry, k, action in _actions(subject):
@@ -164,7 +164,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
         yield Case((*sequence, Fail(entry, k)))
         if halfway:
             yield Case((*sequence, Fail(entry, k, partial=True)))
-        # A free that is interrupted may have happened, so the call may be completed instead.
+        # An interrupted free may have happened, so the call may also be completed.
         if not action.value.startswith("free"):
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
@@ -175,7 +175,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
 
 
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
-    """Every allocator call of every transition: how to get there, the input, which of its calls it is, and what."""
+    """Every allocator call of every transition: the sequence before, the input, the number of the call, the action."""
     adoptions = (Action.ADOPT_CPU, Action.ADOPT_GPU)
     steps = space(subject.edition).steps
     for state, sequence in access_words(subject.edition).items():
@@ -185,7 +185,7 @@ def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, 
 
 
 def _stumbles(subject: Subject) -> Iterator[Case]:
-    """For every state and call, with a push in flight and without, each other step fails once."""
+    """For every call in every state, with and without a push in flight, each other allocator call fails once."""
     push = Input(Call.ASYNC_GPU_PUSH)
     steps = space(subject.edition).steps
     for state, sequence in access_words(subject.edition).items():
@@ -199,13 +199,13 @@ _MANY = 100
 
 
 def _counters(subject: Subject) -> Iterator[Case]:
-    """Cycles, repeated: for bugs that come with the n-th copy, push, adoption or mere look."""
+    """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
     return _sequences(counter_words(subject.edition, (*range(2, 9), _MANY)))
 
 
 def _sizes(subject: Subject) -> Iterator[Case]:
-    """The tour at zero bytes, one, an odd number and a page; short sequences at several megabytes; a cycle at more."""
-    # What Caffe does with zero bytes depends on what malloc(0) and cudaMalloc(0) return.
+    """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
+    # In Caffe the effect of zero bytes depends on what malloc(0) and cudaMalloc(0) return.
     for size in (0, 1, 4095, 4096) if subject.profile == "safe" else (1, 4095, 4096):
         yield from _sequences(tour(subject.edition), size)
     for sequence in access_words(subject.edition).values():
@@ -219,7 +219,7 @@ def _sizes(subject: Subject) -> Iterator[Case]:
 
 
 def _flights(subject: Subject) -> Iterator[Case]:
-    """Every call while a push is queued, and again after it was waited for."""
+    """Every call while a push is queued, and after a wait for the push."""
     push = Input(Call.ASYNC_GPU_PUSH)
     if subject.device is None:
         return

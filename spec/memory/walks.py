@@ -1,7 +1,7 @@
-"""What is generated: short walks of several memories at once, from chosen states, found and shrunk by Hypothesis.
+"""The generated tests of a memory: short walks of several memories, from every state, shrunk by Hypothesis.
 
-Long walks from a fresh memory lose what they look for (ownership, once given up, never returns), so a walk
-starts in a state drawn from all 62, reached by its access sequence, and takes 10 to 20 steps.
+Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So a walk
+starts in a state drawn from all 62, which its access sequence reaches, and takes 10 to 20 steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from syncedmem.model import Call, Input, inputs
+from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_words
 
 from ..engine.reproducer import Reproducer
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 __all__ = ["Walk", "run_walk", "search", "shortened", "walks"]
 
 SHORTEST, LONGEST = 10, 20
-# The first is what Hypothesis shrinks to and what it tries first, so it must not be zero.
+# Hypothesis tries the first size first, and shrinks to it, so it must not be zero.
 _SIZES = (3, 1, 64, 0, 255, 4096, 4097)
 _LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
 
 
 @dataclass(frozen=True)
 class Walk:
-    """What to do with one or more memories that live at the same time.
+    """Moves of one or more memories that live at the same time.
 
     Attributes
     ----------
     sizes : tuple of int
-        Of each memory, in bytes.
+        The size of each memory in bytes.
     moves : tuple of (int, Move)
-        Which memory, and what to do with it.
+        The number of a memory, and its move.
     """
 
     sizes: tuple[int, ...]
@@ -51,15 +51,15 @@ class Walk:
 
 
 def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
-    """The walks of an edition whose first memory starts where a sequence leads."""
-    calls = (*inputs(edition, null=True), Input(Call.RELEASE))
+    """The walks of an edition whose first memory starts with this sequence."""
+    calls = inputs(edition, null=True, end=True)
     failing = [
         Fail(entry, k, partial, interrupt=False, again=again)
         for entry in calls
         for k in (1, 2)
         for partial in (False, True)
-        # What a release that failed in the middle leaves is for the next release only.
-        for again in ((True,) if entry.call is Call.RELEASE else (True, False))
+        # After a release that failed in the middle, only another release is allowed.
+        for again in ((True,) if entry.ends else (True, False))
         if entry.call
     ]
     stumbling = [Stumble(entry) for entry in calls if entry.call]
@@ -88,23 +88,23 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
 
 
 def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
-    """Take a walk; after every step look at the memories that were not touched.
+    """Take a walk; after every step check the memories that were not used.
 
-    A memory to which nothing is done is not made.
+    A memory without moves is not made.
 
     Raises
     ------
     Violation
-        With the reproducer of all memories, in the order things happened.
+        With a reproducer of all memories, in the order in which things happened.
     """
     reproducer = Reproducer(subject)
-    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe leaves zero bytes open
+    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
     drivers = {
         number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
         for number in sorted({number for number, _ in walk.moves})
     }
     for number, move in walk.moves:
-        # Caffe says nothing about a destroyed object.
+        # Caffe does not define calls on a destroyed object.
         if not drivers[number].oracle.released or subject.profile == "safe":
             _step([*drivers.values()], drivers[number], move)
     for driver in drivers.values():
@@ -113,7 +113,7 @@ def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
 
 
 def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
-    """Move one memory, and look at the others."""
+    """Make a move of one memory, and check the others."""
     make_move(moved, move)
     for driver in drivers:
         if driver is not moved:
@@ -121,17 +121,17 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
 
 
 def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[MemoryDriver]], None]) -> Violation | None:
-    """Take about `steps` steps of walks, from every state in turn; the first failing walk, shrunk, or None.
+    """Take walks with about `steps` steps from all states; return the violation of the first that fails, shrunk.
 
     Parameters
     ----------
     subject : Subject
     steps : int
-        Moves altogether, access sequences not counted.
+        The number of moves of all walks, without access sequences.
     start : int
-        The seed; the same seed takes the same walks.
+        The seed; the same seed gives the same walks.
     on_walk : callable
-        Told of the drivers of every walk that passed.
+        Called with the drivers of every walk that passed.
     """
     sequences = tuple(access_words(subject.edition).values())
     examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(sequences)))

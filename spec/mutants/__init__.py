@@ -1,5 +1,5 @@
 """Wrong memories, blobs and allocators, each with one bug that the kit for it must find.
 
-``memory``, ``blob`` and ``allocator`` have them; each module of these registers its own in ``registry``.  ``selftest``
-runs the kits of memories and of blobs against them.  Nobody loads them who does not ask for them.
+Their modules are in ``memory``, ``blob`` and ``allocator``, and register them in ``registry``.  ``selftest`` runs the
+kits of memories and of blobs against them.  They are loaded only on request.
 """

@@ -1,7 +1,7 @@
-"""Which seeded bugs each test vector refuses: measured, and what did not change is not measured again.
+"""Measures which seeded bugs each test vector refuses; unchanged results are not measured again.
 
-What was measured of a bug is kept in a folder, in a file under its name, with a digest of all that it depends on: the
-bug's own source, the kit that replays, the device that it is replayed on, and the vectors.
+The results of a bug are stored in a folder, in a file with its name, together with a digest of all that they depend on:
+the bug's own source, the kit that replays, the device of the replay, and the vectors.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def refused(bug: SeededBug, subject: Subject, vector: dict[str, Any]) -> bool:
     wrong = replace(subject, name=bug.name, make=bug.make)
     try:
         return replay(wrong, vector).result != "passed"
-    except Exception:  # noqa: BLE001 -- a bug may keep a memory from being made
+    except Exception:  # noqa: BLE001 -- a bug may prevent the making of a memory
         return True
 
 
-def measure(  # noqa: PLR0913 -- all but the subjects by keyword
+def measure(  # noqa: PLR0913 -- most are given by keyword
     device: Callable[[], Subject],
     no_device: Callable[[], Subject],
     *,
@@ -65,20 +65,20 @@ def measure(  # noqa: PLR0913 -- all but the subjects by keyword
     Parameters
     ----------
     device, no_device : callable
-        Make subjects; their makers are replaced by the bugs'.  With several processes they have to be picklable.
+        Make subjects; their makers are replaced by the bugs.  With several processes they must be picklable.
     only : iterable of str
         Names of suites.
     kept : Path or None
-        The folder of earlier measurements, which gets the new ones too.
+        The folder of earlier results, which also gets the new ones.
     processes : int
-        How many run at a time; 1 is this one.
+        The number of processes at a time; 1 is this process.
     progress : callable
-        Told the name of each bug that is measured, as it starts.
+        Called with the name of each bug when its measurement starts.
 
     Raises
     ------
     ChildProcessError
-        If one of several processes ends without having measured all that it should.
+        If one of several processes ends before it has measured all its bugs.
     """
     suites, makers = tuple(only), (device, no_device)
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as folder:
@@ -105,13 +105,13 @@ def _together(job: Callable[..., None], names: Sequence[str], processes: int, pr
 
 
 def _measure(names: str, /, *, progress: Progress, makers: Makers, suites: Sequence[str], folder: Path) -> None:
-    """Measure some bugs, each on a subject of its own, and keep the results."""
+    """Measure some bugs, each on a subject of its own, and store the results."""
     for bug in map(MEMORY_BUGS.__getitem__, names.split()):
         progress(bug.name, 0)
         subject = makers[_DEVICES.index(bug.shows_on)]() if bug.shows_on in _DEVICES else None
         found: dict[str, str] = {}
         for edition in EDITIONS:
-            gc.collect()  # some bugs count the memories that are alive: those of the last edition are not
+            gc.collect()  # some bugs count the live memories; those of the last edition must not count
             if subject is not None and _shown_by(edition) == bug.shows_on:
                 for suite in suites:
                     marks = (str(int(refused(bug, subject, it))) for it in _replayed(edition, suite))
@@ -124,7 +124,7 @@ _DEVICES = ("device", "no device")
 
 
 def _shown_by(edition: str) -> str:
-    """The kind of subject that vectors of an edition are for."""
+    """The kind of subject for which the vectors of an edition are."""
     return "no device" if edition == "cpu_only" else "device"
 
 
@@ -138,14 +138,14 @@ def _replayed(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
 
 
 def _found(folder: Path, name: str) -> dict[str, Any]:
-    """What is kept of a bug."""
+    """The stored results of a bug."""
     path = folder / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return found
 
 
 def _joined(refused_by: dict[str, dict[str, str]], suites: Sequence[str]) -> Kills:
-    """What was measured of each bug, by vector."""
+    """The results of all bugs, by vector."""
     sets: dict[int, int] = {}
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for edition, suite in _groups(suites):
@@ -156,18 +156,18 @@ def _joined(refused_by: dict[str, dict[str, str]], suites: Sequence[str]) -> Kil
     return Kills(tuple(MEMORY_BUGS), tuple(sets), found)
 
 
-# --- what a measurement depends on
+# --- what results depend on
 
 
 def _key(bug: SeededBug, makers: Makers, suites: Sequence[str]) -> str:
-    """A digest of everything that what becomes of a bug depends on."""
+    """A digest of everything that the results of a bug depend on."""
     told = (bug.shows_on, _own_source(bug.make), _sources_of(makers), *(_digest_of(*it) for it in _groups(suites)))
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 @cache
 def _sources_of(makers: Makers) -> str:
-    """The kit that replays, and the allocators that it replays on."""
+    """The source of the kit that replays, and of the allocators that it uses."""
     homes = dict.fromkeys(it.__module__ for it in (replay, CallLog, fetch, Subject, ReferenceMemory))
     made = [maker() for maker in makers]
     allocators = {type(it): None for subject in made for it in (subject.host, subject.device) if it is not None}
@@ -181,7 +181,7 @@ def _digest_of(edition: str, suite: str) -> str:
 
 
 def _own_source(make: type) -> str:
-    """The source of a bug's class and of the classes below it, with its modules' own, but for their other bugs."""
+    """The source of a bug's class and of its base classes, and of their modules without the other bugs."""
     classes = {base.__name__ for base in make.__mro__}
     homes = {base.__module__: None for base in make.__mro__ if base.__module__.startswith(f"{__package__}.")}
     return "\n".join(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
+__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "DEVICE_ALLOCATOR_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
 
 ShowsOn = Literal["device", "no device", "caffe profile"]
 Made = TypeVar("Made", bound=type)
@@ -22,17 +22,17 @@ class SeededBug:
     ----------
     name : str
     requirement : str
-        What it breaks: a requirement of memories (R) or of blobs (B), or a property of allocators (A).
+        The requirement that it breaks: of memories (R), of blobs (B) or of allocators (A, D).
     source : str
-        Where such a bug was seen.
+        The origin of the bug.
     make : type
         The wrong memory, blob or allocator.
     shows_on : {"device", "no device", "caffe profile"}
-        The kind of subject that a wrong memory or blob shows on.
+        The kind of subject on which a wrong memory or blob can be seen.
     threads : int
-        From how many threads a wrong allocator shows.
+        The least number of threads with which a wrong allocator can be seen.
     promises : dict
-        What a wrong allocator promises and does not keep, or what is needed to see that.
+        Promises that a wrong allocator breaks, or that are needed to see its bug.
     """
 
     name: str
@@ -45,7 +45,7 @@ class SeededBug:
 
     @property
     def target(self) -> str:
-        """A wrong allocator as a command line names it."""
+        """The name of a wrong allocator on a command line."""
         return f"{self.make.__module__}:{self.name}"
 
     @property
@@ -63,7 +63,10 @@ BLOB_BUGS: dict[str, SeededBug] = {}
 ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
 
-_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS}
+DEVICE_ALLOCATOR_BUGS: dict[str, SeededBug] = {}
+"""Every wrong device allocator by name, once `syncedmem.spec.mutants.device_allocator` is imported."""
+
+_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE_ALLOCATOR_BUGS}
 
 
 def seeded_bug(

@@ -1,4 +1,4 @@
-"""The kit itself is tested: every seeded bug must be caught, for what is wrong with it."""
+"""The test of the kit itself: it must catch every seeded bug, for the right reason."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quic
 
 
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
-"""The suites by what they cost for each bug that they catch first."""
+"""The suites, ordered by their cost for each bug that they are the first to catch."""
 
 BLOBS_QUICKEST_FIRST = ("rules", "tables", "shapes", "types", "sequences", "failures", "walks")
-"""The same for blobs."""
+"""The suites of blobs, in the same order."""
 
 
 def quickest_first(bug: SeededBug) -> tuple[str, ...]:
-    """The suites for a bug, by what they cost."""
+    """The suites for a bug, ordered by their cost."""
     return BLOBS_QUICKEST_FIRST if _is_blob(bug) else QUICKEST_FIRST
 
 
@@ -36,15 +36,15 @@ def _is_blob(bug: SeededBug) -> bool:
 
 
 class Kill(NamedTuple):
-    """What became of one bug.
+    """The result for one bug.
 
     Attributes
     ----------
     bug : SeededBug
     caught : dict
-        The suites that caught it, each with the requirement it named.
+        The suites that caught it, each with the requirement that it reported.
     missed : tuple of str
-        The suites that saw nothing wrong.
+        The suites that did not catch it.
     """
 
     bug: SeededBug
@@ -53,26 +53,26 @@ class Kill(NamedTuple):
 
     @property
     def killed(self) -> bool:
-        """Whether some suite caught it, and named the requirement that it breaks."""
+        """Whether some suite caught it and reported the requirement that it breaks."""
         return self.bug.requirement in self.caught.values()
 
 
 def run_bug(
     bug: SeededBug, subject: Subject, *, steps: int = 300, suites: Iterable[str] | None = None, thorough: bool = False
 ) -> Kill:
-    """Put one wrong memory or blob to the suites until one names what is wrong, the quickest first.
+    """Test one wrong memory or blob with the suites, the quickest first, until one reports what is wrong.
 
     Parameters
     ----------
     bug : SeededBug
     subject : Subject
-        Its maker is replaced by the bug's; of the kind that the bug shows on.
+        A subject of the kind on which the bug can be seen; its maker is replaced by the bug.
     steps : int
-        Generated steps.
+        The number of generated steps.
     suites : iterable of str, optional
-        Only these.
+        Run only these suites.
     thorough : bool
-        Put it to all of them, to see which others would have caught it.
+        Whether to run all suites, to see which others catch the bug.
     """
     wrong = replace(subject, name=bug.name, make=bug.make)
     check, names = (check_blobs, blob_suite_names) if _is_blob(bug) else (check_conformance, suite_names)
@@ -90,7 +90,7 @@ def run_bug(
 
 
 def kill_table(device: Callable[[], Subject], no_device: Callable[[], Subject], *, steps: int = 300) -> Iterator[Kill]:
-    """Every seeded bug, each on a subject of its own of the kind it shows on."""
+    """Test every seeded bug, each on a new subject of the kind on which it can be seen."""
     for bug in MEMORY_BUGS.values():
         subject = device() if bug.shows_on == "device" else no_device()
         yield run_bug(bug, subject, steps=steps, thorough=True)

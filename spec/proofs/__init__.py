@@ -1,10 +1,10 @@
-"""Formal checks of the model: what holds of every walk, shown twice.
+"""Formal checks of the model: properties of every sequence of calls, each shown in two ways.
 
-``state`` says what a row of the table does to pointers, ownership, contents and a allocated, over plain values or
-over symbols; ``invariants`` are sentences about that.  ``exploration`` looks at every reachable state, with
-contents counted modulo K; ``induction`` lets z3 prove the same sentences for all contents and without a bound.
-``schedules`` compares the copies with the fewest that would do, ``refinement`` the editions with each other.
-``mutants`` are wrong models, one for each sentence, so that no sentence is true of anything.
+``states`` says what a row of the table does to pointers, ownership, contents and allocations, over plain values or
+over symbols.  ``invariants`` are sentences about states and steps.  ``exploration`` visits every reachable state, with
+contents counted modulo K.  ``induction`` lets z3 prove the same sentences for all contents and without a bound.
+``schedules`` compares the copies with the fewest that are enough, ``refinement`` compares the editions with each other.
+``mutants`` are wrong models, one for each sentence, to show that the sentence can be false.
 """
 
 from .exploration import Explored, explore_contents

@@ -1,6 +1,6 @@
-"""Every state that can be reached, with contents counted modulo K, and the first that breaks an invariant.
+"""Visits every reachable state, with contents counted modulo K, and finds the first that breaks an invariant.
 
-Numbers wrap around at K, so a stale side can seem fresh; what is found broken is broken, and what holds for several K
+Numbers wrap around at K, so a stale side can seem fresh.  A breach that is found is real; what holds for several K
 is proved for all contents by ``induction``.  Other checkers count the same states, so the counts are compared too.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-
-from syncedmem.model import Call
 
 from .invariants import ON_STATES, ON_STEPS, Plain, enabled
 from .states import start, take
@@ -26,7 +24,7 @@ __all__ = ["Breach", "Explored", "Versions", "broken_by", "explore_contents", "s
 
 
 class Breach(NamedTuple):
-    """An invariant that does not hold, and a shortest way to see it."""
+    """An invariant that does not hold, with a shortest sequence that shows it."""
 
     invariant: str
     sequence: tuple[str, ...]
@@ -34,16 +32,16 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True)
 class Explored:
-    """What exploration found.
+    """The result of an exploration.
 
     Attributes
     ----------
     states : frozenset of State
-        All that can be reached; all that were, where something is broken.
+        All reachable states; if an invariant is broken, all states that were reached.
     transitions : int
-        Calls that are not refused, and changes of mode, from all of these.
+        The number of calls that are not refused, and of changes of mode, in all these states.
     breaches : tuple of Breach
-        For each invariant that is broken the shortest sequence.
+        For each broken invariant, the shortest sequence.
     """
 
     states: frozenset[State]
@@ -63,25 +61,25 @@ class Versions:
         self._modulus = modulus
 
     def zero(self) -> int:
-        """Zeros."""
+        """The contents after zeroing."""
         return 0
 
     def garbage(self) -> None:
-        """What nobody may rely on, which equals no content."""
+        """Undefined contents, which equal no other contents."""
 
     def written(self, newest: int) -> int:
-        """What is written after the newest content."""
+        """The contents of a write after these newest contents."""
         return (newest + 1) % self._modulus
 
 
 def explore_contents(system: System, modulus: int) -> Explored:
-    """Breadth-first search of everything that calls and changes of mode can reach.
+    """Search breadth-first for everything that calls and changes of mode can reach.
 
     Parameters
     ----------
     system : System
     modulus : int
-        How many contents to tell apart: K.
+        The number of contents that are distinguished: K.
     """
     contents, logic = Versions(modulus), Plain()
     found = start(contents, mode=True)
@@ -105,15 +103,15 @@ def explore_contents(system: System, modulus: int) -> Explored:
 def _successors(
     system: System, found: State, contents: Versions, logic: Plain
 ) -> Iterator[tuple[str, State | None, list[str]]]:
-    """What can happen next: what it is called, where it leads (release: nowhere), and what it breaks."""
+    """The next steps: the name of each, the state after it (none after release), and what it breaks."""
     yield f"set_mode({'CPU' if found.mode else 'GPU'})", found._replace(mode=not found.mode), []
     for step in steps_from(system, found, contents, logic):
-        gone = step.row.call is Call.RELEASE
+        gone = step.row.call.ends
         yield step.row.call.value, None if gone else step.after, broken_by(logic, step)
 
 
 def steps_from(system: System, found: State, contents: Versions, logic: Plain) -> Iterator[StateChange]:
-    """Every row that is enabled in a state and not refused, carried out."""
+    """Take every row that is enabled in a state and not refused."""
     for row in system.rows:
         if row.refusal is None and _applies(row, found, logic):
             yield take(system, row, found, contents)
@@ -124,5 +122,5 @@ def _applies(row: Transition, found: State, logic: Plain) -> bool:
 
 
 def broken_by(logic: Plain, step: StateChange) -> list[str]:
-    """The names of the sentences about steps that one does not meet."""
+    """The names of the sentences about steps that a step breaks."""
     return [name for name, holds in ON_STEPS.items() if not holds(logic, step)]

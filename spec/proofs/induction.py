@@ -1,11 +1,11 @@
-"""The invariants proved by induction with z3: for all contents, and without a bound on the number of calls.
+"""Proofs of the invariants by induction with z3: for all contents, and without a bound on the number of calls.
 
-A state becomes symbols: a truth value for each fact, and for each side a content of which nothing is known but
-what it equals.  Then there are as many questions as rows: *if every invariant holds and the row is enabled, do they all
-hold afterwards?*  z3 answers by looking for a state in which they do not.  What it finds need not be reachable;
-with the true model it finds none.
+A state becomes symbols: a truth value for each fact, and for each side a content of which only equalities are known.
+There is a question for each row: *if every invariant holds and the row is enabled, do all invariants
+hold afterwards?*  z3 searches for a state in which they do not.  Such a state need not be reachable.
+With the true model z3 finds none.
 
-z3-solver is optional: it is imported here alone, and `available` says whether it is there.
+z3-solver is optional: only this module imports it, and `available` says whether it is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Fact, MissingPackageError, SyncedHead
+from syncedmem.model import Fact, MissingPackageError, SyncedHead
 
 from .invariants import COPIES, ON_STATES, ON_STEPS, enabled
 from .schedules import COPYING, demand
@@ -35,15 +35,15 @@ __all__ = ["Proof", "Refuted", "Symbols", "available", "prove"]
 
 @dataclass(frozen=True)
 class Refuted:
-    """A step from a state where all invariants hold to one where some do not.
+    """A step from a state in which all invariants hold to a state in which some do not.
 
     Attributes
     ----------
     invariant : str
     where : str
-        The row, and the head that it starts from; or the beginning.
+        The row and its head; or the beginning.
     state : str
-        Values for the symbols.
+        The values of the symbols.
     """
 
     invariant: str
@@ -53,7 +53,7 @@ class Refuted:
 
 @dataclass(frozen=True)
 class Proof:
-    """What z3 answered.
+    """The answers of z3.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class _Symbolic:
 
 
 class Symbols:
-    """Contents of which nothing is known: zeros are one of them, and what is written may be any, the same one too."""
+    """Unknown contents: zeros are one of them, and a write may give any content, also the same as before."""
 
     def __init__(self) -> None:
         self._sort = _z3().DeclareSort("Content")
@@ -101,7 +101,7 @@ class Symbols:
         self._numbers = count()
 
     def zero(self) -> Any:
-        """Zeros."""
+        """The contents after zeroing."""
         return self._zero
 
     def garbage(self) -> Any:
@@ -109,12 +109,12 @@ class Symbols:
         return self.named(f"garbage{next(self._numbers)}")
 
     def written(self, newest: Any) -> Any:
-        """Any content, whatever was there before."""
+        """Any content, independent of the content before."""
         del newest
         return self.named(f"written{next(self._numbers)}")
 
     def named(self, name: str) -> Any:
-        """A content with a name."""
+        """A content with this name."""
         return _z3().Const(name, self._sort)
 
 
@@ -147,7 +147,7 @@ def prove(system: System) -> Proof:
 
 
 def _missed(where: str, given: list[Any], wanted: dict[str, Any]) -> Iterator[Refuted]:
-    """What does not follow; everything is asked at once, and one by one only if not all of it follows."""
+    """The goals that do not follow; first all goals are asked at once, and one by one only if some do not follow."""
     solver = _z3().Solver()
     solver.add(*given)
     if solver.check(_z3().Not(_z3().And(*wanted.values()))) == _z3().unsat:
@@ -169,16 +169,16 @@ def _wanted(system: System, row: Transition, found: State, contents: Symbols) ->
     logic = _Symbolic()
     step = take(system, row, found, contents)
     wanted = {name: holds(logic, step) for name, holds in ON_STEPS.items()}
-    if row.call is not Call.RELEASE:
+    if not row.call.ends:
         wanted.update((name, holds(logic, step.after)) for name, holds in ON_STATES.items())
     return wanted
 
 
 def _rivals(row: Transition, head: SyncedHead) -> tuple[list[Any], Any]:
-    """What is known of any rival before a row, and what must be known of it afterwards; see ``schedules``.
+    """What is known of any rival before a row, and what must follow after the row; see ``schedules``.
 
-    A rival that has more sides fresh than the machine has made that many more copies at least.  It follows that no
-    rival has made fewer.
+    A rival that has more fresh sides than the machine has made at least as many copies more.  So no
+    rival has made fewer copies.
     """
     z3 = _z3()
     cpu, gpu, copied, ahead = z3.Bool("rival_cpu"), z3.Bool("rival_gpu"), z3.Bool("rival_copies"), z3.Int("rival_ahead")
@@ -187,7 +187,7 @@ def _rivals(row: Transition, head: SyncedHead) -> tuple[list[Any], Any]:
     asked = demand(row.call)
     if asked.needed:
         here, there = (cpu, gpu) if asked.needed == "cpu" else (gpu, cpu)
-        known.append(z3.Or(here, z3.Not(there)))  # else this rival cannot serve the call
+        known.append(z3.Or(here, z3.Not(there)))  # otherwise this rival cannot serve the call
         cpu, gpu = (z3.BoolVal(True), gpu) if asked.needed == "cpu" else (cpu, z3.BoolVal(True))
     if asked.left:
         cpu, gpu = z3.BoolVal(asked.left == "cpu"), z3.BoolVal(asked.left == "gpu")

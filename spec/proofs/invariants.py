@@ -1,13 +1,13 @@
-"""What holds of every state and of every step, as sentences with a name.
+"""The invariants: named sentences that hold for every state or every step.
 
-Each is a function that takes a logic, so that it is one sentence over plain values and over symbols.
+Each is a function of a logic, so the same sentence is used with plain values and with symbols.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from syncedmem.model import Call, Fact, SyncedHead
+from syncedmem.model import Fact, SyncedHead
 
 from ..engine.calls import Side
 
@@ -22,7 +22,7 @@ __all__ = ["COPIES", "INVARIANTS", "ON_STATES", "ON_STEPS", "Logic", "Plain", "e
 
 
 class Logic(Protocol):
-    """How truth values are put together."""
+    """How truth values are combined."""
 
     def every(self, values: Iterable[Any]) -> Any: ...
     def negated(self, value: Any) -> Any: ...
@@ -31,18 +31,18 @@ class Logic(Protocol):
 
 
 class Plain:
-    """Python's own."""
+    """Python's own logic."""
 
     def every(self, values: Iterable[bool]) -> bool:
-        """Whether all hold."""
+        """Whether all values are true."""
         return all(values)
 
     def negated(self, value: bool) -> bool:
-        """Whether one does not hold."""
+        """Whether a value is false."""
         return not value
 
     def implied(self, cause: bool, value: bool) -> bool:
-        """Whether one holds where another does."""
+        """Whether the value is true if the cause is."""
         return not cause or value
 
     def same(self, one: object, other: object) -> bool:
@@ -56,23 +56,23 @@ _OWNED: dict[Side, Fact] = {"cpu": Fact.OWN_CPU_DATA, "gpu": Fact.OWN_GPU_DATA}
 
 
 def enabled(logic: Logic, row: Transition, found: State) -> Any:
-    """Whether the guards of a row hold, but for the one about the argument, which the caller decides."""
+    """Whether the guards of a row hold, except the guard about the argument, which the caller decides."""
     wanted = (found.fact(guard.fact) for guard in row.conditions if guard.fact is not None)
     unwanted = (logic.negated(found.fact(guard.fact)) for guard in row.unless if guard.fact is not None)
     return logic.every([*wanted, *unwanted])
 
 
-# --- of states
+# --- about states
 
 
 def uninitialized_has_no_pointers(logic: Logic, found: State) -> Any:
-    """A memory is uninitialised exactly while both of its pointers are null."""
+    """A memory is uninitialised exactly if both of its pointers are null."""
     null = logic.every(logic.negated(found.fact(pointer)) for pointer in _POINTERS.values())
     return logic.same(null, found.head is SyncedHead.UNINITIALIZED)
 
 
 def uninitialized_counts_as_zero(logic: Logic, found: State) -> Any:
-    """While a memory is uninitialised nothing was written, so it counts as zeros."""
+    """An uninitialised memory was never written, so its contents count as zeros."""
     return logic.every([logic.same(found.newest, found.zeros)] if not found.fresh() else [])
 
 
@@ -82,48 +82,48 @@ def owned_side_has_a_pointer(logic: Logic, found: State) -> Any:
 
 
 def fresh_side_has_a_pointer(logic: Logic, found: State) -> Any:
-    """A side that the head calls fresh has a pointer."""
+    """A side that is fresh according to the head has a pointer."""
     return logic.every(found.fact(_POINTERS[it]) for it in found.fresh())
 
 
 def synced_sides_are_equal(logic: Logic, found: State) -> Any:
-    """While the head is SYNCED both sides hold the same."""
+    """If the head is SYNCED, both sides have the same contents."""
     return logic.every([logic.same(found.cpu, found.gpu)] if found.head is SyncedHead.SYNCED else [])
 
 
 def fresh_side_holds_the_newest(logic: Logic, found: State) -> Any:
-    """A side that the head calls fresh holds what was written last."""
+    """A side that is fresh according to the head has the contents that were written last."""
     return logic.every(logic.same(found.content(it), found.newest) for it in found.fresh())
 
 
 def owned_is_what_is_allocated(logic: Logic, found: State) -> Any:
-    """The flags of ownership say what is allocated, no more and no less."""
+    """The ownership flags agree exactly with what is allocated."""
     return logic.every(logic.same(found.fact(_OWNED[it]), getattr(found.allocated, it)) for it in _SIDES)
 
 
 def pinned_flag_says_the_kind(logic: Logic, found: State) -> Any:
-    """While host memory is owned, cpu_malloc_use_cuda says of which kind it is, so it is freed as it was allocated."""
+    """For owned host memory cpu_malloc_use_cuda says of which kind it is, so it is freed as it was allocated."""
     flag = found.fact(Fact.CPU_MALLOC_USE_CUDA)
     return logic.implied(found.fact(Fact.OWN_CPU_DATA), logic.same(flag, found.allocated.locked))
 
 
-# --- of steps
+# --- about steps
 
 
 def freed_is_allocated(logic: Logic, step: StateChange) -> Any:
-    """Nothing is freed that is not allocated, so nothing is freed twice."""
+    """Only allocated memory is freed, so nothing is freed twice."""
     return logic.every(step.freed)
 
 
 def nothing_leaks(logic: Logic, step: StateChange) -> Any:
     """No pointer to allocated memory is overwritten, and after release nothing is allocated."""
-    left = [step.after.allocated.cpu, step.after.allocated.gpu] if step.row.call is Call.RELEASE else []
+    left = [step.after.allocated.cpu, step.after.allocated.gpu] if step.row.call.ends else []
     return logic.every(logic.negated(held) for held in (*step.lost, *left))
 
 
 def pointer_stays(logic: Logic, step: StateChange) -> Any:
     """A pointer that is set stays set until release."""
-    if step.row.call is Call.RELEASE:
+    if step.row.call.ends:
         return logic.every([])
     return logic.every(logic.implied(step.before.fact(it), step.after.fact(it)) for it in _POINTERS.values())
 
@@ -136,7 +136,7 @@ def filled_only_at_first(logic: Logic, step: StateChange) -> Any:
 
 
 def handed_out_is_the_newest(logic: Logic, step: StateChange) -> Any:
-    """What a call hands out shows what was written last, and zeros where nothing was."""
+    """The view that a call returns shows what was written last, or zeros if nothing was written."""
     return logic.every([] if step.shown is None else [logic.same(step.shown, step.before.newest)])
 
 
@@ -163,6 +163,6 @@ COPIES = "copies_are_the_fewest"
 
 INVARIANTS: dict[str, str] = {
     **{name: it.__doc__ or "" for name, it in (*ON_STATES.items(), *ON_STEPS.items())},
-    COPIES: "No sequence of calls copies more often than one who knows it in advance would have to.",
+    COPIES: "No sequence of calls makes more copies than somebody who knows it in advance would need.",
 }
-"""Every invariant, and what it says."""
+"""Every invariant with its sentence."""

@@ -1,6 +1,6 @@
-"""Wrong models, at least one for each invariant: what would be proved of them too would say nothing.
+"""Wrong models, at least one for each invariant: a proof that accepts them too would prove nothing.
 
-Each is the model with some rows or effects changed, most of them as some system really does it.
+In each, some rows or effects of the model are changed.  Most are mistakes of real systems.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Mutant:
     ----------
     name : str
     breaks : str
-        The invariant that must be seen to be broken.
+        The invariant that it must break.
     system : System
     """
 
@@ -41,7 +41,7 @@ class Mutant:
 
 
 def _changed(call: Call, head: SyncedHead, change: Callable[[Transition], Transition]) -> System:
-    """The model with the rows of a call in a head changed, but for those that refuse."""
+    """The model with changed rows of a call in a head, except its refusals."""
     model = System.of("caffe")
     split: list[Transition] = []
     for row in model.rows:
@@ -55,7 +55,7 @@ def _changed(call: Call, head: SyncedHead, change: Callable[[Transition], Transi
 
 
 def _acting(call: Call, head: SyncedHead, *actions: Action) -> System:
-    """The model with other actions for a call in a head."""
+    """The model with other actions of a call in a head."""
     return _changed(call, head, lambda row: replace(row, actions=actions))
 
 
@@ -79,57 +79,57 @@ _OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
 
 MUTANTS = (
     Mutant(
-        "adopting leaves a fresh memory UNINITIALIZED",
+        "adopting leaves a new memory UNINITIALIZED",
         "uninitialized_has_no_pointers",
         _leading(Call.SET_CPU_DATA, _U, _U),
     ),
     Mutant(
-        "writing leaves a fresh memory UNINITIALIZED",
+        "writing leaves a new memory UNINITIALIZED",
         "uninitialized_counts_as_zero",
         _leading(Call.MUTABLE_GPU_DATA, _U, _U),
     ),
     Mutant(
-        "allocating sets the flag and forgets the pointer",
+        "allocating sets the flag but not the pointer",
         "owned_side_has_a_pointer",
         _affecting(Action.ALLOCATE_GPU, Effect(sets=Fact.OWN_GPU_DATA)),
     ),
     Mutant(
-        "reading at first touch says SYNCED (Caffe 7149de51c)",
+        "the first read leads to SYNCED (Caffe 7149de51c)",
         "fresh_side_has_a_pointer",
         _leading(Call.CPU_DATA, _U, _S),
     ),
     Mutant(
-        "going down does not copy",
+        "reading on the host does not copy down",
         "synced_sides_are_equal",
         _changed(Call.CPU_DATA, _G, lambda row: replace(row, actions=row.actions[:-1])),
     ),
     Mutant(
-        "a write on the host is not noticed",
+        "a write on the host does not make the device stale",
         "fresh_side_holds_the_newest",
         _leading(Call.MUTABLE_CPU_DATA, _S, _S),
     ),
     Mutant(
-        "allocating forgets the flag of ownership",
+        "allocating does not set the ownership flag",
         "owned_is_what_is_allocated",
         _affecting(Action.ALLOCATE_GPU, Effect(sets=Fact.GPU_POINTER)),
     ),
     Mutant(
-        "the kind of host memory is decided again with each allocation on the device",
+        "each allocation on the device decides the kind of host memory again",
         "pinned_flag_says_the_kind",
         _affecting(Action.ALLOCATE_GPU, Effect(sets=_OWN_GPU, by_mode=Fact.CPU_MALLOC_USE_CUDA)),
     ),
     Mutant(
-        "adopting frees what the caller owns",
+        "adopting frees memory of the caller",
         "freed_is_allocated",
         _acting(Call.SET_CPU_DATA, _C, Action.FREE_CPU, Action.ADOPT_CPU),
     ),
     Mutant(
-        "adopting forgets to free",
+        "adopting does not free",
         "nothing_leaks",
         _acting(Call.SET_GPU_DATA, _G, Action.ADOPT_GPU),
     ),
     Mutant(
-        "the destructor forgets the device",
+        "the destructor does not free the device side",
         "nothing_leaks",
         _without(Call.RELEASE, _S, Action.FREE_GPU),
     ),
@@ -143,7 +143,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "host memory is zeroed before it is copied over",
+        "host memory is zeroed before a copy overwrites it",
         "filled_only_at_first",
         _changed(
             Call.CPU_DATA, _G, lambda row: replace(row, actions=(*row.actions[:-1], Action.ZERO_CPU, row.actions[-1]))
@@ -165,4 +165,4 @@ MUTANTS = (
         _acting(Call.MUTABLE_GPU_DATA, _G, Action.COPY_TO_CPU),
     ),
 )
-"""Each breaks the invariant that it names."""
+"""Each breaks the invariant in its ``breaks``."""

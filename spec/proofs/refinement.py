@@ -1,10 +1,10 @@
-"""The editions compared: every walk of one is a walk of another.
+"""Comparison of the editions: every sequence of calls of one is also one of another.
 
-One edition refines another if, whatever it does, the other does too: the same actions in the same order, the same
-head, and the same flags as far as it has them.  Calls that it refuses for want of a device are left out, because
-nothing happens there; a refusal for any other reason the other must give too.
+One edition refines another if the other does the same in every step: the same actions in the same order, the same
+head, and the same flags as far as it has them.  Calls that it refuses because it has no device are left out, because
+they do nothing.  If it refuses a call for any other reason, the other must refuse it too.
 
-Both machines are followed at once, from the beginning on, through every pair of states that they can be in together.
+Both machines are followed at the same time, through every pair of states that they can reach together.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["REFINEMENTS", "refinement_breaches"]
 
 REFINEMENTS = (("early", "caffe"), ("cpu_only", "caffe"), ("cpu_only", "early"))
-"""Pairs of editions; every walk of the first is a walk of the second."""
+"""Pairs of editions; every sequence of calls of the first is one of the second."""
 
 
 def refinement_breaches(finer: str, coarser: str, follower: Space | None = None) -> list[str]:
-    """What one edition does and another does not.
+    """The differences that keep one edition from being a refinement of another.
 
     Parameters
     ----------
     finer, coarser : str
         Names of editions.
     follower : Space, optional
-        The space to follow in, in place of the second edition's own.
+        The space that is followed, instead of the second edition's own.
 
     Returns
     -------
     list of str
-        For each pair of states and each input in which they differ, a sentence; empty for a refinement.
+        A sentence for each pair of states and each input in which they differ; empty for a refinement.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def refinement_breaches(finer: str, coarser: str, follower: Space | None = None)
 
 
 def _unlike(finer: str, coarser: str, one: State, other: State) -> list[str]:
-    """How two states differ: in head, mode or facts, as far as both editions have these, and in what is freed."""
+    """The difference of two states: in head, mode or common facts, or in what a release frees."""
     common = EDITIONS[finer].facts & EDITIONS[coarser].facts
     seen = [
         (state.head, state.mode, state.facts & common, _freed(name, state))
@@ -78,6 +78,6 @@ def _unlike(finer: str, coarser: str, one: State, other: State) -> list[str]:
 
 
 def _freed(edition: str, state: State) -> object:
-    """What release does in a state."""
+    """The actions of a release in a state."""
     cell = dispatch(edition).cell(Call.RELEASE, state.packed)
     return cell and cell.actions

@@ -1,13 +1,13 @@
-"""Copies are the fewest: against anybody who knows all calls in advance and copies whenever they like.
+"""The copies are the fewest: no rival needs fewer, even if it knows all calls in advance and copies at any time.
 
-The rival plays by these rules.  Before any call it may copy a fresh side to the other, at the price of one copy.  The
-first side that is asked for is filled with zeros, and no other: that much laziness is given.  A side that is asked for
-must be fresh then; written or adopted, it alone is fresh afterwards.
+These are the rules for a rival.  Before any call it may copy a fresh side to the other, at the price of one copy.  Only
+the first side that is requested is filled with zeros, which costs nothing.  A requested side must be fresh; after a
+write or an adoption it is the only fresh side.
 
-The machine is followed together with all rivals at once: for each set of sides that a rival can have fresh, how many
-copies the cheapest such rival has made more than the machine, counted up to a bound, which only helps the rivals.
-There are finitely many such states, so sequences of every length are covered.  All copies are of the whole size, so
-the fewest copies move the fewest bytes.
+The machine is followed together with all rivals at the same time.  For each set of sides that a rival can have fresh,
+the state has the number of copies that the cheapest such rival has made more than the machine.  The number is limited
+by a bound, which only helps the rivals.  There are finitely many such states, so sequences of every length are covered.
+All copies have the whole size, so the fewest copies also copy the fewest bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["COPYING", "Demand", "demand", "explore_schedules"]
 
 COPYING = frozenset(action for action in Action if action.value.startswith("copy"))
-"""The actions that move bytes."""
+"""The actions that copy bytes."""
 
 Sides = frozenset[Side]
 Rivals = tuple[tuple[Sides, int], ...]
@@ -40,14 +40,14 @@ _BOTH: Sides = frozenset(("cpu", "gpu"))
 
 
 class Demand(NamedTuple):
-    """What a call asks of anybody: a side that must be fresh, and whether another side alone is fresh afterwards."""
+    """The demand of a call: a side that must be fresh, and a side that is the only fresh one afterwards."""
 
     needed: Side | None
     left: Side | None
 
 
 def demand(call: Call) -> Demand:
-    """What a call asks for, by its meaning."""
+    """The demand of a call, by its meaning."""
     side = SIDES.get(call)
     if call in READS:
         return Demand(side, None)
@@ -73,7 +73,7 @@ def explore_schedules(system: System) -> Breach | None:
     while waiting:
         found, rivals = here = waiting.popleft()
         for step in steps_from(system, found, contents, logic):
-            if step.row.call is Call.RELEASE:
+            if step.row.call.ends:
                 continue
             sequence = (*sequences[here], step.row.call.value)
             copies = sum(action in COPYING for action in step.row.actions)
@@ -87,14 +87,14 @@ def explore_schedules(system: System) -> Breach | None:
 
 
 def _served(rivals: Rivals, asked: Demand, copies: int) -> Rivals:
-    """All rivals after a call, for which the machine made some copies."""
+    """All rivals after a call, for which the machine made `copies` copies."""
     after: dict[Sides, int] = {}
     for fresh, ahead in _having_copied(rivals):
         served = fresh
         if asked.needed and not fresh:
             served = frozenset((asked.needed,))  # filled with zeros
         elif asked.needed and asked.needed not in fresh:
-            continue  # this rival cannot serve the call
+            continue  # such a rival cannot serve the call
         if asked.left:
             served = frozenset((asked.left,))
         after[served] = min(ahead - copies, after.get(served, _BOUND))
@@ -102,7 +102,7 @@ def _served(rivals: Rivals, asked: Demand, copies: int) -> Rivals:
 
 
 def _having_copied(rivals: Rivals) -> Iterable[tuple[Sides, int]]:
-    """The rivals that wait, and those that copy now."""
+    """The rivals that do not copy now, and those that do."""
     for fresh, ahead in rivals:
         yield fresh, ahead
         if len(fresh) == 1:

@@ -1,11 +1,11 @@
-"""What a row of the table does, over plain values or over symbols.
+"""The effect of a row of the table, over plain values or over symbols.
 
-A row has a fixed head to start from, fixed actions and a fixed head to lead to, so it is carried out the same way
-whether a flag is ``True`` or a symbol for either value, and whether contents are numbers or symbols for any bytes.
-Nothing here asks what a value is.
+A row has a fixed head, fixed actions and a fixed next head.  So it is executed in the same way
+whether a flag is ``True`` or a symbol, and whether contents are numbers or symbols for any bytes.
+No code here tests the value of a flag or of contents.
 
-Besides what the table knows there is what is allocated, written by the actions alone and not by the flags, and the
-content that was written last, which follows from the calls alone and not from the actions.
+The table does not have two parts of a state.  The allocations follow from the actions alone, not from the flags.  The
+content that was written last follows from the calls alone, not from the actions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["FRESH", "Allocated", "Contents", "State", "StateChange", "System", "
 
 @dataclass(frozen=True)
 class System:
-    """A table and what its actions do to the facts: the model itself, or a mutant of it.
+    """A table and the effects of its actions on the facts: the model itself, or a mutant of it.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class System:
 
     @classmethod
     def of(cls, edition: str) -> System:
-        """The model as it is declared.
+        """The declared model.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class System:
 
 
 class Contents(Protocol):
-    """What memory can hold: zeros, anything at all, and what a caller writes after the newest content."""
+    """Possible contents of memory: zeros, undefined contents, and a caller's write after the newest contents."""
 
     def zero(self) -> Any: ...
     def garbage(self) -> Any: ...
@@ -64,7 +64,7 @@ class Contents(Protocol):
 
 
 class Allocated(NamedTuple):
-    """What the actions of one memory have allocated and not freed; `locked` says of the host side of what kind."""
+    """What the actions of one memory have allocated and not freed; `locked` says whether host memory is page-locked."""
 
     cpu: Any = False
     gpu: Any = False
@@ -78,16 +78,16 @@ class State(NamedTuple):
     ----------
     head : SyncedHead
     facts : tuple
-        A truth value for each `Fact`, in their order.
+        A truth value for each `Fact`, in the order of the facts.
     mode : truth value
         Whether the mode is GPU.
     allocated : Allocated
     cpu, gpu : content
-        What the sides hold.
+        The contents of the sides.
     newest : content
-        What was written last, through whichever side.
+        The contents that were written last, on either side.
     zeros : content
-        What newest is while nothing was written.
+        The newest contents as long as nothing was written.
     """
 
     head: SyncedHead
@@ -104,11 +104,11 @@ class State(NamedTuple):
         return self.facts[_NUMBERS[fact]]
 
     def content(self, side: Side) -> Any:
-        """What a side holds."""
+        """The contents of a side."""
         return self.cpu if side == "cpu" else self.gpu
 
     def fresh(self) -> tuple[Side, ...]:
-        """The sides that the head calls fresh."""
+        """The sides that are fresh according to the head."""
         return FRESH[self.head]
 
 
@@ -119,22 +119,22 @@ FRESH: Mapping[SyncedHead, tuple[Side, ...]] = {
     SyncedHead.HEAD_AT_GPU: ("gpu",),
     SyncedHead.SYNCED: ("cpu", "gpu"),
 }
-"""The sides that each head calls fresh."""
+"""The fresh sides at each head."""
 
 
 class StateChange(NamedTuple):
-    """A row carried out.
+    """The execution of a row.
 
     Attributes
     ----------
     row : Transition
     before, after : State
     freed : tuple
-        For each free, whether there was something to free.
+        For each free, whether the memory was allocated.
     lost : tuple
-        For each pointer that was set, whether the memory that it replaced was still ours to free.
+        For each pointer that was set, whether the memory that it replaced was still owned.
     shown : content or None
-        What the call hands out, before the caller writes there; None where it hands out nothing.
+        The contents of the view that the call returns, before the caller writes; None if it returns no view.
     """
 
     row: Transition
@@ -146,19 +146,19 @@ class StateChange(NamedTuple):
 
 
 def side_of(action: Action) -> Side:
-    """Where an action allocates, fills, adopts or frees, or where it copies to."""
+    """The side of an action; for a copy, the side that is written."""
     return "cpu" if "cpu" in action.value else "gpu"
 
 
 def start(contents: Contents, mode: Any) -> State:
-    """A memory that was just made: it counts as zero, although no side holds anything."""
+    """A new memory: its newest contents are zeros, although no side has any contents."""
     facts = (False,) * len(Fact)
     nothing, zeros = contents.garbage(), contents.zero()
     return State(SyncedHead.UNINITIALIZED, facts, mode, Allocated(), nothing, nothing, zeros, zeros)
 
 
 def take(system: System, row: Transition, before: State, contents: Contents) -> StateChange:
-    """Carry out a row that is no refusal and whose guards hold; who asked for a side to write it then writes it."""
+    """Execute a row that is not a refusal and whose guards hold; after a call for writing the caller writes."""
     allocated, sides = before.allocated, {"cpu": before.cpu, "gpu": before.gpu}
     data = contents.written(before.newest)
     freed: list[Any] = []
@@ -193,7 +193,7 @@ def _noted(allocated: Allocated, side: Side, held: Any, locked: Any) -> Allocate
 
 
 def _facts(system: System, row: Transition, before: State) -> tuple[Any, ...]:
-    """The facts afterwards, as the effects say it."""
+    """The facts afterwards, according to the effects."""
     facts = dict(zip(Fact, before.facts, strict=True))
     for action in row.actions:
         effect = system.effects[action]

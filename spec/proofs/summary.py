@@ -1,4 +1,4 @@
-"""All proofs in one verdict, quick enough for every run of ``syncedmem verify``."""
+"""All proofs in one verdict, fast enough for every run of ``syncedmem verify``."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .states import System
 __all__ = ["CONTENTS", "Summary", "summarise"]
 
 CONTENTS = 4
-"""How many contents `summarise` tells apart."""
+"""The number of contents that `summarise` distinguishes."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is proved of the model.
+    """What is proved about the model.
 
     Attributes
     ----------
     invariants : int
-        Sentences that were looked at.
+        The number of sentences.
     states : dict of str to int
-        For each edition how many states were reached.
+        The number of reached states of each edition.
     questions : int or None
-        What z3 was asked; None if it is not installed.
+        The number of questions to z3; None if it is not installed.
     problems : list of str
-        What does not hold.
+        The sentences that do not hold.
     """
 
     invariants: int
@@ -42,14 +42,14 @@ class Summary:
 
     @property
     def induction(self) -> str:
-        """How the proofs by induction went."""
+        """The result of the proofs by induction."""
         if self.questions is None:
             return "not checked, z3-solver is not installed"
         return f"{self.questions} questions answered by z3"
 
 
 def summarise() -> Summary:
-    """Explore every edition, prove it by induction where z3 is installed, and compare the editions."""
+    """Explore every edition, prove it by induction if z3 is installed, and compare the editions."""
     states: dict[str, int] = {}
     problems: list[str] = []
     questions = 0 if available() else None

@@ -1,8 +1,8 @@
-"""Test vectors for ports: programs of calls, with all that must be seen of each, as lines of JSON.
+"""Test vectors for ports: programs of calls with the expected result of each call, as lines of JSON.
 
-``programs`` says what is done, ``expected`` follows it through the model and says what must be seen, ``vector`` joins
-both under a name that is the hash of what is done.  ``files`` writes them down and compares what was written.
-``replay`` puts a memory to one, judging by the vector alone, and ``kills`` says which seeded bugs each refuses.
+``programs`` has the calls.  ``expected`` follows them through the model and adds the expected results.  ``vector``
+joins both under a name that is the hash of the program.  ``files`` writes vectors and compares written ones.
+``replay`` tests a memory with a vector, using only the vector, and ``kills`` has the seeded bugs that each one refuses.
 The format is defined in docs/vectors.md.
 """
 

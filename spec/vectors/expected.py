@@ -1,11 +1,11 @@
-"""What must be seen of a program: followed through the model's table, and the bytes through its actions."""
+"""The expected results of a program: the model's table determines the steps, and its actions determine the bytes."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncedmem.model import EDITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
+from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
@@ -23,19 +23,27 @@ __all__ = ["OWN_BUFFER", "REFUSALS", "REQUIRED", "Class", "expected_steps"]
 Class = Literal["required", "acceptable", "unspecified"]
 REQUIRED: Class = "required"
 OWN_BUFFER = "own_buffer"
-"""The refusal of a memory's own pointer, which Caffe frees and then keeps; the model does not know of pointers."""
+"""The refusal of a memory's own pointer, which Caffe frees and then keeps; the model knows no pointers."""
 
 _WHY = {
-    Refusal.NULL_DATA: "`set_*_data` was handed NULL",
-    Refusal.NOT_HEAD_AT_CPU: "`async_gpu_push` in any head but HEAD_AT_CPU",
-    Refusal.NO_GPU: "a call for the device, in a build without one; whatever its argument is",
+    Refusal.NULL_DATA: "the argument of `set_*_data` was NULL",
+    Refusal.NO_GPU: "a call for the device in a build without one, with any argument",
 }
+
+
+def _why(refusal: Refusal) -> str:
+    if refusal.needs is None:
+        return _WHY[refusal]
+    calls = dict.fromkeys(f"`{row.call.value}`" for row in TRANSITIONS if row.refusal is refusal)
+    return f"{' or '.join(calls)} at a head other than {refusal.needs.name}"
+
+
 REFUSALS: dict[str | None, str] = {
-    None: "the call is answered; or, where `fail` is, it reports that failure",
-    **{refusal.value: _WHY[refusal] for refusal in Refusal},
-    OWN_BUFFER: "`set_*_data` was handed the memory's own pointer, which is not the caller's to give",
+    None: "the call is not refused; if it has `fail`, it reports that failure",
+    **{refusal.value: _why(refusal) for refusal in Refusal},
+    OWN_BUFFER: "the argument of `set_*_data` was the memory's own pointer, which the caller does not own",
 }
-"""What `refusal` of a step can be, and what it means: the one list, which the page and the schema are made from."""
+"""The values of `refusal` in a step with their meanings; the page and the schema are made from this list."""
 
 
 @cache
@@ -45,13 +53,13 @@ def _space(edition: str) -> Space:
 
 
 def expected_steps(program: Program) -> list[dict[str, Any]]:
-    """The steps of a program: each operation together with what must be seen of it."""
+    """The steps of a program: each operation with its expected result."""
     follower = _Follower(program)
     return [follower.step(operation) for operation in program.operations]
 
 
 class _Follower:
-    """A program's place in the model, and the bytes there."""
+    """The state of the model and the bytes, while a program is followed."""
 
     def __init__(self, program: Program) -> None:
         self._edition = EDITIONS[program.edition]
@@ -63,7 +71,7 @@ class _Follower:
         self._adopted: dict[Side, str] = {}
 
     def step(self, operation: Operation) -> dict[str, Any]:
-        """Do one operation."""
+        """The expected result of one operation."""
         name = operation["call"]
         argument: Any = operation.get("argument")
         if name == SET_MODE:
@@ -73,7 +81,7 @@ class _Follower:
             self._fill(argument)
             return {**operation, "class": REQUIRED, **self._seen()}
         call = Call(name)
-        if call is Call.RELEASE:
+        if call.ends:
             return {**operation, **self._release()}
         if "fail" in operation:
             return {**operation, "class": "unspecified", "refusal": None, **self._seen()}
@@ -82,7 +90,7 @@ class _Follower:
         return {**operation, **self._call(call, operation)}
 
     def _fill(self, argument: dict[str, Any]) -> None:
-        """The caller writes into a buffer of its own."""
+        """The caller writes to its own buffer."""
         name = argument["buffer"]
         self._buffers[name] = bytes.fromhex(argument["bytes"])
         self._bytes.update({side: self._buffers[name] for side, it in self._adopted.items() if it == name})
@@ -108,7 +116,7 @@ class _Follower:
         return {**seen, **self._seen()}
 
     def _take(self, side: Side, argument: dict[str, Any]) -> None:
-        """A buffer is about to be adopted: with new bytes, or as it is."""
+        """Adopt a buffer, with new bytes or with its present ones."""
         name = argument["buffer"]
         if "bytes" in argument:
             self._buffers[name] = bytes.fromhex(argument["bytes"])
@@ -134,7 +142,7 @@ class _Follower:
         return {"class": REQUIRED if self._size else "unspecified", "refusal": None, "actions": actions}
 
     def _seen(self) -> dict[str, Any]:
-        """Head, flags and bytes as they must be now; of a memory of zero bytes nobody knows who owns what."""
+        """The expected head, flags and bytes; ownership of a memory of zero bytes is not specified."""
         head, facts = head_of(self._state.packed), facts_of(self._state.packed)
         fresh = FRESH[head]
         sides: tuple[Side, ...] = ("cpu", "gpu")

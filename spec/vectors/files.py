@@ -1,4 +1,4 @@
-"""Vectors written down: a file for each suite of each edition, a manifest of them all, and the schema of a line."""
+"""The files of vectors: one for each suite of each edition, a manifest of all, and the schema of a line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
 
 def suite_files() -> dict[str, str]:
-    """Every file that there is to write, by its path in the folder.
+    """The contents of all files, by their paths in the folder.
 
     Raises
     ------
     StaleKillsError
-        If the kills that are kept were measured for other vectors.
+        If the stored kills were measured for other vectors.
     """
     kills = Kills.known()
     found: dict[str, str] = {}
@@ -62,7 +62,7 @@ def suite_files() -> dict[str, str]:
 
 
 def _schema() -> str:
-    """The schema of a line; what it says of refusals is put in from the one list of them."""
+    """The schema of a line, with the descriptions of refusals from their one list."""
     text = files("syncedmem.spec.vectors").joinpath("schema.json").read_text(encoding="utf-8")
     said = (json.dumps({"const": name, "description": why}) for name, why in REFUSALS.items())
     return text.replace('"REFUSALS"', "[\n            " + ",\n            ".join(said) + "\n          ]")
@@ -75,17 +75,17 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     ----------
     folder : Path
     wanted : iterable of str
-        Only files of these, named as ``"caffe/tour"`` or ``"tour"``; the manifest tells of all in any case.
+        Write only files of these names, such as ``"caffe/tour"`` or ``"tour"``; the manifest always lists all.
 
     Returns
     -------
     list of str
-        What was written.
+        The paths that were written.
 
     Raises
     ------
     OSError
-        If a file cannot be written; what was written before it stays.
+        If a file cannot be written; files that were written before it stay.
     """
     chosen = _chosen(wanted)
     for path, text in chosen.items():
@@ -96,7 +96,7 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
 
 
 def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
-    """The files of a folder that are missing or not what would be written; see `write`."""
+    """The files of a folder that are missing, or differ from those that `write` would write."""
     chosen = _chosen(wanted)
     return [
         path

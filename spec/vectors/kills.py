@@ -1,8 +1,8 @@
-"""Which seeded bugs each vector refuses, as it was measured by `syncedmem.spec.mutants.measurement`.
+"""The seeded bugs that each vector refuses, as `syncedmem.spec.mutants.measurement` has measured them.
 
-Measuring takes minutes, so the result is kept in ``kills.json``: the names of the bugs, every set of them that some
-vector refuses as a number in base 16 (a bit for each bug), and for each suite the set of each vector in turn.  A
-suite's digest is kept with it, so that a changed suite is not mistaken for this one.
+The measurement takes minutes, so its result is stored in ``kills.json``: the names of the bugs; every set of bugs
+that some vector refuses, as a number in base 16 (a bit for each bug); and for each suite the set of each vector.  A
+digest of each suite is stored too, so that a changed suite is noticed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ["Kills", "StaleKillsError"]
 
 
 class StaleKillsError(ValueError):
-    """The kills that are kept were measured for other vectors."""
+    """The stored kills were measured for other vectors."""
 
 
 @dataclass(frozen=True)
 class Kills:
-    """What was measured.
+    """The result of the measurement.
 
     Attributes
     ----------
     bugs : tuple of str
-        The names, in the order of the bits.
+        The names of the bugs, in the order of the bits.
     sets : tuple of int
     suites : dict
-        For ``"edition/suite"`` the digest of its names, and for each vector the number of its set.
+        For ``"edition/suite"`` the digest of its names, and the number of the set of each vector.
     """
 
     bugs: tuple[str, ...]
@@ -45,13 +45,13 @@ class Kills:
 
     @classmethod
     def known(cls) -> Kills:
-        """Those that are kept."""
+        """The stored kills."""
         data = json.loads(files("syncedmem.spec.vectors").joinpath("kills.json").read_text(encoding="utf-8"))
         suites = {name: (it["digest"], tuple(it["vectors"])) for name, it in data["suites"].items()}
         return cls(tuple(data["seeded_bugs"]), tuple(int(it, 16) for it in data["sets"]), suites)
 
     def as_text(self) -> str:
-        """What is kept, a line for each suite."""
+        """The text that is stored, a line for each suite."""
         suites = ",\n".join(
             f'  "{name}": {json.dumps({"digest": of, "vectors": numbers}, separators=(",", ":"))}'
             for name, (of, numbers) in self.suites.items()
@@ -60,12 +60,12 @@ class Kills:
         return f'{{\n "seeded_bugs": {names},\n "sets": {sets},\n "suites": {{\n{suites}\n }}\n}}\n'
 
     def of(self, edition: str, suite: str) -> tuple[tuple[str, ...], ...]:
-        """For each vector of a suite the names of the bugs that it refuses.
+        """For each vector of a suite, the names of the bugs that it refuses.
 
         Raises
         ------
         StaleKillsError
-            If the suite is not the one that was measured.
+            If the suite has changed since the measurement.
         """
         found = [*vectors(suite, edition)]
         known, numbers = self.suites.get(f"{edition}/{suite}", ("", ()))

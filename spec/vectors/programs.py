@@ -1,4 +1,4 @@
-"""What vectors do: the model's sequences of calls with bytes to write, and a few programs for what those cannot say."""
+"""The programs of vectors: the model's sequences of calls with bytes to write, and some programs beyond those."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 __all__ = ["OWN", "SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
 
 SET_MODE, WRITE_BUFFER = "set_mode", "write_buffer"
+"""The operations that are not calls of the memory."""
 OWN = {"own": True}
-"""The argument that is the memory's own pointer."""
-"""What is done besides calling the memory."""
+"""The argument that stands for the memory's own pointer."""
 
 Operation = dict[str, Any]
-"""A call with its argument, what is written afterwards, and which of its actions fails; see docs/vectors.md."""
+"""A call with its argument, the bytes that are written after it, and the action that fails; see docs/vectors.md."""
 
 _SIZE = 4
 _ADOPTED = (Action.ADOPT_CPU, Action.ADOPT_GPU)
 
 
 class Program(NamedTuple):
-    """Something to do to a fresh memory.
+    """A sequence of operations on a new memory.
 
     Attributes
     ----------
     edition : str
     size : int
-        In bytes.
+        The size of the memory in bytes.
     operations : tuple of Operation
     """
 
@@ -50,16 +50,16 @@ class Program(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """Programs with a purpose.
+    """A group of programs with one purpose.
 
     Attributes
     ----------
     text : str
-        What it guarantees.
+        What the suite guarantees.
     profile : {"caffe", "safe"}
-        Whether Caffe does so, or only who promises that a call that fails has changed nothing.
+        ``"caffe"`` if Caffe passes it; ``"safe"`` if it needs the promise that a failed call has changed nothing.
     programs : callable
-        Makes them for an edition.
+        Makes the programs for an edition.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Suite(NamedTuple):
 
 @cache
 def programs(suite: str, edition: str) -> tuple[Program, ...]:
-    """The programs of a suite, each once.
+    """The programs of a suite, without duplicates.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
 
 
 def _program(edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE) -> Program:
-    """A program from a sequence, every step with bytes of its own, and the release at the end."""
+    """A program from a sequence, with different bytes in every step, and a release at the end."""
     done = [_operation(it, n, size) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
     return Program(edition, size, (*done, {"call": Call.RELEASE.value}))
 
@@ -106,14 +106,14 @@ def _from_sequences(sequences: Callable[[str], Iterable[Word]]) -> Callable[[str
 
 
 def _cells(edition: str) -> Iterator[Program]:
-    """Every state and every call there, NULL data included."""
+    """Every call in every state, with NULL data."""
     for sequence in access_words(edition).values():
         for entry in inputs(edition, null=True, mode=False):
             yield _program(edition, (*sequence, entry))
 
 
 def _failures(edition: str) -> Iterator[Program]:
-    """For every state and call each action in turn fails; then the call is made again, or the memory released."""
+    """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_words(edition).items():
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(action not in _ADOPTED for action in step.actions)):
@@ -129,7 +129,7 @@ def _reads(edition: str) -> tuple[Input, ...]:
 
 
 def _aliases(edition: str) -> Iterator[Program]:
-    """A memory's own pointer handed in; one buffer handed in twice; a caller who writes into a buffer handed in."""
+    """Adopting a memory's own pointer, adopting a buffer twice, and writing to an adopted buffer."""
     for call in (it for it in ADOPTIONS if _can(edition, it)):
         write, *others = sorted((it for it in WRITES if _can(edition, it)), key=lambda it: SIDES[it] != SIDES[call])
         reads = _reads(edition)
@@ -141,7 +141,7 @@ def _aliases(edition: str) -> Iterator[Program]:
         yield _program(edition, (first, *reads, again, *reads))
         yield _program(edition, (first, poked, *reads))
         yield _program(edition, (first, Input(write), again, *reads))
-        for other in others:  # what is written on the other side comes back into the caller's buffer
+        for other in others:  # bytes that are written on the other side are copied to the caller's buffer
             yield _program(edition, (first, Input(other), *reads, again, *reads))
 
 
@@ -154,13 +154,13 @@ def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
 
 
 def _can(edition: str, call: Call) -> bool:
-    """Whether an edition has a call and does not refuse it at once."""
+    """Whether an edition has a call and does not refuse it on a new memory."""
     step = space(edition).steps[space(edition).start].get(Input(call))
     return step is not None and step.refusal is None
 
 
 def _modes(edition: str) -> Iterator[Program]:
-    """Every mode while host memory is allocated with every mode while it is freed, by adoption and by release."""
+    """Every mode for the allocation of host memory with every mode for its free, by adoption and by release."""
     down = [Input(it) for it in (Call.GPU_DATA, Call.CPU_DATA) if _can(edition, it)]
     for first, second in product(Mode, Mode):
         for made in ([Input(Call.CPU_DATA)], [Input(Call.MUTABLE_CPU_DATA)], down):
@@ -169,12 +169,12 @@ def _modes(edition: str) -> Iterator[Program]:
 
 
 def _zero(edition: str) -> Iterator[Program]:
-    """The tour, of a memory of zero bytes."""
+    """The tour of a memory of zero bytes."""
     return (_program(edition, sequence, size=0) for sequence in tour(edition))
 
 
 SUITES: dict[str, Suite] = {
-    "cells": Suite("every call, NULL data included, in every state", "caffe", _cells),
+    "cells": Suite("every call, also with NULL data, in every state", "caffe", _cells),
     "tour": Suite("every transition, in few long sequences", "caffe", _from_sequences(tour)),
     "pairs": Suite(
         "every transition right after every other that can come before it", "caffe", _from_sequences(pair_tour)
@@ -188,11 +188,11 @@ SUITES: dict[str, Suite] = {
     "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_sequences(counter_words)),
     "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
     "failures": Suite(
-        "each action of each call but release fails in each state; nothing has changed then", "safe", _failures
+        "each action of each call except release fails in each state, and nothing has changed then", "safe", _failures
     ),
     "aliases": Suite(
-        "own pointers handed in, buffers handed in twice, and buffers their owner writes", "safe", _aliases
+        "adopting the own pointer, adopting a buffer twice, and writing to an adopted buffer", "safe", _aliases
     ),
-    "zero": Suite("the tour, of a memory of zero bytes", "safe", _zero),
+    "zero": Suite("the tour of a memory of zero bytes", "safe", _zero),
 }
 """Every suite by name."""

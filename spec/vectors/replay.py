@@ -1,6 +1,6 @@
-"""A vector run against a memory, and judged by the vector alone: neither the model nor the oracle is asked.
+"""Runs a vector against a memory, and judges by the vector alone, without the model or the oracle.
 
-It is also the plainest way to read the format: what is done with each field of a step is one function here.
+It is also the simplest explanation of the format: for each field of a step there is one function here.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _NAMES = {"copy": "copy_to", "push": "copy_to"}
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as a vector says.
+    """A difference between a memory and a vector.
 
     Attributes
     ----------
     step : int
-        From 0.
+        Counted from 0.
     message : str
     judged : {"required", "acceptable"}
-        Wrong, or only wasteful.
+        Whether the memory is wrong, or only wasteful.
     """
 
     step: int
@@ -48,41 +48,41 @@ class Difference:
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of a vector.
+    """The result of a vector.
 
     Attributes
     ----------
     differences : tuple of Difference
-        All that is wasteful, and the first that is wrong.
+        All wasteful differences, and the first wrong one.
     """
 
     differences: tuple[Difference, ...]
 
     @property
     def result(self) -> str:
-        """``"passed"``, ``"acceptable"`` where something is only wasteful, or ``"failed"``."""
+        """``"passed"``, ``"acceptable"`` if all differences are only wasteful, or ``"failed"``."""
         if any(it.judged == REQUIRED for it in self.differences):
             return "failed"
         return "acceptable" if self.differences else "passed"
 
 
 def replay(subject: Subject, vector: dict[str, Any]) -> Replay:
-    """Put a fresh memory to a vector, until something is wrong.
+    """Run a vector against a new memory, until something is wrong.
 
     Parameters
     ----------
     subject : Subject
-        Without a device for vectors of ``cpu_only``, with one for others.
+        Without a device for vectors of ``cpu_only``, with a device for others.
     vector : dict
-        As a line of a file of vectors has it.
+        The data of one line in a file of vectors.
     """
     with nullcontext() if subject.device is None else subject.device.using():
         player, found = _Player(subject, vector["size"]), list[Difference]()
         for number, step in enumerate(vector["steps"]):
             try:
                 problem = player.play(step)
-            except Exception as error:  # noqa: BLE001 -- whatever a subject makes us stumble over
-                problem = (f"looking at it raised {type(error).__name__}: {error}", REQUIRED)
+            except Exception as error:  # noqa: BLE001 -- any error that a subject causes here
+                problem = (f"inspecting the memory raised {type(error).__name__}: {error}", REQUIRED)
             if problem is not None:
                 found.append(Difference(number, *problem))
                 if problem[1] == REQUIRED:
@@ -109,7 +109,7 @@ class _Player:
             self._memory: Any = make(size, host=host, device=device)
 
     def play(self, step: dict[str, Any]) -> Problem | None:
-        """Do one step and look; None if all is as it must be."""
+        """Take one step and check it; None if everything is as expected."""
         name = step["call"]
         argument: Any = step.get("argument")
         if name == SET_MODE:
@@ -128,7 +128,7 @@ class _Player:
             or self._actions(step, self._log.calls[start:])
         )
 
-    # --- doing
+    # --- calls
 
     def _call(self, step: dict[str, Any]) -> tuple[BaseException | None, Any]:
         name, side = step["call"], "gpu" if "gpu" in step["call"] else "cpu"
@@ -143,7 +143,7 @@ class _Player:
         try:
             with using_mode(self._mode), armed:
                 value = method(*arguments, **keywords)
-        except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- a subject refuses with whatever it likes
+        except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- subjects may raise any error
             return error, None
         if keywords and self._subject.device is not None:
             self._subject.device.record(keywords["stream"]).synchronize()
@@ -153,7 +153,7 @@ class _Player:
         return None, value
 
     def _argument(self, side: Side, argument: dict[str, Any] | None) -> Any:
-        """What a call is handed: nothing, the memory's own pointer, or a buffer of the caller's."""
+        """The argument of a call: None, the memory's own pointer, or a buffer of the caller."""
         if argument is None:
             return None
         if argument == OWN:
@@ -176,7 +176,7 @@ class _Player:
         else:
             memoryview(target).cast("B")[:] = content
 
-    # --- looking
+    # --- checks
 
     def _refusal(self, step: dict[str, Any], raised: BaseException | None) -> Problem | None:
         must = "fail" in step or step["refusal"] is not None
@@ -195,7 +195,7 @@ class _Player:
         return None
 
     def _ledgered(self, step: dict[str, Any]) -> Problem | None:
-        """Nothing stray was freed, and after release nothing is left."""
+        """Check that every free was right, and that nothing is left after release."""
         if self._log.stray:
             return self._log.stray[0][1], REQUIRED
         if step["call"] == "release" and self._log.live:
@@ -203,7 +203,7 @@ class _Player:
         return None
 
     def _compared(self, step: dict[str, Any]) -> Problem | None:
-        """Head, flags and bytes, where the vector says what they must be."""
+        """Compare head, flags and bytes, as far as the vector has them."""
         if "head" in step and self._memory.head.name != step["head"]:
             return f"the head is {self._memory.head.name}, expected {step['head']}", REQUIRED
         for flag, wanted in step.get("flags", {}).items():
@@ -226,7 +226,7 @@ class _Player:
         return fetch(self._subject, pointer, self._size).hex()
 
     def _actions(self, step: dict[str, Any], entries: list[AllocatorCall]) -> Problem | None:
-        """Allocator calls in order, of whole sizes and of the right kind of host memory."""
+        """Compare allocator calls: their order, their sizes, and the kind of host memory."""
         if step["class"] == "unspecified":
             return None
         wanted = [it for it in step["actions"] if not it.startswith("adopt")]
@@ -247,7 +247,7 @@ class _Player:
         return message, REQUIRED
 
     def _kinds(self, step: dict[str, Any], entries: list[AllocatorCall]) -> Problem | None:
-        """Host memory is allocated of the kind that the flag says; that it is freed so, the log sees to."""
+        """Check that host memory has the kind that the flag says; the log checks that its free has it too."""
         locked = step.get("flags", {}).get("cpu_malloc_use_cuda")
         made = [entry.pinned for entry in entries if (entry.operation, entry.side) == ("allocate", "cpu")]
         if locked is None or all(pinned == locked for pinned in made):
@@ -256,6 +256,6 @@ class _Player:
 
 
 def _named(entry: AllocatorCall) -> str:
-    """An allocator call by the name of its action."""
+    """The name of the action that an allocator call belongs to."""
     name = f"{_NAMES.get(entry.operation, entry.operation)}_{entry.side}"
     return f"{name}_async" if entry.operation == "push" else name

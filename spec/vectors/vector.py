@@ -1,4 +1,4 @@
-"""A vector: a program, what must be seen of it, its name, and the seeded bugs that it refuses."""
+"""A vector: a program with its expected results, its name, and the seeded bugs that it refuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Vector", "canonical", "model_digest", "vectors"]
 
 FORMAT = 1
-"""The version of the format; it changes when something that was valid no longer is."""
+"""The version of the format; it changes when a valid vector becomes invalid."""
 
 _DIGITS = 16
 
@@ -36,7 +36,7 @@ class Vector:
     suite : str
     program : Program
     kills : tuple of str
-        Names of seeded bugs that it was seen to refuse.
+        The names of the seeded bugs that it refuses.
     """
 
     suite: str
@@ -45,7 +45,7 @@ class Vector:
 
     @property
     def id(self) -> str:
-        """The hash of what is done, and of nothing that is expected: it stays while expectations are mended."""
+        """The hash of the program without the expected results; it stays when those are corrected."""
         done = {"edition": self.program.edition, "size": self.program.size, "operations": self.program.operations}
         return digest(json.dumps(done, sort_keys=True, separators=(",", ":")))
 
@@ -69,7 +69,7 @@ class Vector:
 
 
 def canonical(data: object) -> str:
-    """JSON without spaces, with keys in the order in which docs/vectors.md names them."""
+    """JSON without spaces, with keys in the order of docs/vectors.md."""
     return json.dumps(data, separators=(",", ":"))
 
 
@@ -80,7 +80,7 @@ def digest(text: str) -> str:
 
 @cache
 def model_digest(edition: str) -> str:
-    """A digest of all that an edition can do: every reachable state, every input, actions, refusals and flags."""
+    """A digest of the behaviour of an edition: every reachable state, every input, actions, refusals and flags."""
     table, release = dispatch(edition), Input(Call.RELEASE)
     told = [
         f"{state.packed} {state.mode.name} {entry}: {step.refusal} {[it.value for it in step.actions]} "
@@ -101,7 +101,7 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
         A name from ``SUITES``.
     edition : str
     kills : tuple of tuple of str, optional
-        For each vector the bugs that it refuses.
+        For each vector, the bugs that it refuses.
 
     Raises
     ------

@@ -12,46 +12,40 @@ from os.path import dirname, isdir
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # Imported as itself a name is public, as type checkers see it.
     # isort: off
-    from .model import (
-        Mode as Mode,
-        SyncedHead as SyncedHead,
-        current_mode as current_mode,
-        set_mode as set_mode,
-        using_mode as using_mode,
-    )
+    # Made by `make generated`.
+    from .runtime import Blob as Blob
+    from .runtime import Buffer as Buffer
+    from .runtime import CPUDeviceAllocator as CPUDeviceAllocator
+    from .runtime import CPUDeviceAllocatorFactory as CPUDeviceAllocatorFactory
+    from .runtime import CUDADeviceAllocatorFactory as CUDADeviceAllocatorFactory
+    from .runtime import DeviceAllocator as DeviceAllocator
+    from .runtime import DeviceType as DeviceType
+    from .runtime import MemcpyKind as MemcpyKind
+    from .model import Mode as Mode
+    from .runtime import OpenCLDeviceAllocatorFactory as OpenCLDeviceAllocatorFactory
+    from .runtime import SimulatedArray as SimulatedArray
+    from .runtime import SimulatedDeviceAllocator as SimulatedDeviceAllocator
+    from .runtime import SimulatedDeviceAllocatorFactory as SimulatedDeviceAllocatorFactory
+    from .runtime import SimulatedDeviceError as SimulatedDeviceError
+    from .spec import Subject as Subject
+    from .model import SyncedHead as SyncedHead
+    from .runtime import SyncedMemory as SyncedMemory
+    from .spec import check_blobs as check_blobs
+    from .spec import check_conformance as check_conformance
+    from .model import current_mode as current_mode
+    from .runtime import load_binaryproto as load_binaryproto
+    from .runtime import load_caffemodel as load_caffemodel
+    from .runtime import load_npy as load_npy
+    from .runtime import load_npz as load_npz
+    from .runtime import named_device as named_device
+    from .runtime import save_binaryproto as save_binaryproto
+    from .runtime import save_npy as save_npy
+    from .runtime import save_npz as save_npz
+    from .model import set_mode as set_mode
+    from .model import using_mode as using_mode
     from .model.errors import *  # noqa: F403 -- as _WHOLE says
-    from .runtime import (
-        Blob as Blob,
-        Buffer as Buffer,
-        CPUDeviceAllocator as CPUDeviceAllocator,
-        CPUDeviceAllocatorFactory as CPUDeviceAllocatorFactory,
-        CUDADeviceAllocatorFactory as CUDADeviceAllocatorFactory,
-        DeviceAllocator as DeviceAllocator,
-        DeviceType as DeviceType,
-        MemcpyKind as MemcpyKind,
-        OpenCLDeviceAllocatorFactory as OpenCLDeviceAllocatorFactory,
-        SimulatedArray as SimulatedArray,
-        SimulatedDeviceAllocator as SimulatedDeviceAllocator,
-        SimulatedDeviceAllocatorFactory as SimulatedDeviceAllocatorFactory,
-        SimulatedDeviceError as SimulatedDeviceError,
-        SyncedMemory as SyncedMemory,
-        load_binaryproto as load_binaryproto,
-        load_caffemodel as load_caffemodel,
-        load_npy as load_npy,
-        load_npz as load_npz,
-        named_device as named_device,
-        save_binaryproto as save_binaryproto,
-        save_npy as save_npy,
-        save_npz as save_npz,
-    )
     from .runtime.allocators import *  # noqa: F403 -- as _WHOLE says
-    from .spec import (
-        Subject as Subject,
-        check_blobs as check_blobs,
-        check_conformance as check_conformance,
-    )
     # isort: on
 
 __version__ = "0.1.0"
@@ -61,11 +55,13 @@ _ROOMS = {
     "Buffer": "runtime",
     "CPUDeviceAllocator": "runtime",
     "CPUDeviceAllocatorFactory": "runtime",
+    "CUDADeviceAllocator": "runtime.devices.cuda",
     "CUDADeviceAllocatorFactory": "runtime",
     "DeviceAllocator": "runtime",
     "DeviceType": "runtime",
     "MemcpyKind": "runtime",
     "Mode": "model",
+    "OpenCLDeviceAllocator": "runtime.devices.opencl",
     "OpenCLDeviceAllocatorFactory": "runtime",
     "SimulatedArray": "runtime",
     "SimulatedDeviceAllocator": "runtime",
@@ -93,6 +89,9 @@ _ROOMS = {
 _WHOLE = ("model.errors", "runtime.allocators")
 """Modules whose names are all public here: every error, and every adaptor."""
 
+_MODULES = ("interop", "model", "runtime", "spec")
+"""Modules that are public as such."""
+
 
 def _require_rooms(package: str) -> None:
     """Stop where a checkout without links has text files in place of the rooms."""
@@ -114,7 +113,8 @@ def _public() -> dict[str, str]:
     return _ROOMS | whole
 
 
-def __getattr__(name: str) -> object:
+def _named(name: str) -> object:
+    """A public name, from its room."""
     if name == "__all__":
         return ["__version__", *_public()]
     # A lower-case name may be a module of ours that is being imported, for which no room has to be loaded.
@@ -126,5 +126,9 @@ def __getattr__(name: str) -> object:
     return value
 
 
+if not TYPE_CHECKING:  # a checker that saw it would take every name for one of ours
+    __getattr__ = _named
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), "__all__", "__version__", *_public()})
+    return sorted({"__version__", *_MODULES, *_public()})

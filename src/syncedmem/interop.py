@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def _named(name: str) -> ModuleType:
     module: ModuleType = getattr(interop, name)
     return module
+
+
+if not TYPE_CHECKING:  # as in syncedmem/__init__.py
+    __getattr__ = _named
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -21,8 +21,8 @@ import pytest
 from subjects import device_subject, host_subject
 from typer.testing import CliRunner
 
-from syncedmem import __version__, cli, diagram, output, verification
-from syncedmem.cli import app, main
+from syncedmem import __version__, cli
+from syncedmem.cli import app, diagram, main, output
 from syncedmem.model import EDITIONS, Call, InvalidArgumentError
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
@@ -32,20 +32,21 @@ from syncedmem.model.errors import FileAccessError
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.mermaid import mermaid
-from syncedmem.report import page
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
-from syncedmem.spec import REQUIREMENTS, Subject
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.verdicts import DeviceVerdict
+from syncedmem.spec.requirements import requirements_of
+from syncedmem.verification import DeviceVerdict, checks, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from typer.testing import Result
 
-VERIFY_DEVICE = verification.verify_device
+    from syncedmem.spec import Subject
+
+VERIFY_DEVICE = checks.verify_device
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
 
 
@@ -74,7 +75,7 @@ def _always(subject: Subject) -> Callable[[str, int], Subject]:
 
 def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
     """Let ``verify`` find this subject, whatever device it looks for, and not look at blobs."""
-    monkeypatch.setattr(verification, "make_subject", _always(subject))
+    monkeypatch.setattr(checks, "make_subject", _always(subject))
     monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
@@ -91,7 +92,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     def here(name: str, **_: object) -> DeviceVerdict:
         return found(name)
 
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
 
 
 # --- verify
@@ -108,7 +109,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert {"cells": 153, "transitions": 558} == {key: devices["simulated"][key] for key in ("cells", "transitions")}
     assert {"cells": 24, "transitions": 48} == {key: devices["cpu"][key] for key in ("cells", "transitions")}
     assert all(device["walks"] and device["steps"] for device in report["devices"] if device["status"] == "passed")
-    assert list(REQUIREMENTS) == [it["id"] for it in report["requirements"]]
+    assert list(requirements_of("memory", "blob")) == [it["id"] for it in report["requirements"]]
     assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # Caffe's alone
     assert {"cells": 144, "cells_missing": 0} == {
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
@@ -126,7 +127,7 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
         dead = Death("crash", "SIGSEGV", "cells", 12)
         return [(name, found("cpu") if name == "simulated" else dead) for name in names]
 
-    monkeypatch.setattr(verification, "side_by_side", answers)
+    monkeypatch.setattr(checks, "side_by_side", answers)
     names = ("cpu", "simulated", "opencl")
     result, report = verified(tmp_path, "--processes", "2", *(f"--device={name}" for name in names), code=1)
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
@@ -138,12 +139,12 @@ def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypat
 
 def test_wrong_numbers_are_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidArgumentError, match="steps"):
-        verification.verify(steps=-1, seed=0, processes=2)
+        checks.verify(steps=-1, seed=0, processes=2)
     for processes in (0, -1, 1.5, True):
         with pytest.raises(InvalidArgumentError, match=f"processes.*{processes}"):
-            verification.verify(steps=0, seed=0, processes=cast("Any", processes))
+            checks.verify(steps=0, seed=0, processes=cast("Any", processes))
     with pytest.raises(InvalidArgumentError, match="gpu"):
-        verification.verify(("gpu",), steps=1, seed=0)
+        checks.verify(("gpu",), steps=1, seed=0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
@@ -155,7 +156,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
         raise NoDeviceError("CUDA needs CuPy")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "make_subject", missing)
+        patch.setattr(checks, "make_subject", missing)
         result, report = verified(tmp_path, "--device", "cuda", code=1)
 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
@@ -178,14 +179,14 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
         return DeviceVerdict(name, "", slow)
 
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
     result, _ = verified(tmp_path)
     tables = [line for line in result.output.splitlines() if line.startswith(" ")]
     heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
 
     assert ["requirement", "cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == heads[0]
     assert ["device", "status", "cells", "transitions", "walks", "steps", "seconds"] == heads[1]
-    assert all(any(line.split()[:1] == [name] for line in tables) for name in REQUIREMENTS)
+    assert all(any(line.split()[:1] == [name] for line in tables) for name in requirements_of("memory", "blob"))
     assert 5 == result.output.count("1234.5")
     assert "…" not in result.output
     assert max(map(len, tables)) <= 80
@@ -201,13 +202,13 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     def here(name: str, **_: object) -> DeviceVerdict:
         return replace(found("cpu"), name=name)
 
-    monkeypatch.setattr(verification, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_device", here)
     some = run(
         "verify", "--steps", "0", "--processes", "1", *("--device", "cpu", "--device", "opencl", "--device", "cpu")
     )
     every = run("verify", "--steps", "0", "--processes", "1")
     reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(verification.SUBJECTS))
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(checks.SUBJECTS))
     )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
@@ -235,7 +236,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed program runs on the real thing, where nothing is wrong."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
-    use(monkeypatch, replace(subject, source=verification.make_subject("simulated", 0).source))
+    use(monkeypatch, replace(subject, source=checks.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     program = result.output.partition("The shortest way to see it:")[2].partition("\nsimulated: ")[0]
 
@@ -258,7 +259,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("known")
 def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
+    monkeypatch.setattr(checks, "compare_model", lambda: ["caffe C:o- gpu_data: something else"])
     result, report = verified(tmp_path, "--device", "cpu", code=1)
 
     assert "is wrong" in result.output
@@ -329,14 +330,14 @@ def test_the_page_is_self_contained(tmp_path: Path) -> None:
     assert 'name="viewport"' in text
     assert "✓" in text
     assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")
-    assert all(name in text for name in REQUIREMENTS)
+    assert all(name in text for name in requirements_of("memory", "blob"))
 
 
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks come from what the devices did."""
     use(monkeypatch, device_subject())
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
-    result = verification.verify(("simulated",), steps=0, seed=0)
+    result = checks.verify(("simulated",), steps=0, seed=0)
     conformance = result.devices[0].conformance
     assert conformance is not None
     drawn = diamond_svg("caffe", covered=conformance.coverage.identifiers())
@@ -580,7 +581,7 @@ def test_help_says_how_it_exits_and_what_there_is(monkeypatch: pytest.MonkeyPatc
     drawn = run("diagram", "--help").output
 
     assert all(f"Exit status {status}" in said for status in range(3))
-    assert all(name in said for name in (*verification.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
+    assert all(name in said for name in (*checks.SUBJECTS, "build/verify", "build/verify-NAME+NAME"))
     assert all(name in drawn for name in (*FORMATS, *Detail, *EDITIONS, *Theme))
     assert "missing" in run("devices", "--help").output
 
@@ -700,10 +701,13 @@ def test_version_and_help() -> None:
         (["diagram", "-o", "x.tex"], "unknown ending '.tex'; there are .mmd, .dot, .svg,"),
         (["diagram", "-o", "x.tex"], "; or name the format: --format, one of mermaid, dot,"),
         (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),
-        (["diagram", "-o", "x.png", "--format", "svg"], "--format is svg, and x.png is for png: name one of them only"),
+        (
+            ["diagram", "-o", "x.png", "--format", "svg"],
+            "--format is svg, but x.png is for png: give only one of the two",
+        ),
         (
             ["diagram", "-o", "x.md", "--format", "c"],
-            "x.md is for markdown, matrix, page, mermaid: name one of them only",
+            "x.md is for markdown, matrix, page, mermaid: give only one of the two",
         ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),
@@ -720,7 +724,7 @@ def test_version_and_help() -> None:
             ["diagram", "--edition", "early", "--calls", "set_gpu_data"],
             "edition early has no call 'set_gpu_data'; it has",
         ),
-        (["diagram", "--format", "dot", "--trace", "copy"], "'copy' is no call of edition caffe"),
+        (["diagram", "--format", "dot", "--trace", "copy"], "'copy' is not a call of edition caffe"),
         (["diagram", "--format", "dot", "--trace", ""], "a trace has at least one call, got none"),
         (["diagram", "--size", "4096"], "--size is of the memory that a trace is about, and there is no --trace"),
         (["diagram", "--trace", "cpu_data", "--size", "4k"], "--size must be a whole number of bytes, got '4k'"),
@@ -757,7 +761,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
-    subject = verification.make_subject("simulated-seeded", 7)
+    subject = checks.make_subject("simulated-seeded", 7)
 
     assert isinstance(subject.device, SimulatedDeviceAllocator)
     assert "make_subject('simulated-seeded', 7)" in subject.source

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from syncedmem import explore
 from syncedmem.cli import app
-from syncedmem.explore import MOST_CLIENTS, page_server
-from syncedmem.explorer import explorer_material, explorer_page, read_trace
+from syncedmem.explorer import explorer_material, explorer_page, page_server, read_trace
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
+from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
 from syncedmem.explorer.trace import MOST_STEPS
 from syncedmem.model import EDITIONS, Call, head_machine
 from syncedmem.model.files import MOST_TEXT
@@ -141,12 +140,12 @@ def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: Thr
 
 
 def test_the_port_that_browsers_do_not_say_may_be_left_out() -> None:
-    assert "localhost" in explore.names_of(80)
-    assert "localhost" not in explore.names_of(8080)
+    assert "localhost" in names_of(80)
+    assert "localhost" not in names_of(8080)
 
 
 def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer) -> None:
-    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    monkeypatch.setattr(Page, "timeout", 0.05)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as silent:
         assert b"" == silent.recv(1)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as slow:
@@ -157,7 +156,7 @@ def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, 
 def test_a_client_that_takes_nothing_is_dropped_in_silence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(explore.Page, "timeout", 0.05)
+    monkeypatch.setattr(Page, "timeout", 0.05)
     before = threading.active_count()
     with page_server("x" * 50_000_000) as serving:
         thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
@@ -200,7 +199,7 @@ def test_an_error_of_ours_in_the_server_is_told(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(explore, "names_of", broken)
+        patch.setattr("syncedmem.explorer.server.names_of", broken)
         said = answered(server, "localhost")
 
     assert ("", True) == (said, "ZeroDivisionError" in capsys.readouterr().err)
@@ -211,7 +210,7 @@ def test_idle_clients_hold_a_bounded_number_of_threads(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beyond are dropped, and when the others have gone there is room again."""
-    monkeypatch.setattr(explore.Page, "timeout", 600)
+    monkeypatch.setattr(Page, "timeout", 600)
     before = set(threading.enumerate())
     address = ("127.0.0.1", server.server_port)
     clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]
@@ -288,17 +287,17 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"cpu_data \xff", ", byte 9: this is no text; wanted is a report of verify,"),
-        (b"", ": the file is empty; wanted is"),
-        (b" \n\t", ": the file is empty; wanted is"),
+        (b"cpu_data \xff", ", byte 9: it is not text; expected a report of verify,"),
+        (b"", ": the file is empty; expected"),
+        (b" \n\t", ": the file is empty; expected"),
         (b'{"steps": [', ": this is broken JSON: line 1, column 12: Expecting value"),
         (b'{"steps": []}\n{"steps": \n', ": this is broken JSON: line 2, column 1: Extra data"),
-        (b'{"a": 1}', ": this is JSON, but no trace; wanted is"),
-        (b"[]", ": this is JSON, but no trace; wanted is"),
-        (b'["cpu_data"]', ": this is JSON, but no trace; wanted is"),
-        (b"cpu_data\nfly", ": there is no call 'fly'; wanted is"),
+        (b'{"a": 1}', ": it is JSON, but not a trace; expected"),
+        (b"[]", ": it is JSON, but not a trace; expected"),
+        (b'["cpu_data"]', ": it is JSON, but not a trace; expected"),
+        (b"cpu_data\nfly", ": there is no call 'fly'; expected"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
-        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is no number"),
+        (b'{"steps": [NaN]}', ": this is broken JSON: NaN is not a number"),
         (b'{"steps": [], "steps": []}', ": this is broken JSON: it says 'steps' twice"),
         (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
         (
@@ -343,7 +342,7 @@ def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse,
 
 def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
     """Of a file that has no end."""
-    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; wanted is")
+    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; expected")
 
 
 def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

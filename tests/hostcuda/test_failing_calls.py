@@ -265,15 +265,16 @@ def test_a_push_in_flight_comes_first_whichever_call_fails(
 def buffer_of(device: Any, value: int) -> Buffer:
     """A buffer that holds one value; without a device, of host memory."""
     buffer = Buffer(SIZE, device if device is not None else CPUDeviceAllocator())
+    ptr: Any = buffer.ptr
     if device is None:
-        buffer.ptr[:] = value
+        ptr[:] = value
     else:
-        buffer.ptr.set(np.full(SIZE, value, np.uint8))
+        ptr.set(np.full(SIZE, value, np.uint8))
     return buffer
 
 
 def bytes_of(buffer: Buffer) -> set[int]:
-    array = buffer.ptr
+    array: Any = buffer.ptr
     return set((array.get() if isinstance(array, cupy.ndarray) else array).tolist())
 
 
@@ -317,7 +318,8 @@ def test_a_buffer_allocates_whichever_call_fails(again: bool, pool: bool) -> Non
             buffer.close()
 
         def check() -> None:
-            assert (SIZE, 1) == (buffer.ptr.nbytes, buffer.ptr.device.id)
+            ptr: Any = buffer.ptr
+            assert (SIZE, 1) == (ptr.nbytes, ptr.device.id)
             buffer.close()
 
         return Case(buffer, buffer.allocate, lambda: id(buffer.ptr), check)

@@ -10,13 +10,13 @@ import pytest
 from hostcuda_control import hostcuda
 from typer.testing import CliRunner
 
-from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
 from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
 from syncedmem.runtime.devices.registry import shared_device
 from syncedmem.spec import Conformance, Coverage
+from syncedmem.verification import checks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,8 @@ def test_every_call_of_a_memory_works_on_its_device(device: Any) -> None:
         mine = device.empty(SIZE)
         mine.set(row(5))
         memory.set_gpu_data(mine)
-        assert ({5}, mine.data.ptr) == (set(memory.cpu_data().tolist()), memory.gpu_data().data.ptr)
+        view: Any = memory.gpu_data()
+        assert ({5}, mine.data.ptr) == (set(memory.cpu_data().tolist()), view.data.ptr)
         assert current == device.current_ordinal()
 
     assert (0, current) == (device.live_blocks, device.current_ordinal())
@@ -88,7 +89,8 @@ def test_a_buffer_copies_from_the_other_device(device: Any) -> None:
     with Buffer(SIZE, device) as here, Buffer(SIZE, other) as there:
         device.memcpy(row(7), here.ptr, SIZE, MemcpyKind.CPU2CUDA)
         there.copy_from(here)
-        assert ({7}, other.ordinal) == (set(there.ptr.get().tolist()), device_of(there.ptr))
+        ptr: Any = there.ptr
+        assert ({7}, other.ordinal) == (set(ptr.get().tolist()), device_of(ptr))
 
 
 def test_each_ordinal_has_one_shared_device() -> None:
@@ -126,8 +128,8 @@ def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: p
     def unchecked(*_: object, **__: object) -> None:
         pass
 
-    monkeypatch.setattr(verification, "check_conformance", checked)
-    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    monkeypatch.setattr(checks, "check_conformance", checked)
+    monkeypatch.setattr(checks, "check_blobs", unchecked)
     options = ("verify", "--device", "cuda", "--processes", "1", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     (device,) = json.loads((tmp_path / "report.json").read_text())["devices"]

@@ -154,11 +154,11 @@ def test_every_edition_is_sound(edition: str) -> None:
         ),
         (
             lambda: changed("cpu_data@HEAD_AT_CPU", refusal=Refusal.NO_GPU),
-            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.CPU_DATA",
+            r"^a refusal has no actions and leads to no head, but the row Transition\(call=<Call.CPU_DATA",
         ),
         (
             lambda: changed("async_gpu_push@UNINITIALIZED", actions=(Action.ZERO_GPU,)),
-            r"^a refusal does nothing and leads nowhere, unlike the row Transition\(call=<Call.ASYNC_GPU_PUSH",
+            r"^a refusal has no actions and leads to no head, but the row Transition\(call=<Call.ASYNC_GPU_PUSH",
         ),
     ],
 )
@@ -187,6 +187,14 @@ def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], messa
     """A plain string where a name belongs is refused, with all that are wrong, whatever edition is asked for."""
     with pytest.raises(DeclarationError, match=f"^{message} the row Transition"):
         build(changed("cpu_data@SYNCED", **changes), edition)
+
+
+def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An action that nobody said the effect of is named, and where to say it."""
+    left = {action: effect for action, effect in EFFECTS.items() if action is not Action.ZERO_CPU}
+    monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
+    with pytest.raises(DeclarationError, match=r"^no effect of zero_cpu: add it to EFFECTS$"):
+        Declaration.of("caffe")
 
 
 def test_a_head_that_the_edition_does_not_have_is_refused() -> None:

@@ -88,15 +88,15 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
     [
         ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
         ("c", {"calls": (Call.CPU_DATA,)}, "c has no choice of calls"),
-        ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has none"),
-        ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; there are guards, configurations"),
+        ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
+        ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; it has guards, configurations"),
         ("mermaid", {"trace": trace_of("cpu_data")}, "mermaid has no trace"),
         ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
-        ("svg", {"calls": (Call.RELEASE,)}, "svg has no arrow for release, only a note"),
+        ("svg", {"calls": (Call.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
         (
             "dot",
             {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
-            "the trace has cpu_data, which is not among the calls to show",
+            "the trace calls cpu_data, which is not among the calls to show",
         ),
         ("plantuml", {"theme": Theme.DARK}, "plantuml has no theme"),
     ],
@@ -539,7 +539,7 @@ def test_a_change_of_mode_is_a_step() -> None:
 @pytest.mark.parametrize(
     ("calls", "size", "message"),
     [
-        ("cpu_data gpu_dat", 0, "'gpu_dat' is no call of edition caffe; there are cpu_data"),
+        ("cpu_data gpu_dat", 0, "'gpu_dat' is not a call of edition caffe; its calls are cpu_data"),
         ("release cpu_data", 0, "release is the end, and cpu_data follows it"),
         ("cpu_data", -1, "a memory has at least 0 bytes, got -1"),
         (" , ", 0, "a trace has at least one call, got none"),
@@ -614,7 +614,7 @@ def test_graphviz_has_the_colours_of_the_theme() -> None:
 
 
 def test_coverage_of_configurations_is_not_drawn() -> None:
-    with pytest.raises(InvalidExportError, match="coverage is shown of heads and guards"):
+    with pytest.raises(InvalidExportError, match="coverage is shown for heads and guards"):
         diamond_svg(detail=Detail.CONFIGURATIONS, covered=())
 
 

@@ -144,7 +144,7 @@ def test_a_loop_of_links_is_an_error_and_stays_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("", "it is a directory"), ("pipe", "it is no regular file"), ("no/a", "No such"), ("\0", "null")],
+    [("", "it is a directory"), ("pipe", "it is not a regular file"), ("no/a", "No such"), ("\0", "null")],
 )
 def test_what_is_no_place_for_a_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -499,10 +499,10 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     [
         ("missing", "missing: No such file"),
         ("folder", "folder: it is a directory"),
-        ("pipe", "pipe: the file is empty; wanted is a song"),
-        ("empty", "empty: the file is empty; wanted is a song"),
-        ("latin", "latin, byte 1: this is no text; wanted is a song"),
-        ("large", "large: it has more than 16,777,216 bytes; wanted is a song"),
+        ("pipe", "pipe: the file is empty; expected a song"),
+        ("empty", "empty: the file is empty; expected a song"),
+        ("latin", "latin, byte 1: it is not text; expected a song"),
+        ("large", "large: it has more than 16,777,216 bytes; expected a song"),
         ("\0", "null"),
     ],
 )
@@ -525,8 +525,8 @@ def test_what_has_no_text_is_refused_and_waits_for_nobody(tmp_path: Path, name: 
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ("1" * 5000, "Exceeds the limit"),
-        ("NaN", "NaN is no number"),
-        ("[-Infinity]", "-Infinity is no number"),
+        ("NaN", "NaN is not a number"),
+        ("[-Infinity]", "-Infinity is not a number"),
         ('{"a": 1, "a": 1}', "it says 'a' twice"),
         ("", "line 1, column 1"),
     ],

@@ -144,6 +144,6 @@ def test_what_does_not_say_that_it_is_the_host_is_refused_as_one(host: Any, foun
 
 def test_what_says_that_it_is_the_host_is_taken_for_it() -> None:
     host: Any = Mute(CPUDeviceAllocator(), device_type=1)
-    with SyncedMemory(8, host=host) as memory:
+    with SyncedMemory(8, host=host, pinned=host) as memory:
         assert is_host(host)
         assert [0] * 8 == memory.cpu_data().tolist()

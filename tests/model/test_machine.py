@@ -24,6 +24,7 @@ from syncedmem.model import (
     Input,
     Mode,
     NoDeviceError,
+    Refusal,
     SyncedHead,
     SyncedMemoryError,
     Transition,
@@ -31,6 +32,7 @@ from syncedmem.model import (
     space,
     using_mode,
 )
+from syncedmem.model.machine import refusal_error
 from syncedmem.model.suites import access_words
 
 if TYPE_CHECKING:
@@ -133,6 +135,16 @@ def test_actions_get_the_argument_in_order() -> None:
     bound.trigger(Call.SET_CPU_DATA, buffer)
     expected = [(Action.ALLOCATE_CPU, None), (Action.ZERO_CPU, None), (Action.FREE_CPU, buffer)]
     assert [*expected, (Action.ADOPT_CPU, buffer)] == actions.done
+
+
+def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
+    """A refusal that `refusal_error` does not know would be told as somebody else's error."""
+    named = {refusal: type(refusal_error(refusal, "call", SyncedHead.SYNCED, None)) for refusal in Refusal}
+    heads = {refusal for refusal in Refusal if refusal.needs}
+    own = [error for refusal, error in named.items() if refusal not in heads]
+    assert len(own) == len(set(own)), f"say in refusal_error what each of these is raised as: {named}"
+    assert {named[refusal] for refusal in heads} == {IllegalCallError}
+    assert Refusal.NOT_HEAD_AT_CPU.needs is SyncedHead.HEAD_AT_CPU
 
 
 @pytest.mark.parametrize(

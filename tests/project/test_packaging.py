@@ -47,7 +47,10 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(PACKAGE / "__init__.py", package)
     for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CITATION.cff", "src/README.md"):
         shutil.copy(ROOT / name, tmp_path / name)
-    folders = (*(ROOT / room for room in ROOMS), PACKAGE / "explorer")
+    folders = (
+        *(ROOT / room for room in ROOMS),
+        *(it for it in PACKAGE.iterdir() if it.is_dir() and not it.is_symlink()),
+    )
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

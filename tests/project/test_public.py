@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
+# pyright: reportUnnecessaryTypeIgnoreComment=true
 import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from front_door import filled, main
 
 import syncedmem
 from syncedmem.model import errors
@@ -27,14 +28,24 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(syncedmem)
 
 
-def test_the_lists_of_names_agree() -> None:
-    """What type checkers read, and where each name comes from, are written down twice: compare them."""
-    tree = ast.parse(Path(syncedmem.__file__).read_text(encoding="utf-8"))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    named = {it.name: node.module for node in imports for it in node.names if it.name == it.asname}
-    whole = {node.module for node in imports if node.names[0].name == "*"}
+def test_what_type_checkers_read_is_made_from_the_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = Path(syncedmem.__file__).read_text(encoding="utf-8")
+    other = tmp_path / "__init__.py"
+    other.write_text(source.replace("    from .runtime import Blob as Blob\n", ""), encoding="utf-8")
 
-    assert (syncedmem._ROOMS, set(syncedmem._WHOLE)) == (named, whole)  # pyright: ignore[reportPrivateUsage] -- the lists
+    assert source == filled(source, syncedmem._ROOMS, syncedmem._WHOLE)  # pyright: ignore[reportPrivateUsage] -- the lists
+    assert 1 == main(["--check"], other)
+    assert "__init__.py is not up to date: make generated\n" == capsys.readouterr().err
+    assert (0, source) == (main([], other), other.read_text(encoding="utf-8"))
+
+
+def test_what_type_checkers_read_has_every_name() -> None:
+    source = filled("    # Made by `make generated`.\n    # isort: on\n", {"set_mode": "model"}, ("model.errors",))
+
+    assert [
+        "    from .model import set_mode as set_mode",
+        "    from .model.errors import *  # noqa: F403 -- as _WHOLE says",
+    ] == source.splitlines()[1:-1]
 
 
 def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
@@ -45,7 +56,18 @@ def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'syncedmem' has no attribute 'Blobb'"):
-        _ = syncedmem.Blobb
+        _ = syncedmem.Blobb  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("module", ["model", "runtime", "spec", "interop", "runtime.interop"])
+def test_a_room_shows_its_public_names_only(module: str) -> None:
+    room = importlib.import_module(f"syncedmem.{module}")
+
+    assert sorted(room.__all__) == dir(room)
+
+
+def test_the_front_door_shows_its_public_names_and_modules_only() -> None:
+    assert {"interop", "model", "runtime", "spec"} == {*dir(syncedmem)} - {*NAMES}
 
 
 @pytest.mark.parametrize("room", ["model", "runtime", "spec"])

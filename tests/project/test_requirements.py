@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import platform
 import re
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from syncedmem.model import packages
+from syncedmem.__main__ import main as command_line
+from syncedmem.model import MissingPackageError, packages
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements"
@@ -69,6 +71,102 @@ def test_nobody_is_advised_to_install_an_extra_of_ours() -> None:
 @pytest.mark.parametrize("said", ["pip install 'syncedmem[opencl]'", "pip install '.[cuda12]'"])
 def test_such_advice_is_seen(said: str) -> None:
     assert ADVICE.search(said)
+
+
+# ---------------------------------------------------------------------------------------- the library alone
+
+WITHOUT = """
+import sys
+
+class Without:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        top = name.partition(".")[0]
+        if {absent}:
+            raise ModuleNotFoundError(f"No module named {{top!r}}", name=top)
+
+sys.meta_path.insert(0, Without)
+"""
+
+
+def without(absent: str, program: str) -> subprocess.CompletedProcess[str]:
+    """A program where packages are not installed, of which an expression is true with ``top`` for the name."""
+    lines = WITHOUT.format(absent=absent) + program
+    return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+
+
+NEEDED = [name_of(line) for line in PYPROJECT["project"]["dependencies"]]
+
+
+def test_the_library_works_alone() -> None:
+    """With three packages; six is what transitions needs."""
+    assert ["numpy", "scipy", "transitions"] == NEEDED
+    there = f"top in {{*sys.stdlib_module_names, 'syncedmem', 'six', *{NEEDED}}} or top.startswith('_sysconfigdata_')"
+    done = without(
+        f"not ({there})",
+        """
+import syncedmem
+from syncedmem import Blob, PoolAllocator, SyncedMemory, named_device
+from syncedmem.model.exports.formats import export
+with PoolAllocator(named_device("simulated")) as pool, SyncedMemory(4, device=pool) as memory:
+    memory.mutable_cpu_data()[:] = 7
+    print(memory.gpu_data().get())
+blob = Blob((2, 3), device="simulated")
+blob.data = 1
+blob.mutable_gpu_diff().set(blob.gpu_data().get() * 3)
+blob.update()
+print(blob.data[0])
+print(len(dir(syncedmem)) > 50, len(export("json")) > 1000)
+""",
+    )
+    assert (0, "[7 7 7 7]\n[-2. -2. -2.]\nTrue True\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
+KIT = "syncedmem.spec needs the package hypothesis: pip install hypothesis"
+
+
+@pytest.mark.parametrize("program", ["import syncedmem.spec", "from syncedmem import check_conformance"])
+def test_the_kit_says_what_it_needs(program: str) -> None:
+    done = without("top == 'hypothesis'", program)
+    assert (1, True) == (done.returncode, done.stderr.endswith(f"MissingPackageError: {KIT}\n"))
+
+
+COMMAND_LINE = "the command line needs the package {}: pip install hypothesis rich typer"
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("typer", COMMAND_LINE.format("typer")), ("rich", COMMAND_LINE.format("rich")), ("hypothesis", KIT)],
+)
+def test_the_command_line_says_in_one_line_what_it_needs(missing: str, said: str) -> None:
+    program = "sys.argv = ['syncedmem', 'verify']\nfrom syncedmem.__main__ import main\nmain()"
+    done = without(f"top == {missing!r}", program)
+    assert (2, "", f"syncedmem: {said}\n") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_what_is_missing_is_seen_in_this_process_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the tests above see, where coverage is measured; and a package that is none of these is not explained."""
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "syncedmem.spec", raising=False)
+    with pytest.raises(MissingPackageError, match=KIT):
+        importlib.import_module("syncedmem.spec")
+
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "syncedmem.cli", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        command_line()
+    assert (2, f"syncedmem: {COMMAND_LINE.format('typer')}\n") == (stopped.value.code, capsys.readouterr().err)
+
+    monkeypatch.setitem(sys.modules, "syncedmem.cli", None)
+    with pytest.raises(ModuleNotFoundError, match=r"syncedmem\.cli"):
+        command_line()
+
+
+def test_what_stands_in_two_extras_has_one_lower_bound() -> None:
+    lines = {line for extra in PYPROJECT["project"]["optional-dependencies"].values() for line in extra}
+    assert len(lines) == len({name_of(line) for line in lines})
 
 
 # ------------------------------------------------------------------------------------------- lower bounds

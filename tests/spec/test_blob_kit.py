@@ -159,7 +159,7 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
         "blob2 = subject.make((3, 2), dtype='float32', host=host, device=device)",
         "blob.share_data(blob2)",
     ]
-    assert "(required: Sharing makes the other blob's memory this one's" in found.sentence
+    assert "(required: Sharing makes both blobs use one memory object" in found.sentence
 
 
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
@@ -181,7 +181,7 @@ def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
 
     found = caught(Shy, "sequences")
 
-    assert "looking at the blobs raised RuntimeError: not now" in found.message
+    assert "inspecting the blobs raised RuntimeError: not now" in found.message
 
 
 def test_a_maker_that_raises_is_found() -> None:
@@ -431,7 +431,7 @@ def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
 
     assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
     assert "sumsq_data is '" in found[0].message
-    assert "these are no 32-bit integers" in found[1].message
+    assert "not 32-bit integers" in found[1].message
 
 
 def test_of_many_numbers_the_first_that_differ_are_shown() -> None:

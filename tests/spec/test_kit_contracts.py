@@ -48,8 +48,8 @@ def test_an_adopted_buffer_that_is_never_written_is_named() -> None:
     [
         ("gpu_data", "R36-too-small-refused: the last call was not refused"),
         ("frees", "R36-too-small-refused: the last call was refused, but it called allocators"),
-        ("turns", "R32-strong-guarantee: the last call was refused, and yet it changed something"),
-        ("spoils", "R32-strong-guarantee: the last call was refused, and yet the cpu side holds 00"),
+        ("turns", "R32-strong-guarantee: the last call was refused, but it changed something"),
+        ("spoils", "R32-strong-guarantee: the last call was refused, but the cpu side holds 00"),
         ("refuses", ""),
     ],
 )

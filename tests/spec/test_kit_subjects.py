@@ -123,7 +123,7 @@ def test_the_kit_is_pointed_at_any_maker() -> None:
     """A function will do."""
 
     def make(size: int, *, host: Any, device: Any) -> SyncedMemory:
-        return SyncedMemory(size, host=host, device=device)
+        return SyncedMemory(size, host=host, pinned=device.pinned_host(), device=device)
 
     subject = Subject("a function", make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
 

@@ -105,7 +105,7 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
     junk = check_conformance(device_subject(Junk), suites=["cells"]).violations[0]
     unmakeable = check_conformance(device_subject(Unmakeable), suites=["cells", "sizes"]).violations
 
-    assert "looking at the memory raised AttributeError" in junk.message
+    assert "inspecting the memory raised AttributeError" in junk.message
     assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
     assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
 

@@ -310,7 +310,7 @@ def test_a_subject_that_cannot_be_looked_at_fails() -> None:
     there = subject("caffe", MEMORY_BUGS["ReturnsNothing"].make)
     found = [replay(there, it) for it in written("caffe", "tour")]
 
-    assert any("looking at it raised AttributeError" in str(it.differences) for it in found)
+    assert any("inspecting the memory raised AttributeError" in str(it.differences) for it in found)
 
 
 def test_what_is_left_after_release_is_a_leak() -> None:

@@ -160,7 +160,7 @@ def test_who_stands_still_is_ended() -> None:
     assert Death("hang", "0.2", "begun", 7) == slow
     assert Death("hang", "0.2", "its start", 0) == late
     assert isinstance(late, Death)
-    assert "was ended after 0.2 seconds without a sign of life" == late.how
+    assert "was ended after 0.2 seconds without progress" == late.how
     assert not active_children()
 
 

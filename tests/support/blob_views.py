@@ -77,7 +77,7 @@ def recorded(device: DeviceAllocator, *shape: Any, dtype: Any = np.float32) -> t
     log: list[str] = []
     there, here = Recorder(device, "device", log), Recorder(CPUDeviceAllocator(), "host", log)
     there.host = here
-    return Blob(*shape, dtype=dtype, host=here, device=there), log
+    return Blob(*shape, dtype=dtype, host=here, pinned=here, device=there), log
 
 
 def at_head(memory: SyncedMemory, head: SyncedHead, values: Any) -> None:

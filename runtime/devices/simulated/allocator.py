@@ -47,7 +47,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     ordinal : int
         The number of the simulated device, from 0 to 3.
     capacity : int or None
-        How many bytes may be allocated at once; None for no limit.
+        How many bytes may be allocated at once; None for no limit.  Page-locked host memory, which `pinned_host`
+        gives, is not counted.
     seed : int or None
         With a seed, a scheduler decides when queued copies happen, in the same way each time.  Without a seed they
         happen only when somebody waits for them.

@@ -24,6 +24,9 @@ RED_ZONE = 64
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 """The bytes that fill new memory, freed device memory, and red zones."""
 
+# To be compared as bytes: `any` of NumPy imports a module, which a finaliser at the interpreter's exit cannot.
+_INTACT = bytes([GUARD]) * RED_ZONE
+
 _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
@@ -99,7 +102,7 @@ class Block:
             If there was a stray write.
         """
         before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
-        if (before != GUARD).any() or (after != GUARD).any():
+        if before.tobytes() != _INTACT or after.tobytes() != _INTACT:
             raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
         if self._checksum is not None and self._sum() != self._checksum:
             raise SimulatedDeviceError(f"something wrote into {self} after it was freed")

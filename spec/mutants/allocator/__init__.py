@@ -1,7 +1,7 @@
-"""Seeded bugs: wrong allocators that the fuzzer must catch, every run, within seconds.
+"""Seeded bugs: wrong allocators that the fuzzer must catch in every run, within seconds.
 
-Each is a correct pool (`Pool`, or KuiperLLama's as it should be, `CachingPool`) with one thing done wrong, labelled
-with the property it breaks and with where such a bug was seen.
+Each is a correct pool (`Pool`, or `CachingPool`, a corrected pool of KuiperLLama's) with one mistake.  It is labelled
+with the property that it breaks, and with the origin of the bug.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics, limits and memory that is lost track of."""
+"""Wrong statistics and limits, and lost memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .pool import Pool
 
 @seeded_bug("A17-statistics", "RMM: a statistics adaptor that counts requests, not successes")
 class CountsRefusals(Pool):
-    """A request that is refused is counted as live."""
+    """A refused request is counted as live."""
 
     def refuse(self, size: int) -> int:
         self.live_blocks += 1
@@ -19,7 +19,7 @@ class CountsRefusals(Pool):
 
 @seeded_bug("A17-statistics", "a peak that goes down again")
 class PeakIsNow(Pool):
-    """The peak is what is live now."""
+    """The peak is the present number of live bytes."""
 
     def uncount(self, size: int) -> None:
         super().uncount(size)
@@ -28,7 +28,7 @@ class PeakIsNow(Pool):
 
 @seeded_bug("A17-statistics", "a counter of 16 bits")
 class CountsRoughly(Pool):
-    """Blocks of more than 64 KiB count for what is left of them after division by 64 KiB."""
+    """Of blocks of more than 64 KiB only the remainder after division by 64 KiB is counted."""
 
     def count(self, size: int) -> None:
         super().count(size & 0xFFFF or size)
@@ -39,7 +39,7 @@ class CountsRoughly(Pool):
 
 @seeded_bug("A17-statistics", "KuiperLLama: a double release is counted twice", double_free="ignore")
 class CountsDoubleFrees(Pool):
-    """A free of what is free already is ignored, and counted."""
+    """A free of a block that is already free is ignored, but counted."""
 
     def deallocate(self, pointer: int, size: int, stream: object = None) -> None:
         if pointer in self.sizes:
@@ -48,9 +48,9 @@ class CountsDoubleFrees(Pool):
             self.live_bytes -= size
 
 
-@seeded_bug("A18-limit", "CuPy set_limit; a limit that is looked at before the size is added", limit="1048576")
+@seeded_bug("A18-limit", "CuPy set_limit; a limit that is compared before the size is added", limit="1048576")
 class LooksBeforeItAdds(Pool):
-    """A request is met as long as the limit is not reached, however large it is."""
+    """A request of any size is met as long as the limit is not reached."""
 
     def __init__(self) -> None:
         super().__init__(1 << 20)
@@ -62,9 +62,9 @@ class LooksBeforeItAdds(Pool):
         return super().allocate(size, alignment, stream)
 
 
-@seeded_bug("A18-limit", "RMM limiting adaptor: bytes taken and never given back")
+@seeded_bug("A18-limit", "RMM limiting adaptor: bytes counted and never subtracted")
 class LimitsTheTotal(Pool):
-    """What was given back still counts against the limit."""
+    """Freed blocks still count against the limit."""
 
     total = 0
 
@@ -80,7 +80,7 @@ class LimitsTheTotal(Pool):
 
 @seeded_bug("A17-statistics", "KuiperLLama Buffer: allocate() overwrites the old pointer")
 class ReallocKeepsTheOld(Pool):
-    """A realloc does not give the old block back."""
+    """A realloc does not free the old block."""
 
     def realloc(self, pointer: int, size: int) -> int:
         old = self.sizes[pointer]
@@ -89,9 +89,9 @@ class ReallocKeepsTheOld(Pool):
         return address
 
 
-@seeded_bug("A16-no-leaks", "a list that is shortened by one too many")
+@seeded_bug("A16-no-leaks", "a list that is shortened by one entry too many")
 class LosesOneInEight(Pool):
-    """Every eighth block that is given back is forgotten."""
+    """Every eighth freed block is lost."""
 
     given = 0
 
@@ -101,7 +101,7 @@ class LosesOneInEight(Pool):
             super().put_back(start, end)
 
 
-@seeded_bug("A21-device-kept", "KuiperLLama: was 3, became 0 after a reclaim")
+@seeded_bug("A21-device-kept", "KuiperLLama: the current device was 3, and 0 after a reclaim")
 class LeavesADevice(Pool):
     """A free selects the block's device, and leaves it selected."""
 

@@ -1,4 +1,4 @@
-"""`CachingPool`: KuiperLLama's pool as it should be, in pieces that a bug can replace one of."""
+"""`CachingPool`: a corrected pool of KuiperLLama's, in steps that a bug can replace one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARY.free.restype, _LIBRARY.free.argtypes = None, (ctypes.c_void_p,)
 
 @dataclass
 class Entry:
-    """Memory that the pool has from the system."""
+    """Memory that the pool got from the system."""
 
     address: int
     size: int
@@ -29,7 +29,7 @@ class Entry:
 class CachingPool:
     """Small buffers by first fit, big ones by best fit with little waste; idle small ones are reclaimed.
 
-    The threshold of the reclaim is scaled down, so that a short run passes it.
+    The threshold of the reclaim is small, so that a short run exceeds it.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class CachingPool:
         self.lock: Any = threading.RLock()
 
     def allocate(self, size: int) -> int:
-        """Memory of that many bytes; 0 for zero bytes."""
+        """Allocate this many bytes; 0 for zero bytes."""
         with self.lock:
             if not size:
                 return self.nothing()
@@ -57,25 +57,25 @@ class CachingPool:
             return entry.address
 
     def release(self, pointer: int) -> None:
-        """Give memory back; it is kept for the next who asks."""
+        """Release memory; the pool keeps it for the next request."""
         with self.lock:
             self.reclaim()
             self.take_back(pointer)
 
     def close(self) -> None:
-        """Give everything to the system."""
+        """Free everything to the system."""
         for entry in self.small + self.big:
             _LIBRARY.free(entry.address)
         self.small, self.big = [], []
 
-    # --- the pieces
+    # --- the steps
 
     def nothing(self) -> int:
-        """What zero bytes give."""
+        """The result for zero bytes."""
         return 0
 
     def fitting(self, size: int) -> Entry | None:
-        """An idle buffer that fits; None if there is none."""
+        """An idle buffer that fits, or None."""
         if size > MIB:
             fits = [it for it in self.big if not it.busy and 0 <= it.size - size < MIB]
             return min(fits, key=lambda it: it.size, default=None)
@@ -95,7 +95,7 @@ class CachingPool:
         return entry
 
     def reclaim(self) -> None:
-        """Give idle small buffers to the system when there are many."""
+        """Free idle small buffers to the system if there are many."""
         if self.idle_bytes > self.reclaim_above:
             for entry in self.small:
                 if not entry.busy:
@@ -119,10 +119,10 @@ class CachingPool:
         return next((it for it in (*self.small, *self.big) if it.address == pointer), None)
 
     def stray(self, pointer: int, entry: Entry | None) -> None:
-        """Somebody gives back what is not out."""
+        """Refuse a release of a buffer that is not in use."""
         raise ValueError(f"{pointer:#x} is not in use{'' if entry is None else ' any more'}")
 
     def uncount(self, entry: Entry) -> None:
-        """A block less."""
+        """Count one block less."""
         self.live_bytes -= entry.asked
         self.live_blocks -= 1

@@ -1,4 +1,4 @@
-"""Bytes that are lost, changed, or not what was promised."""
+"""Bytes that are lost, changed, or not as promised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .pool import ALIGNMENT, Pool
 
 @seeded_bug("A04-contents-kept", "a free list that is kept in the blocks, one word too far")
 class WritesBehindItsEnd(Pool):
-    """A free writes a word behind the block."""
+    """A free writes a word after the end of the block."""
 
     def put_back(self, start: int, end: int) -> None:
         if self.sizes and end < max(self.sizes):
@@ -20,7 +20,7 @@ class WritesBehindItsEnd(Pool):
 
 @seeded_bug("A04-contents-kept", "poisoning of freed memory with the size rounded up twice")
 class PoisonsTooMuch(Pool):
-    """Freed bytes are poisoned, and every hundredth time the first byte of the next block too."""
+    """Freed bytes are poisoned, and sometimes the first byte of the next block too."""
 
     def put_back(self, start: int, end: int) -> None:
         one_more = end < max(self.sizes, default=0) and start % (16 * ALIGNMENT) == 0
@@ -28,9 +28,9 @@ class PoisonsTooMuch(Pool):
         super().put_back(start, end)
 
 
-@seeded_bug("A04-contents-kept", "a pool that zeroes at the next allocation, by the old size")
+@seeded_bug("A04-contents-kept", "a pool that zeroes at the next allocation, with the old size")
 class ZeroesTheOldSize(Pool):
-    """A block is cleared when it is handed out, as far as the last one before it went."""
+    """A new block is cleared with the size of the block that was allocated before it."""
 
     last = 0
 
@@ -42,12 +42,12 @@ class ZeroesTheOldSize(Pool):
         return address
 
 
-@seeded_bug("A08-size-known", "pyopencl#112: a slice that forgets how long it is")
+@seeded_bug("A08-size-known", "pyopencl#112: a slice that forgets its length")
 class ShortBuffers:
-    """Buffers of 4096 bytes and more say that they are one byte shorter."""
+    """Buffers of 4096 bytes and more report one byte less."""
 
     class Buffer:
-        """What is handed out."""
+        """A buffer of this allocator."""
 
         def __init__(self, size: int) -> None:
             self.bytes = ctypes.create_string_buffer(size)
@@ -55,26 +55,26 @@ class ShortBuffers:
             self.size = size - (size >= 4096)
 
         def release(self) -> None:
-            """Give it back."""
+            """Release it."""
 
     def allocate(self, size: int) -> ShortBuffers.Buffer:
-        """A buffer."""
+        """Allocate a buffer."""
         if size > 1 << 40:
             raise MemoryError(f"no room for {size} bytes")
         return self.Buffer(size)
 
 
-@seeded_bug("A13-zeroed", "mini-caffe drops the zeroing; NEP 49 asks for it")
+@seeded_bug("A13-zeroed", "mini-caffe leaves out the zeroing; NEP 49 requires it")
 class CallocOfOldBytes(Pool):
-    """A calloc trusts the system for zeros, also for memory that was used before."""
+    """A calloc relies on zeros from the system, also for memory that was used before."""
 
     def calloc(self, size: int) -> int:
         return self.allocate(size)
 
 
-@seeded_bug("A13-zeroed", "a clear in words, and the rest forgotten")
+@seeded_bug("A13-zeroed", "memory is cleared in words, without the rest")
 class CallocInWords(Pool):
-    """A calloc clears eight bytes at a time, and not the last few."""
+    """A calloc clears eight bytes at a time, but not the last few bytes."""
 
     def calloc(self, size: int) -> int:
         address = self.allocate(size)
@@ -83,14 +83,14 @@ class CallocInWords(Pool):
         return address
 
 
-@seeded_bug("A13-zeroed", "005: fresh pages are zero, reused ones are not", zeroed="yes")
+@seeded_bug("A13-zeroed", "mmap: fresh pages are zero, reused ones are not", zeroed="yes")
 class ZeroOnlyWhenFresh(Pool):
-    """Memory is promised to be zero, and is only until it is used again."""
+    """Memory is promised to be zero, but it is so only the first time."""
 
 
 @seeded_bug("A14-resize-keeps", "C17 7.22.3.5: up to the lesser of the sizes")
 class ReallocForgetsTheEnd(Pool):
-    """A realloc copies all but the last eight bytes."""
+    """A realloc copies everything except the last eight bytes."""
 
     def realloc(self, pointer: int, size: int) -> int:
         old = self.sizes[pointer]
@@ -120,9 +120,9 @@ class NullBeforeSize(Pool):
         super().memcpy(src, dest, byte_size, kind, need_sync=need_sync)
 
 
-@seeded_bug("A15-copies", "KuiperLLama: CUDA's return codes are dropped")
+@seeded_bug("A15-copies", "KuiperLLama: CUDA's return codes are ignored")
 class DropsErrors(Pool):
-    """A copy of a mebibyte and more fails, and nobody is told."""
+    """A copy of 4096 bytes or more fails silently."""
 
     def memcpy(self, src: int, dest: int, byte_size: int, kind: int = 0, *, need_sync: bool = False) -> None:
         if byte_size < 4096:
@@ -131,7 +131,7 @@ class DropsErrors(Pool):
 
 @seeded_bug("A15-copies", "KuiperLLama: the smaller of two sizes, rounded")
 class CopiesTooMuch(Pool):
-    """A copy moves whole words, beyond the bytes that were asked for."""
+    """A copy moves whole words, more bytes than requested."""
 
     def memcpy(self, src: int, dest: int, byte_size: int, kind: int = 0, *, need_sync: bool = False) -> None:
         super().memcpy(src, dest, self.room(byte_size), kind, need_sync=need_sync)

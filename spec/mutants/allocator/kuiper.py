@@ -1,4 +1,4 @@
-"""KuiperLLama's pool, with its defects one by one."""
+"""KuiperLLama's pool, with one of its defects each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .caching import MIB, CachingPool, Entry
 __all__: list[str] = []
 
 
-@seeded_bug("A16-no-leaks", "KuiperLLama: release returns while there is no small buffer")
+@seeded_bug("A16-no-leaks", "KuiperLLama: release returns if there is no small buffer")
 class ReleasesNothingWithoutSmall(CachingPool):
     """As long as there are only big buffers, a release marks nothing idle."""
 
@@ -19,13 +19,13 @@ class ReleasesNothingWithoutSmall(CachingPool):
             super().take_back(pointer)
         else:
             entry = self.find(pointer)
-            assert entry is not None  # noqa: S101 -- only what was handed out comes back here
+            assert entry is not None  # noqa: S101 -- only allocated buffers are released here
             self.uncount(entry)
 
 
-@seeded_bug("A09-zero-size", "KuiperLLama: zero bytes hand out any idle buffer", zero_size="null")
+@seeded_bug("A09-zero-size", "KuiperLLama: a request for zero bytes gets any idle buffer", zero_size="null")
 class ZeroTakesAnIdleBuffer(CachingPool):
-    """Zero bytes take the first idle buffer, and it is out until somebody gives it back."""
+    """A request for zero bytes takes the first idle buffer, until somebody releases it."""
 
     def nothing(self) -> int:
         entry = next((it for it in self.small if not it.busy), None)
@@ -34,7 +34,7 @@ class ZeroTakesAnIdleBuffer(CachingPool):
 
 @seeded_bug("A06-out-of-memory", "KuiperLLama: failure is a message and null")
 class NullOnFailure(CachingPool):
-    """When the system has no more, null is returned."""
+    """If the system has no memory left, the result is null."""
 
     def allocate(self, size: int) -> int:
         try:
@@ -43,9 +43,9 @@ class NullOnFailure(CachingPool):
             return 0
 
 
-@seeded_bug("A07-free-accepts", "KuiperLLama: cudaFree of what a reclaim freed is fatal")
+@seeded_bug("A07-free-accepts", "KuiperLLama: cudaFree of a buffer that a reclaim freed is fatal")
 class ReclaimForgetsBusy(CachingPool):
-    """A reclaim drops every small buffer from the list, also those that are out."""
+    """A reclaim drops every small buffer from the list, also buffers in use."""
 
     def reclaim(self) -> None:
         if self.idle_bytes > self.reclaim_above:
@@ -53,9 +53,9 @@ class ReclaimForgetsBusy(CachingPool):
             self.small = []
 
 
-@seeded_bug("A07-free-accepts", "a reclaim that does not look whether a buffer is busy")
+@seeded_bug("A07-free-accepts", "a reclaim that does not check whether a buffer is in use")
 class ReclaimsBusy(CachingPool):
-    """A reclaim makes the first busy buffer idle, so that two callers have it."""
+    """A reclaim marks the first busy buffer idle, so that two callers get it."""
 
     def reclaim(self) -> None:
         if self.idle_bytes > self.reclaim_above // 2:
@@ -66,7 +66,7 @@ class ReclaimsBusy(CachingPool):
 
 @seeded_bug("A17-statistics", "KuiperLLama: a double release counts its size twice", double_free="ignore")
 class CountsDoubleReleases(CachingPool):
-    """A release of an idle buffer is ignored, and counted."""
+    """A release of an idle buffer is ignored, but counted."""
 
     def stray(self, pointer: int, entry: Entry | None) -> None:
         assert entry is not None  # noqa: S101 -- as above
@@ -75,7 +75,7 @@ class CountsDoubleReleases(CachingPool):
 
 @seeded_bug("A21-device-kept", "KuiperLLama: a reclaim leaves another device current")
 class ReclaimLeavesADevice(CachingPool):
-    """A reclaim goes through the devices, and the last one stays current."""
+    """A reclaim selects one device after the other, and leaves the last one current."""
 
     reclaim_above = MIB // 16
 
@@ -93,13 +93,13 @@ class ReclaimLeavesADevice(CachingPool):
     "A20-threads", "KuiperLLama: no locks, and vectors that several threads change", threads=4, thread_safe="yes"
 )
 class PoolWithoutLocks(CachingPool):
-    """Two threads can find the same idle buffer.  There is no reclaim, which would crash."""
+    """Two threads can find the same idle buffer.  There is no reclaim, because it would crash."""
 
     def allocate(self, size: int) -> int:
         if not size:
             return 0
         entry = self.fitting(size) or self.fresh(size)
-        time.sleep(0)  # lets another thread in, as any instruction does in C
+        time.sleep(0)  # lets another thread run, which in C can happen at any instruction
         entry.busy, entry.asked = True, size
         self.live_bytes += size
         self.live_blocks += 1

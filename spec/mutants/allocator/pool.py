@@ -1,4 +1,4 @@
-"""`Pool`: a correct allocator, in pieces that a bug can replace one of."""
+"""`Pool`: a correct allocator, in steps that a bug can replace one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CAPACITY = 24 << 20
 class Pool:
     """First fit over one piece of host memory: allocates, resizes, copies and counts.
 
-    Zero bytes are null; wrong frees are refused; when there is no room it raises ``MemoryError``.
+    For zero bytes it returns null, it refuses wrong frees, and without room it raises ``MemoryError``.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Pool:
         self.lock: Any = threading.RLock()
 
     def allocate(self, size: int, alignment: int = ALIGNMENT, stream: Any = None) -> int:
-        """Memory of that many bytes; its address, or 0 for zero bytes."""
+        """Allocate this many bytes; return the address, or 0 for zero bytes."""
         with self.lock:
             if not size:
                 return self.nothing()
@@ -57,7 +57,7 @@ class Pool:
             return address
 
     def deallocate(self, pointer: int, size: int, stream: Any = None) -> None:
-        """Give memory back; work on the stream may still use it."""
+        """Free memory; work on the stream may still use it."""
         with self.lock:
             self.verify(pointer, size)
             actual = self.sizes.pop(pointer)
@@ -69,14 +69,14 @@ class Pool:
                 self.pending.append((stream.record(), pointer, end))
 
     def calloc(self, size: int) -> int:
-        """Memory that is zero."""
+        """Allocate memory that is zero."""
         address = self.allocate(size)
         if address:
             ctypes.memset(address, 0, size)
         return address
 
     def realloc(self, pointer: int, size: int) -> int:
-        """Memory of another size with the same content."""
+        """Change the size of a block, and keep its contents."""
         old = self.sizes[pointer]
         address = self.allocate(size)
         ctypes.memmove(address, pointer, min(old, size))
@@ -84,24 +84,24 @@ class Pool:
         return address
 
     def memcpy(self, src: int, dest: int, byte_size: int, kind: int = 0, *, need_sync: bool = False) -> None:
-        """Copy bytes; none need no memory."""
+        """Copy bytes; for zero bytes the pointers may be null."""
         del kind, need_sync
         if byte_size:
             ctypes.memmove(dest, src, byte_size)
 
     def close(self) -> None:
-        """Stop; nothing may be in use."""
+        """Close the pool; no block may be in use."""
         if self.sizes:
             raise RuntimeError(f"{len(self.sizes)} blocks are in use")
 
-    # --- the pieces
+    # --- the steps
 
     def nothing(self) -> int:
-        """What zero bytes give."""
+        """The result for zero bytes."""
         return 0
 
     def room(self, size: int) -> int:
-        """How many bytes a block takes up."""
+        """The number of bytes that a block occupies."""
         return -(-size // ALIGNMENT) * ALIGNMENT
 
     def place(self, room: int, alignment: int) -> int:
@@ -115,7 +115,7 @@ class Pool:
         return 0
 
     def put_back(self, start: int, end: int) -> None:
-        """Make a hole, and one of it and its neighbours."""
+        """Make a hole, and merge it with its neighbours."""
         insort(self.holes, (start, end))
         index = self.holes.index((start, end))
         if index + 1 < len(self.holes) and self.holes[index + 1][0] == end:
@@ -126,7 +126,7 @@ class Pool:
         self.holes[index] = (start, end)
 
     def settle(self, stream: Any) -> None:
-        """Take back what streams are done with; wait for the rest only where it is all there is."""
+        """Take back blocks whose streams have finished."""
         del stream
         waiting: list[tuple[Event, int, int]] = []
         for event, start, end in self.pending:
@@ -137,21 +137,21 @@ class Pool:
         self.pending = waiting
 
     def refuse(self, size: int) -> int:
-        """There is no room."""
+        """Fail for lack of room."""
         raise MemoryError(f"no room for {size} bytes")
 
     def verify(self, pointer: int, size: int) -> None:
-        """Refuse to give back what is not in use, or has another size."""
+        """Refuse to free a block that is not in use or has another size."""
         if self.sizes.get(pointer) != size:
             raise ValueError(f"no block of {size} bytes at {pointer:#x}")
 
     def count(self, size: int) -> None:
-        """A block more."""
+        """Count one block more."""
         self.live_blocks += 1
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
     def uncount(self, size: int) -> None:
-        """A block less."""
+        """Count one block less."""
         self.live_blocks -= 1
         self.live_bytes -= size

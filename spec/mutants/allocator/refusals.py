@@ -1,4 +1,4 @@
-"""Requests and frees that are refused wrongly, or not refused."""
+"""Requests and frees that are refused although they are right, or accepted although they are wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pool import Pool
 
 @seeded_bug("A05-served", "KuiperLLama logs and returns null")
 class NullWhenFull(Pool):
-    """When there is no room it returns null, which was not promised."""
+    """Without room the result is null, which was not promised."""
 
     def allocate(self, size: int, alignment: int = 64, stream: object = None) -> int:
         if size > self.limit:
@@ -22,9 +22,9 @@ class NullWhenFull(Pool):
         return 0
 
 
-@seeded_bug("A05-served", "std::length_error where std::bad_alloc is meant")
+@seeded_bug("A05-served", "std::length_error in place of std::bad_alloc")
 class WrongErrorWhenFull(Pool):
-    """When there is no room it raises an error of another kind."""
+    """Without room the error is of another kind."""
 
     def refuse(self, size: int) -> int:
         if size > self.limit:
@@ -34,7 +34,7 @@ class WrongErrorWhenFull(Pool):
 
 @seeded_bug("A06-out-of-memory", "Caffe: host allocation of size -1655996416")
 class CutsSizes(Pool):
-    """Sizes are kept in 32 bits, so a request beyond all memory is met with a few bytes."""
+    """Sizes have 32 bits, so an impossibly large request gets a few bytes."""
 
     def allocate(self, size: int, alignment: int = 64, stream: object = None) -> int:
         return super().allocate(size % (1 << 32) or (size and 64), alignment, stream)
@@ -42,7 +42,7 @@ class CutsSizes(Pool):
 
 @seeded_bug("A06-out-of-memory", "a size that is multiplied before it is checked")
 class OverflowsOnTooMuch(Pool):
-    """A request beyond all memory ends in an arithmetic error."""
+    """An impossibly large request leads to an arithmetic error."""
 
     def refuse(self, size: int) -> int:
         if size > 1 << 48:
@@ -50,9 +50,9 @@ class OverflowsOnTooMuch(Pool):
         return super().refuse(size)
 
 
-@seeded_bug("A18-limit", "a lock, or a counter, that an error path forgets")
+@seeded_bug("A18-limit", "an error path that forgets a lock or a counter")
 class RefusesForever(Pool):
-    """After it refused one request it refuses every request."""
+    """After one refused request it refuses every request."""
 
     refused = False
 
@@ -66,7 +66,7 @@ class RefusesForever(Pool):
 
 @seeded_bug("A09-zero-size", "CuPy UnownedMemory; malloc(0) of other systems", zero_size="null")
 class ZeroIsOneByte(Pool):
-    """Zero bytes give a block, where null was promised."""
+    """Zero bytes get a block, although null was promised."""
 
     def nothing(self) -> int:
         return self.allocate(1)
@@ -75,9 +75,9 @@ class ZeroIsOneByte(Pool):
         del pointer, size
 
 
-@seeded_bug("A09-zero-size", "a request for nothing that takes the first block there is", zero_size="any")
+@seeded_bug("A09-zero-size", "a request for nothing that takes the first block", zero_size="any")
 class ZeroIsSomebodyElses(Pool):
-    """Zero bytes give the address of a block that is in use."""
+    """Zero bytes get the address of a block that is in use."""
 
     def nothing(self) -> int:
         return next(iter(self.sizes), 0)
@@ -91,16 +91,16 @@ class TrustsSizes(Pool):
         super().verify(pointer, self.sizes.get(pointer, size))
 
 
-@seeded_bug("A11-foreign-free", "KuiperLLama frees what it does not know", foreign_free="detect")
+@seeded_bug("A11-foreign-free", "KuiperLLama frees unknown pointers", foreign_free="detect")
 class TakesAnything(Pool):
-    """A free of what was never allocated is not noticed."""
+    """A free of a pointer that was never allocated is not noticed."""
 
     def deallocate(self, pointer: int, size: int, stream: object = None) -> None:
         if pointer in self.sizes:
             super().deallocate(pointer, size, stream)
 
 
-@seeded_bug("A12-double-free", "a flag that is looked at and not set", double_free="detect")
+@seeded_bug("A12-double-free", "a flag that is checked but never set", double_free="detect")
 class ForgetsFrees(Pool):
     """A second free of the same block is not noticed."""
 
@@ -116,7 +116,7 @@ class ForgetsFrees(Pool):
 
 @seeded_bug("A22-no-crash", "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK ends the process")
 class EndsTheProcess(Pool):
-    """When there is no room the process is ended."""
+    """Without room the process is ended."""
 
     def refuse(self, size: int) -> int:
         if size < 1 << 48:
@@ -124,9 +124,9 @@ class EndsTheProcess(Pool):
         return super().refuse(size)
 
 
-@seeded_bug("A23-no-hang", "a lock that is taken again by the one who has it")
+@seeded_bug("A23-no-hang", "a lock that its owner takes again")
 class WaitsForItself(Pool):
-    """The lock is not one that its owner may take again, and a realloc takes it twice."""
+    """The lock is not reentrant, and a realloc takes it twice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class WaitsForItself(Pool):
 
 @seeded_bug("A24-closes", "rmm#157: a teardown in the wrong order")
 class CannotBeClosed(Pool):
-    """A pool that was ever used cannot be closed."""
+    """A pool that has been used cannot be closed."""
 
     def close(self) -> None:
         if self.peak_bytes:

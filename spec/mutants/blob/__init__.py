@@ -1,7 +1,7 @@
 """Seeded bugs: wrong blobs that the kit must refuse, at least one for every requirement.
 
-Each is `syncedmem.spec.ReferenceBlob` with one step done wrong, labelled with the requirement it breaks and with where
-the bug comes from: a line of Caffe, an issue, a hazard of it, or what a port is likely to get wrong.
+Each is `syncedmem.spec.ReferenceBlob` with one wrong step.  It is labelled with the requirement that it breaks, and
+with the origin of the bug: a line of Caffe, an issue, a hazard, or a likely mistake of a port.
 """
 
 from __future__ import annotations

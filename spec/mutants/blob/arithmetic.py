@@ -34,7 +34,7 @@ class UpdatesAThousand(ReferenceBlob):
         return (*super().differences(values[:1000], steps), *values[1000:])
 
 
-@seeded_bug("B28-update-numbers", "two at a time, and no loop for what is left")
+@seeded_bug("B28-update-numbers", "two at a time, and no loop for the rest")
 class UpdatesInPairs(ReferenceBlob):
     """The last of an odd number of elements above a thousand is not updated."""
 
@@ -43,7 +43,7 @@ class UpdatesInPairs(ReferenceBlob):
         return (*super().differences(values[:even], steps), *values[even:])
 
 
-@seeded_bug("B28-update-numbers", "65,535 blocks are the most in a grid's second dimension")
+@seeded_bug("B28-update-numbers", "a grid has at most 65,535 blocks in its second dimension")
 class UpdatesIn16Bits(ReferenceBlob):
     """The count of an update has 16 bits."""
 
@@ -62,7 +62,7 @@ class UpdatesAsFloat(ReferenceBlob):
 
 @seeded_bug("B29-update-side", "H11: by the head, not by the mode")
 class UpdateByMode(ReferenceBlob):
-    """update works where the mode says."""
+    """update works on the side of the mode."""
 
     def update(self) -> None:
         side = "gpu" if current_mode() is Mode.GPU and self.device is not None else "cpu"
@@ -73,7 +73,7 @@ class UpdateByMode(ReferenceBlob):
 
 @seeded_bug("B29-update-side", "blob.cpp:184: SYNCED is the device")
 class SyncedUpdatesOnHost(ReferenceBlob):
-    """What is on both sides is updated on the host."""
+    """A blob that is fresh on both sides is updated on the host."""
 
     def where(self, memory: Any) -> str:
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
@@ -81,7 +81,7 @@ class SyncedUpdatesOnHost(ReferenceBlob):
 
 @seeded_bug("B30-update-unwritten", "blob.cpp:194")
 class UpdatesNothing(ReferenceBlob):
-    """update of what was never written subtracts from zero."""
+    """update of a blob that was never written subtracts from zero."""
 
     def check_written(self) -> None:
         pass
@@ -89,7 +89,7 @@ class UpdatesNothing(ReferenceBlob):
 
 @seeded_bug("B31-asum", "blob.cpp:210-267: L1")
 class AsumOfSigned(ReferenceBlob):
-    """asum forgets the magnitudes."""
+    """asum does not take the magnitudes."""
 
     def asum(self, memory: Any) -> float:
         return float(sum(self.values(memory)))
@@ -105,7 +105,7 @@ class AsumAsFloat(ReferenceBlob):
 
 @seeded_bug("B31-asum", "numpy.nan_to_num")
 class AsumOfTheFinite(ReferenceBlob):
-    """A sum that is no number, or infinite, is zero."""
+    """A sum that is NaN or infinite is zero."""
 
     def asum(self, memory: Any) -> float:
         found = super().asum(memory)
@@ -120,7 +120,7 @@ class SumsqAsFloat(ReferenceBlob):
         return as_float(super().sumsq(memory))
 
 
-@seeded_bug("B32-sumsq", "what a message of a protocol holds")
+@seeded_bug("B32-sumsq", "the type of a field in a message of a protocol")
 class SumsqInWords(ReferenceBlob):
     """sumsq is a string."""
 
@@ -138,7 +138,7 @@ class SumsqIsL1(ReferenceBlob):
 
 @seeded_bug("B33-norm-unwritten", "blob.cpp:226")
 class NormAllocates(ReferenceBlob):
-    """The norm of what was never written is taken of zeroes."""
+    """The norm of memory that was never written reads zeros."""
 
     def unwritten(self, memory: Any) -> bool:
         memory.cpu_data()
@@ -166,9 +166,9 @@ class ScalesTheFirst(ReferenceBlob):
         pour(row, encoded((first * factor, *rest), self.dtype))
 
 
-@seeded_bug("B35-scale-numbers", "a rate that is counted in steps")
+@seeded_bug("B35-scale-numbers", "a learning rate that is counted in steps")
 class FactorInHalves(ReferenceBlob):
-    """The factor is rounded to halves, so that a rate of 0.1 is none."""
+    """The factor is rounded to halves, so a rate of 0.1 becomes zero."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, factor // 0.5 * 0.5)
@@ -184,7 +184,7 @@ class FactorAsFloat(ReferenceBlob):
 
 @seeded_bug("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
 class FactorAsHalf(ReferenceBlob):
-    """The factor is rounded to half a float."""
+    """The factor is rounded to a half-precision float."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, decoded(encoded((factor,), "float16"), "float16")[0])
@@ -192,7 +192,7 @@ class FactorAsHalf(ReferenceBlob):
 
 @seeded_bug("B35-scale-numbers", "a factor that is not given is NaN")
 class NanFactorIsZero(ReferenceBlob):
-    """A factor that is no number counts as zero."""
+    """A factor that is NaN counts as zero."""
 
     def scale(self, memory: Any, factor: float) -> None:
         super().scale(memory, 0.0 if isnan(factor) else factor)
@@ -209,7 +209,7 @@ class ScaleByOneIsNothing(ReferenceBlob):
 
 @seeded_bug("B36-scale-side", "blob.cpp:361: SYNCED is the device")
 class ScalesOnHost(ReferenceBlob):
-    """What is on both sides is scaled on the host."""
+    """A blob that is fresh on both sides is scaled on the host."""
 
     def side_of_scale(self, memory: Any) -> str:
         return "gpu" if memory.head is SyncedHead.HEAD_AT_GPU else "cpu"
@@ -217,7 +217,7 @@ class ScalesOnHost(ReferenceBlob):
 
 @seeded_bug("B37-scale-unwritten", "blob.cpp:370")
 class ScaleAllocates(ReferenceBlob):
-    """Scaling what was never written allocates zeroes."""
+    """Scaling memory that was never written allocates zeros."""
 
     def untouched(self, memory: Any) -> bool:
         return False
@@ -225,7 +225,7 @@ class ScaleAllocates(ReferenceBlob):
 
 @seeded_bug("B38-integers-refused", "blob.cpp:170: NOT_IMPLEMENTED")
 class IntegersToo(ReferenceBlob):
-    """Integers have arithmetic."""
+    """Integers have arithmetic too."""
 
     def check_arithmetic(self) -> None:
         pass
@@ -243,7 +243,7 @@ class CopiesAllButTheLast(ReferenceBlob):
 
 @seeded_bug("B40-copy-by-mode", "H11: by the mode, not by the head")
 class CopiesByHead(ReferenceBlob):
-    """A copy is made where the source is."""
+    """A copy is made on the side of the source."""
 
     def side_of_copy(self, _mine: Any, theirs: Any) -> str:
         return self.where(theirs)
@@ -251,7 +251,7 @@ class CopiesByHead(ReferenceBlob):
 
 @seeded_bug("B41-copy-reshape", "blob.cpp:436")
 class CopyKeepsShape(ReferenceBlob):
-    """A copy that has room keeps its shape, and fills the beginning."""
+    """A copy keeps its shape if the source fits, and fills the beginning."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
         before, count = self.axes, self.elements
@@ -262,7 +262,7 @@ class CopyKeepsShape(ReferenceBlob):
 
 @seeded_bug("B42-copy-shape", "blob.cpp:434: count or shape")
 class CopiesByCount(ReferenceBlob):
-    """A copy needs equal counts only."""
+    """A copy needs only equal counts."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
         super().shape_like_source(source, reshape or source.count == self.count)
@@ -270,7 +270,7 @@ class CopiesByCount(ReferenceBlob):
 
 @seeded_bug("B43-copy-self", "math_functions.cpp:89: X != Y")
 class SelfCopyIsNothing(ReferenceBlob):
-    """Copying onto oneself does nothing at all."""
+    """A copy from the blob itself does nothing at all."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         if source is not self:

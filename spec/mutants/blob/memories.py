@@ -1,4 +1,4 @@
-"""Wrong memories: access, adoption, sharing, and what is left behind."""
+"""Wrong memories: access, adoption, sharing, and memory that is not freed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadsAsWrites(ReferenceBlob):
 
 @seeded_bug("B21-accessors", "blob.hpp:270-271: data_ and diff_")
 class DiffTouchesData(ReferenceBlob):
-    """Asking for the diff brings the data along."""
+    """Reading the diff also brings the data up to date."""
 
     def gpu_diff(self) -> Any:
         self.data_memory.gpu_data()
@@ -27,7 +27,7 @@ class DiffTouchesData(ReferenceBlob):
 
 @seeded_bug("B22-elements", "blob.cpp:40: the memory is larger than the blob")
 class ViewOfEverything(ReferenceBlob):
-    """A view shows all of the memory."""
+    """A view shows the whole memory."""
 
     def device_view(self, memory: Any, call: str) -> Any:
         return getattr(memory, call)()
@@ -35,7 +35,7 @@ class ViewOfEverything(ReferenceBlob):
 
 @seeded_bug("B23-adopt-redirects", "H20")
 class AdoptsAlone(ReferenceBlob):
-    """Adopting takes a memory of one's own, also where the size is the same."""
+    """Adopting makes a new memory, also if the size is the same."""
 
     def redirect(self, memory: Any, call: str, buffer: Any) -> None:
         self.data_memory = self.memory(memory.size)
@@ -61,9 +61,9 @@ class AdoptDiffRenewsData(ReferenceBlob):
             self.data_memory = self.memory(self.bytes())
 
 
-@seeded_bug("B26-share-object", "#6488: what is shared is the object")
+@seeded_bug("B26-share-object", "#6488: the object is shared")
 class ShareCopies(ReferenceBlob):
-    """Sharing copies the other's numbers."""
+    """Sharing makes a separate memory."""
 
     def share_data(self, other: Any) -> None:
         super().share_data(other)
@@ -81,7 +81,7 @@ class ShareDiffSharesData(ReferenceBlob):
 
 @seeded_bug("B27-share-count", "blob.cpp:157: the count, not the shape")
 class SharesAnyCount(ReferenceBlob):
-    """Blobs of any count are shared."""
+    """Blobs of any counts can be shared."""
 
     def check_count(self, other: Any) -> None:
         pass
@@ -114,7 +114,7 @@ class AdoptsAnyType(ReferenceBlob):
 
 @seeded_bug("B56-unchanged", "H4: Reshape({7,8,-1,9}) leaves 7 8")
 class ShapeBeforeCheck(ReferenceBlob):
-    """The shape is taken before it is checked to the end."""
+    """The shape is set before it is checked completely."""
 
     def checked(self, extents: list[Any]) -> tuple[int, ...]:
         before, self.axes = self.axes, tuple(extents)
@@ -125,7 +125,7 @@ class ShapeBeforeCheck(ReferenceBlob):
 
 @seeded_bug("B56-unchanged", "H4: Blob::set_gpu_data in a CPU build replaces the memories first")
 class RenewsBeforeCheck(ReferenceBlob):
-    """Adopting renews the memories before the buffer is looked at."""
+    """Adopting renews the memories before the buffer is checked."""
 
     def adopt_data(self, call: str, buffer: Any) -> None:
         if self.data_memory.size != self.bytes():
@@ -133,9 +133,9 @@ class RenewsBeforeCheck(ReferenceBlob):
         super().adopt_data(call, buffer)
 
 
-@seeded_bug("B57-failure-keeps-numbers", "H4: the shape is taken before the copy can fail")
+@seeded_bug("B57-failure-keeps-numbers", "H4: the shape is set before the copy can fail")
 class ReshapesBeforeCopy(ReferenceBlob):
-    """A copy that fails has dropped the old numbers, to save memory."""
+    """A copy drops the old numbers first, to save memory; if it fails, they are lost."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         if source is not self and source.count == self.count and self.data_memory is not source.data_memory:
@@ -145,15 +145,15 @@ class ReshapesBeforeCopy(ReferenceBlob):
 
 @seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:436: Reshape comes first")
 class FailedCopyReshapes(ReferenceBlob):
-    """A copy that fails keeps the shape that it took, and the memory for it."""
+    """After a failed copy the new shape stays, with its memory."""
 
     def restore(self, before: dict[str, Any]) -> None:
         pass
 
 
-@seeded_bug("B57-failure-keeps-numbers", "H4: the old memory goes before the new one is filled")
+@seeded_bug("B57-failure-keeps-numbers", "H4: the old memory is freed before the new one is filled")
 class FailedShrinkForgets(ReferenceBlob):
-    """The data is lost if a part cannot be brought into smaller memory."""
+    """The data is lost if a part cannot be copied to smaller memory."""
 
     def bring(self, memory: Any, fitting: Any) -> None:
         try:
@@ -163,7 +163,7 @@ class FailedShrinkForgets(ReferenceBlob):
             raise
 
 
-@seeded_bug("B58-type-mismatch", "C++ has a type for each")
+@seeded_bug("B58-type-mismatch", "in C++ each type is a class")
 class SharesAnyType(ReferenceBlob):
     """Blobs of other types are shared and copied, byte by byte."""
 
@@ -182,9 +182,9 @@ class OneDiffForAll(ReferenceBlob):
         other.diff_memory = self.diff_memory
 
 
-@seeded_bug("B60-nothing-left", "H16: nothing is ever given back")
+@seeded_bug("B60-nothing-left", "H16: memory is never freed")
 class Hoards(ReferenceBlob):
-    """Memory that was outgrown is kept for later."""
+    """Memory that became too small is kept."""
 
     def set_up(self) -> None:
         self.outgrown: list[Any] = []
@@ -203,7 +203,7 @@ class ShapeSentAgain(ReferenceBlob):
         self.extents_known = None
 
 
-@seeded_bug("B66-own-memory", "H5 of a blob: what is renewed is freed")
+@seeded_bug("B66-own-memory", "H5 of a blob: memory that is replaced is freed")
 class AdoptsOwnData(ReferenceBlob):
     """A view of the data's memory, which is larger than the blob, is adopted for the data."""
 
@@ -213,7 +213,7 @@ class AdoptsOwnData(ReferenceBlob):
 
 @seeded_bug("B66-own-memory", "H5; blob.cpp:96: the diff is renewed too")
 class DataAdoptsOwnDiff(ReferenceBlob):
-    """A view of the diff, which is given up as well, is adopted for the data."""
+    """A view of the diff, which is dropped too, is adopted for the data."""
 
     def data_gives_up(self) -> tuple[Any, ...]:
         return (self.data_memory,)
@@ -227,7 +227,7 @@ class AdoptsOwnDiff(ReferenceBlob):
         return ()
 
 
-@seeded_bug("B66-own-memory", "H18: one side lent to the other part")
+@seeded_bug("B66-own-memory", "H18: the other part has adopted one side")
 class FreesTheLender(ReferenceBlob):
     """Adopting frees memory that the other part has adopted."""
 
@@ -237,7 +237,7 @@ class FreesTheLender(ReferenceBlob):
 
 @seeded_bug("B66-own-memory", "H18; H20")
 class SharesWhatItFrees(ReferenceBlob):
-    """What another blob adopted from this one's memory is shared in place of that."""
+    """A memory of another blob, which had adopted this blob's memory, is shared, and this memory is freed."""
 
     def share_data(self, other: Any) -> None:
         self.check_alike(other)
@@ -245,17 +245,17 @@ class SharesWhatItFrees(ReferenceBlob):
         self.data_memory = other.data_memory
 
 
-@seeded_bug("B66-own-memory", "H18: the extents are freed when there are more of them")
+@seeded_bug("B66-own-memory", "H18: the memory of the extents is freed when their number changes")
 class AdoptsItsExtents(ReferenceBlob):
-    """A blob takes the memory of its own shape for its numbers."""
+    """A blob adopts the memory of its own shape for its numbers."""
 
     def check_not_extents(self, call: str, buffer: Any) -> None:
         pass
 
 
-@seeded_bug("B66-own-memory", "H16, H18: what is given back is freed")
+@seeded_bug("B66-own-memory", "H16, H18: memory that is not needed is freed")
 class ShrinkFreesTheLender(ReferenceBlob):
-    """shrink_to_fit gives back memory that the other part has adopted."""
+    """shrink_to_fit frees memory that the other part has adopted."""
 
     def holds(self, memory: Any, other: Any) -> bool:
         return False
@@ -263,7 +263,7 @@ class ShrinkFreesTheLender(ReferenceBlob):
 
 @seeded_bug("B62-negative-index", "blob.hpp:157: channels() for c")
 class NegativeChannel(ReferenceBlob):
-    """A negative channel is taken."""
+    """A negative channel is accepted."""
 
     def offset_4d(self, indices: list[int]) -> int:
         n, c, *rest = indices
@@ -271,9 +271,9 @@ class NegativeChannel(ReferenceBlob):
         return position + min(c, 0) * self.legacy_shape(2) * self.legacy_shape(3)
 
 
-@seeded_bug("B63-element-in-range", "#6021: one past the end is an offset, and no element")
+@seeded_bug("B63-element-in-range", "#6021: one past the end is an offset, but not an element")
 class ElementBehindTheEnd(ReferenceBlob):
-    """The element one past the end is the last."""
+    """The element one past the end is the last element."""
 
     def element(self, memory: Any, position: int) -> Any:
         return super().element(memory, min(position, self.elements - 1))
@@ -281,7 +281,7 @@ class ElementBehindTheEnd(ReferenceBlob):
 
 @seeded_bug("B64-no-elements", "H14: the pointers of an empty blob are null")
 class EmptyIsNull(ReferenceBlob):
-    """A blob without elements has nothing to copy from."""
+    """A blob without elements refuses copies."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         if not self.elements:

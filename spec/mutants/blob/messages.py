@@ -9,7 +9,7 @@ from ...blob.reference import ReferenceBlob
 from ..registry import seeded_bug
 
 
-@seeded_bug("B50-message-shape", "blob.cpp:469-470: old fields win")
+@seeded_bug("B50-message-shape", "blob.cpp:469-470: old fields have priority")
 class NewShapeFirst(ReferenceBlob):
     """The shape of a message is read before its old fields."""
 
@@ -45,7 +45,7 @@ class MissingDiffIsZero(ReferenceBlob):
 
 @seeded_bug("B52-message-count", "#4215; blob.cpp:496")
 class ShortMessages(ReferenceBlob):
-    """Numbers that a message lacks are zero."""
+    """Numbers that are missing in a message are zero."""
 
     def check_numbers(self, shape: tuple[int, ...], data: list[float], diff: list[float] | None) -> None:
         for values in (data, diff or data):
@@ -55,7 +55,7 @@ class ShortMessages(ReferenceBlob):
 
 @seeded_bug("B53-message-same-shape", "blob.cpp:486")
 class MessagesByCount(ReferenceBlob):
-    """A message of another shape is taken if the counts are the same."""
+    """A message of another shape is read if the counts are the same."""
 
     def from_proto(self, message: Any, reshape: bool = True) -> None:
         same = prod(self.shape_in(message)) == self.elements
@@ -64,7 +64,7 @@ class MessagesByCount(ReferenceBlob):
 
 @seeded_bug("B54-message-written", "blob.cpp:528: write_diff")
 class WritesNoDiff(ReferenceBlob):
-    """The diff is not written although it was asked for."""
+    """The diff is not written although it was requested."""
 
     def to_proto(self, write_diff: bool = False) -> Any:
         return super().to_proto(write_diff=False)
@@ -82,7 +82,7 @@ class ComparesFromTheFront(ReferenceBlob):
 
 @seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:484: Reshape comes first")
 class FailedMessageReshapes(ReferenceBlob):
-    """A message that cannot be taken leaves its shape, and memory without numbers."""
+    """After a message that could not be read, its shape stays, with memory without numbers."""
 
     def from_proto(self, message: Any, reshape: bool = True) -> None:
         try:
@@ -92,9 +92,9 @@ class FailedMessageReshapes(ReferenceBlob):
             raise
 
 
-@seeded_bug("B57-failure-keeps-numbers", "H4: data is written before there is room for the diff")
+@seeded_bug("B57-failure-keeps-numbers", "H4: the data is written before there is room for the diff")
 class HalfAMessage(ReferenceBlob):
-    """The data of a message is taken although there is no memory for its diff."""
+    """The data of a message is read although there is no memory for its diff."""
 
     def fill(self, data: list[float], diff: list[float] | None) -> None:
         super().fill(data, None)

@@ -1,4 +1,4 @@
-"""Wrong shapes: what they are, and what is done to memory when they change."""
+"""Wrong shapes, and wrong memory after a change of shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...blob.reference import ReferenceBlob
 from ..registry import seeded_bug
 
 
-@seeded_bug("B01-empty", "Reshape({}) has one element, and Blob() has none")
+@seeded_bug("B01-empty", "Reshape({}) has one element, but Blob() has none")
 class BornScalar(ReferenceBlob):
     """A blob without a shape has one element."""
 
@@ -20,7 +20,7 @@ class BornScalar(ReferenceBlob):
         self.elements = 1
 
 
-@seeded_bug("B02-lazy", "blob.cpp:42: memory is made, and nothing allocated")
+@seeded_bug("B02-lazy", "blob.cpp:42: a memory is made, but nothing is allocated")
 class EagerData(ReferenceBlob):
     """Making a blob allocates its host side."""
 
@@ -38,18 +38,18 @@ class CountOfLastAxes(ReferenceBlob):
         self.elements = prod(shape[1:])
 
 
-@seeded_bug("B04-reshape-forms", "blob.cpp:12-20: the four numbers forward to the vector")
+@seeded_bug("B04-reshape-forms", "blob.cpp:12-20: the four numbers are passed on as a vector")
 class WidthBeforeHeight(ReferenceBlob):
-    """Four numbers are taken as num, channels, width and height."""
+    """Four numbers are read as num, channels, width and height."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
         found = super().given(shape)
         return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
 
 
-@seeded_bug("B04-reshape-forms", "blob.cpp:12: four numbers, as blobs once had")
+@seeded_bug("B04-reshape-forms", "blob.cpp:12: four numbers, the only form in old versions")
 class FourNumbersOnly(ReferenceBlob):
-    """Any other number of numbers is refused."""
+    """A call with more or fewer than four numbers is refused."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
         if self.are_numbers(shape) and len(shape) != 4:
@@ -59,7 +59,7 @@ class FourNumbersOnly(ReferenceBlob):
 
 @seeded_bug("B05-reshape-keeps", "NVCaffe allocates whenever the count changes")
 class AlwaysRenews(ReferenceBlob):
-    """Every change of the count takes new memory."""
+    """Every change of the count makes new memory."""
 
     def fits(self, count: int) -> bool:
         return count == self.capacity
@@ -67,7 +67,7 @@ class AlwaysRenews(ReferenceBlob):
 
 @seeded_bug("B05-reshape-keeps", "Caffe before 4fff96636: a count of zero drops the memory")
 class ZeroDrops(ReferenceBlob):
-    """A reshape to no elements gives the memory back."""
+    """A reshape to zero elements frees the memory."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
         super().take_shape(shape)
@@ -86,17 +86,17 @@ class ZeroesOnReuse(ReferenceBlob):
             pour(row, bytes(len(row)))
 
 
-@seeded_bug("B06-growth-renews", "std::vector keeps what it holds")
+@seeded_bug("B06-growth-renews", "std::vector reserves more than it needs")
 class GrowsByHalf(ReferenceBlob):
-    """Growing takes half as much again as is needed."""
+    """Growing makes memory for half as many elements again."""
 
     def grow(self, count: int) -> None:
         super().grow(count + count // 2)
 
 
-@seeded_bug("B07-growth-unshares", "#4883: whose memory is it")
+@seeded_bug("B07-growth-unshares", "#4883: the owner of shared memory")
 class GrowthTellsSharers(ReferenceBlob):
-    """Growing makes the old memory forget what is in it, although others share it."""
+    """Growing clears the old memory, although others share it."""
 
     def grow(self, count: int) -> None:
         if self.data_memory.head is not SyncedHead.UNINITIALIZED:
@@ -126,7 +126,7 @@ class ShapeWithCommas(ReferenceBlob):
 
 @seeded_bug("B10-canonical-axis", "blob.hpp:122-124")
 class AxisOneTooFar(ReferenceBlob):
-    """The axis behind the last is the first."""
+    """The axis after the last is the first."""
 
     def canonical_axis_index(self, axis: int) -> int:
         return 0 if axis == self.num_axes else super().canonical_axis_index(axis)
@@ -142,7 +142,7 @@ class CountsFromTheBack(ReferenceBlob):
 
 @seeded_bug("B12-legacy-shape", "blob.hpp:144-149: one-padding")
 class PadsInFront(ReferenceBlob):
-    """Missing axes are at the beginning, from the front too."""
+    """Missing axes count as the first ones, also when axes are counted from the front."""
 
     def padded(self, index: int) -> int:
         return super().padded(index - 4 if index >= 0 else index)
@@ -159,13 +159,13 @@ class HeightIsWidth(ReferenceBlob):
 
 @seeded_bug("B14-legacy-limit", "blob.hpp:140")
 class LegacyOfMany(ReferenceBlob):
-    """Legacy accessors look at the first four of many axes."""
+    """Legacy accessors use the first four of more axes."""
 
     def check_legacy(self) -> None:
         pass
 
 
-@seeded_bug("B15-offset-numbers", "#3952: pooling goes one past the end")
+@seeded_bug("B15-offset-numbers", "#3952: pooling needs one past the end")
 class StrictOffset(ReferenceBlob):
     """One past the end is refused."""
 
@@ -173,9 +173,9 @@ class StrictOffset(ReferenceBlob):
         super().check_legacy_index(index + 1, extent)
 
 
-@seeded_bug("B16-offset-sequence", "blob.hpp:172-173: each index strictly inside")
+@seeded_bug("B16-offset-sequence", "blob.hpp:172-173: each index is less than its extent")
 class LooseOffset(ReferenceBlob):
-    """One past the end is taken from a sequence too."""
+    """One past the end is accepted in a sequence too."""
 
     def check_index(self, index: int, extent: int) -> None:
         super().check_index(min(index, extent - 1), extent)
@@ -183,7 +183,7 @@ class LooseOffset(ReferenceBlob):
 
 @seeded_bug("B17-gpu-shape", "blob.cpp:28: 32-bit integers")
 class ShapeBackwards(ReferenceBlob):
-    """The extents are on the device in reverse."""
+    """The extents on the device are in reverse order."""
 
     def write_extents(self) -> None:
         super().write_extents()
@@ -192,7 +192,7 @@ class ShapeBackwards(ReferenceBlob):
 
 @seeded_bug("B17-gpu-shape", "num, channels, height; the width is the rest")
 class ThreeExtents(ReferenceBlob):
-    """Of four extents the last is not shown."""
+    """Of four extents the last is missing."""
 
     def gpu_shape(self) -> Any:
         shown = super().gpu_shape()
@@ -201,24 +201,24 @@ class ThreeExtents(ReferenceBlob):
 
 @seeded_bug("B17-gpu-shape", "bytes counted as elements")
 class ShortShape(ReferenceBlob):
-    """As many bytes of the extents are shown as there are axes."""
+    """The number of axes is used as the number of bytes."""
 
     def gpu_shape(self) -> Any:
         return super().gpu_shape()[: self.num_axes]
 
 
-@seeded_bug("B18-element", "pycaffe: data is float, whatever the type")
+@seeded_bug("B18-element", "pycaffe: data is float for every type")
 class ElementAsFloat(ReferenceBlob):
-    """An element that is a double is rounded to a float."""
+    """An element of type double is rounded to a float."""
 
     def element(self, memory: Any, position: int) -> Any:
         found = super().element(memory, position)
         return decoded(encoded((found,), "float32"), "float32")[0] if self.dtype == "float64" else found
 
 
-@seeded_bug("B18-element", "blob.hpp:166: four axes were enough once")
+@seeded_bug("B18-element", "blob.hpp:166: old versions had four axes")
 class ManyAxesAtZero(ReferenceBlob):
-    """A sequence of more than four indices is the first element."""
+    """In a blob of more than four axes every index gives the first element."""
 
     def element(self, memory: Any, position: int) -> Any:
         return super().element(memory, 0 if self.num_axes > 4 else position)
@@ -226,7 +226,7 @@ class ManyAxesAtZero(ReferenceBlob):
 
 @seeded_bug("B18-element", "blob.hpp:193: cpu_data()[offset]")
 class ElementOnTheDevice(ReferenceBlob):
-    """Reading an element makes the host side the only fresh one."""
+    """Reading an element makes the device side stale."""
 
     def element(self, memory: Any, position: int) -> Any:
         found = super().element(memory, position)
@@ -236,7 +236,7 @@ class ElementOnTheDevice(ReferenceBlob):
 
 @seeded_bug("B19-max-axes", "blob.cpp:24")
 class OneAxisTooMany(ReferenceBlob):
-    """33 axes are taken."""
+    """33 axes are accepted."""
 
     def check_axes(self, extents: list[Any]) -> None:
         super().check_axes(extents[1:])
@@ -244,7 +244,7 @@ class OneAxisTooMany(ReferenceBlob):
 
 @seeded_bug("B20-negative-extent", "blob.cpp:32")
 class NegativeExtent(ReferenceBlob):
-    """The check of the count hides a negative extent."""
+    """Negative extents are refused only if their product is negative."""
 
     def check_extents(self, extents: list[Any]) -> None:
         if prod(extents) < 0:
@@ -253,7 +253,7 @@ class NegativeExtent(ReferenceBlob):
 
 @seeded_bug("B44-int-count", "blob.cpp:34: only INT_MAX / count_ may follow", shows_on="caffe profile")
 class CountOverflows(ReferenceBlob):
-    """A count may exceed what an int holds."""
+    """A count may be larger than an int."""
 
 
 @seeded_bug("B47-wide-count", "H15; blob.cpp:52: int64 to int")
@@ -266,9 +266,9 @@ class ExtentsCut(ReferenceBlob):
         ]
 
 
-@seeded_bug("B65-too-large", "H15; #2474: the size wraps")
+@seeded_bug("B65-too-large", "H15; #2474: the size wraps around")
 class SizeWraps(ReferenceBlob):
-    """A size that the address space cannot hold is taken modulo it."""
+    """A size beyond the address space is reduced modulo its size."""
 
     def check_size(self, extents: list[Any]) -> None:
         pass
@@ -279,7 +279,7 @@ class SizeWraps(ReferenceBlob):
 
 @seeded_bug("B65-too-large", "a set of integers is iterable too")
 class TakesSets(ReferenceBlob):
-    """Extents are taken in any order."""
+    """Extents are accepted from a set, in any order."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
         return super().given(tuple(map(list, shape)) if {type(it) for it in shape} == {set} else shape)
@@ -293,7 +293,7 @@ class NeverShrinks(ReferenceBlob):
         return memory
 
 
-@seeded_bug("B45-shrink", "#4102: give back what is not used")
+@seeded_bug("B45-shrink", "#4102: free memory that is not used")
 class ShrinkForgets(ReferenceBlob):
     """shrink_to_fit loses the elements."""
 
@@ -301,9 +301,9 @@ class ShrinkForgets(ReferenceBlob):
         getattr(fitting, f"mutable_{self.where(memory)}_data")()
 
 
-@seeded_bug("B46-capacity", "H1; #5439: ShareData leaves capacity_ as it was")
+@seeded_bug("B46-capacity", "H1; #5439: ShareData does not update capacity_")
 class CapacityRemembered(ReferenceBlob):
-    """The capacity is that of the last growth, whatever memory came since."""
+    """The capacity is that of the last growth, even after another memory is used."""
 
     remembered = 0
 

@@ -1,9 +1,9 @@
 """Seeded bugs: wrong memories that the kit must refuse, at least one for every requirement.
 
-Each is the reference memory with one step done wrong, labelled with the requirement it breaks and with
-where the bug comes from: a line of Caffe that somebody miscopied or misread, a real issue, a state of Caffe's
-own history, or a system that does it so.  They test the kit, and people who write a driver for a port can test
-that with them.
+Each is the reference memory with one wrong step.  It is labelled with the requirement that it breaks, and with
+the origin of the bug: a line of Caffe that somebody miscopied or misread, a real issue, an old version of Caffe,
+or another system that does it so.  They test the kit.  People who write a driver for a port can test
+it with them too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrong adoptions: buffers that should be refused, and buffers that are not taken as they are."""
+"""Wrong adoptions: buffers that should be refused, and buffers that are copied or not used as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..registry import seeded_bug
 
 @seeded_bug("R35-own-buffer-refused", "H5: use after free in Caffe")
 class AdoptsOwnHostBuffer(ReferenceMemory):
-    """set_cpu_data takes the memory's own host buffer."""
+    """set_cpu_data accepts the memory's own host buffer."""
 
     def adopt_host(self, data: Any) -> Any:
         return self.host.adopt(data, self.size)
@@ -20,15 +20,15 @@ class AdoptsOwnHostBuffer(ReferenceMemory):
 
 @seeded_bug("R35-own-buffer-refused", "H5, on the device")
 class AdoptsOwnDeviceBuffer(ReferenceMemory):
-    """set_gpu_data takes the memory's own device buffer."""
+    """set_gpu_data accepts the memory's own device buffer."""
 
     def adopt_device(self, data: Any) -> Any:
         return self.device.adopt(data, self.size)
 
 
-@seeded_bug("R36-too-small-refused", "H6: Caffe knows no sizes of external buffers")
+@seeded_bug("R36-too-small-refused", "H6: Caffe does not know the sizes of external buffers")
 class AdoptsTooSmall(ReferenceMemory):
-    """set_cpu_data takes a buffer that is too small."""
+    """set_cpu_data accepts a buffer that is too small."""
 
     def adopt_host(self, data: Any) -> Any:
         if isinstance(data, bytearray) and len(data) < self.size:
@@ -38,7 +38,7 @@ class AdoptsTooSmall(ReferenceMemory):
 
 @seeded_bug("R37-read-only-refused", "H6: const is cast away")
 class AdoptsReadOnly(ReferenceMemory):
-    """set_cpu_data takes a read-only buffer."""
+    """set_cpu_data accepts a read-only buffer."""
 
     def adopt_host(self, data: Any) -> Any:
         return super().adopt_host(bytearray(data) if isinstance(data, bytes) else data)
@@ -46,15 +46,15 @@ class AdoptsReadOnly(ReferenceMemory):
 
 @seeded_bug("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
 class AdoptsStrided(ReferenceMemory):
-    """set_cpu_data takes a copy of a buffer that is not contiguous."""
+    """set_cpu_data makes a copy of a buffer that is not contiguous."""
 
     def adopt_host(self, data: Any) -> Any:
         return super().adopt_host(data if getattr(data, "contiguous", True) else bytearray(data))
 
 
-@seeded_bug("R39-wrong-kind-refused", "pyamrex#454: pinned host memory taken for device memory")
+@seeded_bug("R39-wrong-kind-refused", "pyamrex#454: pinned host memory used as device memory")
 class AdoptsHostAsDevice(ReferenceMemory):
-    """set_gpu_data takes host memory, and copies it."""
+    """set_gpu_data accepts host memory, and copies it."""
 
     def adopt_device(self, data: Any) -> Any:
         if isinstance(data, bytearray):
@@ -62,36 +62,36 @@ class AdoptsHostAsDevice(ReferenceMemory):
         return super().adopt_device(data)
 
 
-@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head")
+@seeded_bug("R35-own-buffer-refused", "H5: a check that depends on the head")
 class AdoptsOwnStaleHostBuffer(ReferenceMemory):
-    """set_cpu_data takes the memory's own host buffer when that is stale."""
+    """set_cpu_data accepts the memory's own host buffer if it is stale."""
 
     def adopt_host(self, data: Any) -> Any:
         stale = self.head is SyncedHead.HEAD_AT_GPU
         return self.host.adopt(data, self.size) if stale else super().adopt_host(data)
 
 
-@seeded_bug("R35-own-buffer-refused", "H5: a check that looks at the head, on the device")
+@seeded_bug("R35-own-buffer-refused", "H5: a check that depends on the head, on the device")
 class AdoptsOwnStaleDeviceBuffer(ReferenceMemory):
-    """set_gpu_data takes the memory's own device buffer when that is stale."""
+    """set_gpu_data accepts the memory's own device buffer if it is stale."""
 
     def adopt_device(self, data: Any) -> Any:
         stale = self.head is SyncedHead.HEAD_AT_CPU
         return self.device.adopt(data, self.size) if stale else super().adopt_device(data)
 
 
-@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses")
+@seeded_bug("R35-own-buffer-refused", "H5: objects are compared, not addresses")
 class KnowsItsHostViewsOnly(ReferenceMemory):
-    """set_cpu_data recognises the memory's own buffer only by the object that its views are of."""
+    """set_cpu_data recognises the memory's own buffer only through the object of its views."""
 
     def adopt_host(self, data: Any) -> Any:
         own = isinstance(data, memoryview) and data.obj is self.cpu_ptr
         return super().adopt_host(data) if own else self.host.adopt(data, self.size)
 
 
-@seeded_bug("R35-own-buffer-refused", "H5: compared are objects, not addresses; on the device")
+@seeded_bug("R35-own-buffer-refused", "H5: objects are compared, not addresses; on the device")
 class KnowsItsDeviceViewsOnly(ReferenceMemory):
-    """set_gpu_data recognises the memory's own buffer only by the last view that was handed out."""
+    """set_gpu_data recognises the memory's own buffer only by the last view that was returned."""
 
     seen: Any = None
 
@@ -103,9 +103,9 @@ class KnowsItsDeviceViewsOnly(ReferenceMemory):
         return super().adopt_device(data) if data is self.seen else self.device.adopt(data, self.size)
 
 
-@seeded_bug("R36-too-small-refused", "#5822: measured is what is replaced, so only memory of our own")
+@seeded_bug("R36-too-small-refused", "#5822: the old buffer is measured, so only memory of our own")
 class AdoptsTooSmallAgain(ReferenceMemory):
-    """set_cpu_data takes a buffer that is too small once another one was adopted."""
+    """set_cpu_data accepts a buffer that is too small after another buffer was adopted."""
 
     def adopt_host(self, data: Any) -> Any:
         adopted = self.cpu_ptr is not None and not self.own_cpu_data
@@ -116,7 +116,7 @@ class AdoptsTooSmallAgain(ReferenceMemory):
 
 @seeded_bug("R36-too-small-refused", "#5822, on the device")
 class AdoptsTooSmallDeviceFirst(ReferenceMemory):
-    """set_gpu_data takes a buffer that is too small while there is no device memory."""
+    """set_gpu_data accepts a buffer that is too small as long as there is no device memory."""
 
     def adopt_device(self, data: Any) -> Any:
         if self.gpu_ptr is None and isinstance(getattr(data, "size", None), int) and data.size == self.size - 1:
@@ -124,27 +124,27 @@ class AdoptsTooSmallDeviceFirst(ReferenceMemory):
         return super().adopt_device(data)
 
 
-@seeded_bug("R37-read-only-refused", "H6: whatever lies behind a const view")
+@seeded_bug("R37-read-only-refused", "H6: the buffer behind a const view")
 class AdoptsBehindReadOnlyView(ReferenceMemory):
-    """set_cpu_data takes the writeable buffer behind a read-only view."""
+    """set_cpu_data adopts the writable buffer behind a read-only view."""
 
     def adopt_host(self, data: Any) -> Any:
         hidden = isinstance(data, memoryview) and data.readonly and isinstance(data.obj, bytearray)
         return super().adopt_host(data.obj if hidden else data)
 
 
-@seeded_bug("R38-not-contiguous-refused", "np.frombuffer is content with either order, PyBUF_ANY_CONTIGUOUS")
+@seeded_bug("R38-not-contiguous-refused", "np.frombuffer accepts either order, PyBUF_ANY_CONTIGUOUS")
 class AdoptsColumns(ReferenceMemory):
-    """set_cpu_data takes a copy of a buffer that is contiguous by columns."""
+    """set_cpu_data makes a copy of a buffer that is contiguous by columns."""
 
     def adopt_host(self, data: Any) -> Any:
         by_columns = getattr(data, "ndim", 1) > 1 and not memoryview(data).c_contiguous
         return super().adopt_host(bytearray(memoryview(data).tobytes()) if by_columns else data)
 
 
-@seeded_bug("R38-not-contiguous-refused", "a check on the way that allocates")
+@seeded_bug("R38-not-contiguous-refused", "a check only where memory is not allocated")
 class AdoptsStridedWhenFresh(ReferenceMemory):
-    """set_cpu_data takes a copy of a buffer that is not contiguous while there is no host memory."""
+    """set_cpu_data makes a copy of a buffer that is not contiguous as long as there is no host memory."""
 
     def adopt_host(self, data: Any) -> Any:
         strided = self.cpu_ptr is None and not getattr(data, "contiguous", True)
@@ -153,7 +153,7 @@ class AdoptsStridedWhenFresh(ReferenceMemory):
 
 @seeded_bug("R39-wrong-kind-refused", "unified memory: a pointer is a pointer")
 class AdoptsDeviceAsHost(ReferenceMemory):
-    """set_cpu_data takes device memory, and copies it, while the host side is stale."""
+    """set_cpu_data accepts device memory, and copies it, if the host side is stale."""
 
     def adopt_host(self, data: Any) -> Any:
         if self.head is SyncedHead.HEAD_AT_GPU and type(data) is type(self.gpu_ptr):
@@ -163,7 +163,7 @@ class AdoptsDeviceAsHost(ReferenceMemory):
 
 @seeded_bug("R39-wrong-kind-refused", "pyamrex#454, at the second adoption")
 class AdoptsHostAsDeviceAgain(ReferenceMemory):
-    """set_gpu_data takes host memory, and copies it, once a device buffer was adopted."""
+    """set_gpu_data accepts host memory, and copies it, after a device buffer was adopted."""
 
     def adopt_device(self, data: Any) -> Any:
         if self.gpu_ptr is not None and not self.own_gpu_data and isinstance(data, bytearray):
@@ -173,7 +173,7 @@ class AdoptsHostAsDeviceAgain(ReferenceMemory):
 
 @seeded_bug("R14-adopt-host", "a setter that compares first: if (cpu_ptr_ == data) return")
 class HostReadoptionIgnored(ReferenceMemory):
-    """set_cpu_data does nothing when it gets the buffer that it has."""
+    """set_cpu_data does nothing if it gets the buffer that it already has."""
 
     last: Any = None
 
@@ -183,9 +183,9 @@ class HostReadoptionIgnored(ReferenceMemory):
             self.last = data
 
 
-@seeded_bug("R15-adopt-device", "H5 overdone: whatever overlaps is refused")
+@seeded_bug("R15-adopt-device", "H5 overdone: every overlapping buffer is refused")
 class DeviceReadoptionRefused(ReferenceMemory):
-    """set_gpu_data refuses the buffer that it has, although that is not the memory's own."""
+    """set_gpu_data refuses the buffer that it already has, although the memory does not own it."""
 
     def adopt_device(self, data: Any) -> Any:
         pointer = super().adopt_device(data)
@@ -194,9 +194,9 @@ class DeviceReadoptionRefused(ReferenceMemory):
         return pointer
 
 
-@seeded_bug("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is where the memory begins")
+@seeded_bug("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is the whole buffer")
 class HostAdoptionIgnoresOffset(ReferenceMemory):
-    """set_cpu_data takes a part of a buffer from the buffer's beginning."""
+    """set_cpu_data adopts the beginning of a buffer when it gets another part of it."""
 
     def adopt_host(self, data: Any) -> Any:
         inside = isinstance(data, memoryview) and isinstance(data.obj, bytearray) and data.contiguous
@@ -214,9 +214,9 @@ class CountsItems(ReferenceMemory):
         return super().adopt_host(data)
 
 
-@seeded_bug("R14-adopt-host", "np.asarray(data, 'uint8'): values are converted, and a copy is taken")
+@seeded_bug("R14-adopt-host", "np.asarray(data, 'uint8') converts values, and makes a copy")
 class HostAdoptionConverts(ReferenceMemory):
-    """set_cpu_data takes a copy of what does not consist of bytes."""
+    """set_cpu_data makes a copy of a buffer whose elements are not bytes."""
 
     def adopt_host(self, data: Any) -> Any:
         pointer = super().adopt_host(data)
@@ -224,9 +224,9 @@ class HostAdoptionConverts(ReferenceMemory):
         return self.host.adopt(bytearray(pointer), self.size) if doubles else pointer
 
 
-@seeded_bug("R14-adopt-host", "ravel(), which copies when it likes to")
+@seeded_bug("R14-adopt-host", "ravel(), which sometimes copies")
 class HostAdoptionFlattens(ReferenceMemory):
-    """set_cpu_data takes a copy of what has several dimensions."""
+    """set_cpu_data makes a copy of a buffer of several dimensions."""
 
     def adopt_host(self, data: Any) -> Any:
         pointer = super().adopt_host(data)
@@ -235,7 +235,7 @@ class HostAdoptionFlattens(ReferenceMemory):
 
 @seeded_bug("R04-exact-size", "H6: the rest of a longer buffer is not ours")
 class ClearsHostTail(ReferenceMemory):
-    """Copies down clear what a longer adopted buffer has behind the memory's bytes."""
+    """Copies down clear the rest of a longer adopted buffer."""
 
     tail: Any = None
 
@@ -251,7 +251,7 @@ class ClearsHostTail(ReferenceMemory):
 
 @seeded_bug("R04-exact-size", "H6, on the device")
 class ClearsDeviceTail(ReferenceMemory):
-    """Copies up clear what a longer adopted buffer has behind the memory's bytes."""
+    """Copies up clear the rest of a longer adopted buffer."""
 
     tail: Any = None
 

@@ -22,7 +22,7 @@ class EagerAllocation(ReferenceMemory):
 
 @seeded_bug("R02-uninitialized", "Caffe 7149de51c, the first version")
 class InitiallySynced(ReferenceMemory):
-    """A fresh memory says SYNCED, so the first access finds nothing to do."""
+    """A new memory reports SYNCED, so the first access does nothing."""
 
     def set_up(self) -> None:
         self.head = SyncedHead.SYNCED
@@ -30,7 +30,7 @@ class InitiallySynced(ReferenceMemory):
 
 @seeded_bug("R03-allocate-when-needed", "HOOMD, AMReX: both sides at first use")
 class BothSidesAtOnce(ReferenceMemory):
-    """The first touch of the host allocates the device side too."""
+    """The first access to the host allocates the device side too."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
         super().zero_cpu(pointer, pinned)
@@ -38,7 +38,7 @@ class BothSidesAtOnce(ReferenceMemory):
             self.gpu_ptr, self.own_gpu_data = self.malloc_gpu(), True
 
 
-@seeded_bug("R04-exact-size", "PR #3138 passes a count of elements where bytes are meant")
+@seeded_bug("R04-exact-size", "PR #3138 passes a count of elements instead of bytes")
 class RoundedSize(ReferenceMemory):
     """Allocations are rounded up to eight bytes."""
 
@@ -46,7 +46,7 @@ class RoundedSize(ReferenceMemory):
         return -(-self.size // 8) * 8
 
 
-@seeded_bug("R04-exact-size", "PR #3138, the other way round")
+@seeded_bug("R04-exact-size", "PR #3138, the opposite mistake")
 class HalfCopied(ReferenceMemory):
     """Only half of the bytes are copied up."""
 
@@ -54,9 +54,9 @@ class HalfCopied(ReferenceMemory):
         self.device.memcpy(self.cpu_ptr, pointer, self.size // 2, 1)
 
 
-@seeded_bug("R05-zeroed-first", "syncedmem.cpp:44; mini-caffe drops it")
+@seeded_bug("R05-zeroed-first", "syncedmem.cpp:44; mini-caffe leaves it out")
 class HostNotZeroed(ReferenceMemory):
-    """Host memory is not zeroed at first touch."""
+    """Host memory is not zeroed at the first access."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
         del pointer, pinned
@@ -64,7 +64,7 @@ class HostNotZeroed(ReferenceMemory):
 
 @seeded_bug("R05-zeroed-first", "PETSc: a device array is not zeroed")
 class DeviceNotZeroed(ReferenceMemory):
-    """Device memory is not zeroed at first touch."""
+    """Device memory is not zeroed at the first access."""
 
     def zero_gpu(self, pointer: Any) -> None:
         del pointer
@@ -72,7 +72,7 @@ class DeviceNotZeroed(ReferenceMemory):
 
 @seeded_bug("R06-zero-only-first", "a common port: calloc everywhere")
 class ZeroBeforeCopyDown(ReferenceMemory):
-    """Host memory is zeroed although it is copied over at once."""
+    """Host memory is zeroed although a copy overwrites it at once."""
 
     def copy_down(self, pointer: Any) -> None:
         if self.cpu_ptr is None:
@@ -100,7 +100,7 @@ class InvertedCpuOnly(ReferenceMemory):
 
 @seeded_bug("R07-copy-down", "Caffe 7149de51c: the copy is inside the allocation branch")
 class CopiesDownOnlyOnce(ReferenceMemory):
-    """Only the copy that comes with the allocation is made."""
+    """A copy down is made only when host memory is allocated."""
 
     def copy_down(self, pointer: Any) -> None:
         if self.cpu_ptr is None:
@@ -109,7 +109,7 @@ class CopiesDownOnlyOnce(ReferenceMemory):
 
 @seeded_bug("R07-copy-down", "NVIDIA/caffe copy_from_gpu=false as the default")
 class WriteOnlyHost(ReferenceMemory):
-    """mutable_cpu_data hands the host side out without bringing it up to date."""
+    """mutable_cpu_data returns the host side without bringing it up to date."""
 
     def mutable_cpu_data(self) -> Any:
         if self.head is SyncedHead.HEAD_AT_GPU and self.cpu_ptr is not None:
@@ -119,7 +119,7 @@ class WriteOnlyHost(ReferenceMemory):
 
 @seeded_bug("R08-copy-up", "Caffe 7149de51c")
 class CopiesUpOnlyOnce(ReferenceMemory):
-    """Only the copy that comes with the allocation is made."""
+    """A copy up is made only when device memory is allocated."""
 
     def copy_up(self, pointer: Any) -> None:
         if self.gpu_ptr is None:
@@ -174,7 +174,7 @@ class CopiesOnEveryRead(ReferenceMemory):
 
 @seeded_bug("R09-no-needless-copy", "a hidden counter")
 class TenthLookCopies(ReferenceMemory):
-    """Every tenth look at a synchronised host side copies it down again."""
+    """Every tenth read of a host side that is in sync copies it down again."""
 
     looks = 0
 
@@ -186,7 +186,7 @@ class TenthLookCopies(ReferenceMemory):
         return super().cpu_data()
 
 
-@seeded_bug("R10-same-bytes", "#2998: a copy that was not waited for")
+@seeded_bug("R10-same-bytes", "#2998: nobody waited for a copy")
 class SpoiltCopy(ReferenceMemory):
     """The first byte is wrong after a copy down."""
 
@@ -198,7 +198,7 @@ class SpoiltCopy(ReferenceMemory):
 
 @seeded_bug("R10-same-bytes", "numba#5821: writes to a temporary are lost")
 class DeviceViewIsCopy(ReferenceMemory):
-    """mutable_gpu_data hands out a copy, and what is written to it is lost."""
+    """mutable_gpu_data returns a copy, and bytes that are written to it are lost."""
 
     def mutable_gpu_data(self) -> Any:
         view = super().mutable_gpu_data()
@@ -216,15 +216,15 @@ class ReturnsNothing(ReferenceMemory):
         super().mutable_gpu_data()
 
 
-@seeded_bug("R11-head", "Caffe 7149de51c, half mended")
+@seeded_bug("R11-head", "Caffe 7149de51c, half corrected")
 class FirstTouchSyncs(ReferenceMemory):
-    """The first touch of a side says SYNCED although the other side does not exist."""
+    """After the first access to a side the head is SYNCED, although the other side does not exist."""
 
     def first_head(self, head: SyncedHead) -> SyncedHead:
         return SyncedHead.SYNCED if head is SyncedHead.HEAD_AT_CPU else head
 
 
-@seeded_bug("R12-read-keeps", "syncedmem.cpp:82 misread: going to the device leaves HEAD_AT_GPU")
+@seeded_bug("R12-read-keeps", "syncedmem.cpp:82 misread: copying to the device leaves HEAD_AT_GPU")
 class ReadingMovesHead(ReferenceMemory):
     """Reading on the device makes the host stale."""
 
@@ -233,7 +233,7 @@ class ReadingMovesHead(ReferenceMemory):
         self.head = SyncedHead.HEAD_AT_GPU
 
 
-@seeded_bug("R12-read-keeps", "syncedmem.cpp:55 misread: going back leaves HEAD_AT_CPU")
+@seeded_bug("R12-read-keeps", "syncedmem.cpp:55 misread: copying back leaves HEAD_AT_CPU")
 class ReadingDownMovesHead(ReferenceMemory):
     """Reading on the host makes the device stale."""
 
@@ -242,9 +242,9 @@ class ReadingDownMovesHead(ReferenceMemory):
         self.head = SyncedHead.HEAD_AT_CPU
 
 
-@seeded_bug("R13-write-makes-stale", "#3357: writes behind the tracker's back")
+@seeded_bug("R13-write-makes-stale", "#3357: writes that are not tracked")
 class HostWriteUnnoticed(ReferenceMemory):
-    """mutable_cpu_data leaves SYNCED, so the device never hears of the write."""
+    """mutable_cpu_data keeps the head at SYNCED, so the device side is not updated after the write."""
 
     def wrote_cpu(self) -> None:
         if self.head is not SyncedHead.SYNCED:
@@ -253,7 +253,7 @@ class HostWriteUnnoticed(ReferenceMemory):
 
 @seeded_bug("R13-write-makes-stale", "gt4py: an exported array that does not mark its owner dirty")
 class DeviceWriteUnnoticed(ReferenceMemory):
-    """mutable_gpu_data leaves SYNCED, so the host never hears of the write."""
+    """mutable_gpu_data keeps the head at SYNCED, so the host side is not updated after the write."""
 
     def wrote_gpu(self) -> None:
         if self.head is not SyncedHead.SYNCED:
@@ -262,7 +262,7 @@ class DeviceWriteUnnoticed(ReferenceMemory):
 
 @seeded_bug("R53-independent", "a static scratch buffer")
 class ZeroesItsNeighbour(ReferenceMemory):
-    """The first touch of one memory zeroes the host side of the one that was touched before it."""
+    """The first access to a memory zeroes the host side of the memory that was accessed before it."""
 
     last: Any = None
 
@@ -273,9 +273,9 @@ class ZeroesItsNeighbour(ReferenceMemory):
         type(self).last = pointer
 
 
-@seeded_bug("R07-copy-down", "a hidden counter that is out of reach of short words")
+@seeded_bug("R07-copy-down", "a hidden counter that short sequences cannot reach")
 class NinetiethCopyDownSkipped(ReferenceMemory):
-    """The ninetieth copy down does not happen."""
+    """The ninetieth copy down is not made."""
 
     copies = 0
 
@@ -297,7 +297,7 @@ class LosesWhatIsBeyond16MiB(ReferenceMemory):
 
 @seeded_bug("R10-same-bytes", "a vector loop without its remainder")
 class LosesTheRemainder(ReferenceMemory):
-    """A copy down of 32 bytes and more loses what is left over after whole vectors of 32."""
+    """A copy down of more than 32 bytes loses the rest after whole vectors of 32."""
 
     def copy_down(self, pointer: Any) -> None:
         super().copy_down(pointer)
@@ -305,9 +305,9 @@ class LosesTheRemainder(ReferenceMemory):
             memoryview(pointer)[-1] ^= 255
 
 
-@seeded_bug("R10-same-bytes", "a scratch buffer that all share, as long as the shortest needs it")
+@seeded_bug("R10-same-bytes", "a scratch buffer for all memories, as long as the shortest needs")
 class SharesAScratchThatIsTooShort(ReferenceMemory):
-    """A copy down goes as far as the smallest memory alive is long."""
+    """A copy down stops at the size of the smallest live memory."""
 
     alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
 
@@ -320,7 +320,7 @@ class SharesAScratchThatIsTooShort(ReferenceMemory):
         memoryview(pointer)[shortest:] = bytes(self.size - shortest)
 
 
-@seeded_bug("R46-fresh-view", "two arrays in turn, to save making them")
+@seeded_bug("R46-fresh-view", "two arrays in turn, because making one takes time")
 class AlternatingViews(ReferenceMemory):
     """cpu_data returns one of two view objects, in turn."""
 
@@ -342,7 +342,7 @@ class HostViewIsACopy(ReferenceMemory):
 
 @seeded_bug("R54-view-of-the-memory", "a snapshot on the device, taken to be safe from later writes")
 class DeviceViewIsACopy(ReferenceMemory):
-    """gpu_data returns a copy of the bytes, in device memory of its own."""
+    """gpu_data returns a copy of the bytes, in separate device memory."""
 
     def gpu_data(self) -> Any:
         view = super().gpu_data()

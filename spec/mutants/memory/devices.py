@@ -1,4 +1,4 @@
-"""Wrong devices: one left current, one that is not checked, and streams that belong to none or to another."""
+"""Wrong devices: a device that stays current, a device that is not checked, and wrong streams."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 
 class _Stays(ReferenceMemory):
-    """Can make its device current and leave it so."""
+    """A memory that can make its device current and leave it current."""
 
     def stay(self) -> None:
         """Make the device current."""
         entered = self.device.using()
         entered.__enter__()
-        self.left.append(entered)  # for good: a collected context manager would be left after all
+        self.left.append(entered)  # kept for good: otherwise the garbage collector would exit it
 
     left: ClassVar[list[Any]] = []
 
 
 @seeded_bug("R50-device-restored", "KuiperLLama: the current device is left changed")
 class LeavesDeviceChanged(_Stays):
-    """gpu_data makes the memory's device current and leaves it so."""
+    """gpu_data makes the memory's device current and leaves it current."""
 
     def to_gpu(self) -> None:
         super().to_gpu()
         self.stay()
 
 
-@seeded_bug("R50-device-restored", "KuiperLLama, on the way of a push")
+@seeded_bug("R50-device-restored", "KuiperLLama, in a push")
 class PushLeavesDeviceChanged(_Stays):
-    """async_gpu_push makes the memory's device current and leaves it so."""
+    """async_gpu_push makes the memory's device current and leaves it current."""
 
     def pushed(self) -> None:
         super().pushed()
         self.stay()
 
 
-@seeded_bug("R50-device-restored", "cudaSetDevice back, skipped by an error")
+@seeded_bug("R50-device-restored", "cudaSetDevice is not restored after an error")
 class FailureLeavesDeviceChanged(_Stays):
     """A call that fails leaves the memory's device current."""
 
@@ -55,14 +55,14 @@ class FailureLeavesDeviceChanged(_Stays):
 
 @seeded_bug("R51-device-check", "Caffe release builds: the check is compiled out")
 class IgnoresDeviceCheck(ReferenceMemory):
-    """The device check is asked for and not made."""
+    """The device check is requested but not made."""
 
     def check_current(self) -> None:
         pass
 
 
 class _ChecksSome(ReferenceMemory):
-    """Makes the device check but in one call."""
+    """A memory that makes the device check in every call except one."""
 
     unchecked = False
 
@@ -95,9 +95,9 @@ class DeviceAdoptionIgnoresDeviceCheck(_ChecksSome):
             super().set_gpu_data(data)
 
 
-@seeded_bug("R51-device-check", "a fast way past check_device() where there is nothing to do")
+@seeded_bug("R51-device-check", "a fast path without check_device() for calls that have nothing to do")
 class IdleWriteIgnoresDeviceCheck(_ChecksSome):
-    """mutable_gpu_data does not make the device check when the device side is fresh."""
+    """mutable_gpu_data does not make the device check if the device side is fresh."""
 
     def mutable_gpu_data(self) -> Any:
         if self.head is not SyncedHead.HEAD_AT_GPU:
@@ -107,7 +107,7 @@ class IdleWriteIgnoresDeviceCheck(_ChecksSome):
 
 
 class _CopiesAtOnce(ReferenceMemory):
-    """Pushes synchronously on what is no stream of the device."""
+    """A memory that copies at once if the stream is not one of the device."""
 
     def push(self, pointer: Any, stream: Any) -> None:
         try:
@@ -118,18 +118,18 @@ class _CopiesAtOnce(ReferenceMemory):
             super().push(pointer, stream)
 
 
-@seeded_bug("R52-bad-stream-refused", "a stream is a stream: the device it belongs to is not asked")
+@seeded_bug("R52-bad-stream-refused", "the device of a stream is not checked")
 class StreamOfAnotherDevice(_CopiesAtOnce):
-    """async_gpu_push copies at once when it gets another device's stream."""
+    """async_gpu_push copies at once if it gets a stream of another device."""
 
     def check_stream(self, stream: Any) -> None:
         if type(stream) is not type(self.device.stream()):
             super().check_stream(stream)
 
 
-@seeded_bug("R52-bad-stream-refused", "a stream that is looked at with the first allocation only")
+@seeded_bug("R52-bad-stream-refused", "a stream that is checked only with the first allocation")
 class AnyStreamLater(_CopiesAtOnce):
-    """async_gpu_push does not look at the stream once there is device memory."""
+    """async_gpu_push does not check the stream if there is device memory."""
 
     def check_stream(self, stream: Any) -> None:
         if self.gpu_ptr is None:

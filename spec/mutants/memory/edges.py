@@ -1,4 +1,4 @@
-"""Wrong edges: failures, sizes and views."""
+"""Wrong edge cases: failures, sizes and views."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class DeviceFallsBackToHost(ReferenceMemory):
 
 @seeded_bug("R30-no-gpu", "Caffe 3ba20549b: NO_GPU comes after the buffers were replaced", shows_on="no device")
 class NoGpuTooLate(ReferenceMemory):
-    """Without a device, gpu_data is refused after the host side was touched."""
+    """Without a device, gpu_data is refused after it has accessed the host side."""
 
     def need_device(self) -> None:
         self.to_cpu()
         super().need_device()
 
 
-@seeded_bug("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag before the copy")
+@seeded_bug("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag is set before the copy")
 class HeadBeforeCopy(ReferenceMemory):
-    """The head moves before the copy down can fail."""
+    """The head moves before the copy down, which may fail."""
 
     def copy_down(self, pointer: Any) -> None:
         self.head = SyncedHead.SYNCED
         super().copy_down(pointer)
 
 
-@seeded_bug("R32-strong-guarantee", "syncedmem.hpp:39 miscopied: the result of cudaFreeHost is dropped")
+@seeded_bug("R32-strong-guarantee", "syncedmem.hpp:39 miscopied: the result of cudaFreeHost is ignored")
 class HostFreeUnchecked(ReferenceMemory):
-    """A failing free of host memory goes unnoticed."""
+    """A failing free of host memory is not reported."""
 
     def free_cpu(self) -> None:
         try:
@@ -47,9 +47,9 @@ class HostFreeUnchecked(ReferenceMemory):
             self.cpu_ptr = None
 
 
-@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:34 miscopied: the result of cudaFree is dropped")
+@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:34 miscopied: the result of cudaFree is ignored")
 class DeviceFreeUnchecked(ReferenceMemory):
-    """A failing free of device memory goes unnoticed."""
+    """A failing free of device memory is not reported."""
 
     def free_gpu(self) -> None:
         try:
@@ -58,9 +58,9 @@ class DeviceFreeUnchecked(ReferenceMemory):
             self.gpu_ptr = None
 
 
-@seeded_bug("R32-strong-guarantee", "KuiperLLama: CUDA errors are dropped")
+@seeded_bug("R32-strong-guarantee", "KuiperLLama: CUDA errors are ignored")
 class CopyUnchecked(ReferenceMemory):
-    """A failing copy up goes unnoticed."""
+    """A failing copy up is not reported."""
 
     def copy_up(self, pointer: Any) -> None:
         try:
@@ -73,15 +73,15 @@ class CopyUnchecked(ReferenceMemory):
 
 @seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:43-47: a failing memset after a successful malloc")
 class FailureLeaks(ReferenceMemory):
-    """What a call allocated before it failed is not given back."""
+    """A call that fails does not free what it allocated."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
         pass
 
 
-@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:51-54: the new pointer is kept when the copy fails")
+@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:51-54: the new pointer is kept if the copy fails")
 class FailureKeepsPointer(ReferenceMemory):
-    """A failing copy down leaves the new host memory in place, and the flag with it."""
+    """A failing copy down keeps the new host memory and its flag."""
 
     def copy_down(self, pointer: Any) -> None:
         if self.cpu_ptr is None:
@@ -89,7 +89,7 @@ class FailureKeepsPointer(ReferenceMemory):
         super().copy_down(pointer)
 
 
-@seeded_bug("R34-works-after-failure", "HOOMD: a lock that stays taken")
+@seeded_bug("R34-works-after-failure", "HOOMD: a lock that is never released")
 class StuckAfterFailure(ReferenceMemory):
     """After a failed call every call is refused."""
 
@@ -105,9 +105,9 @@ class StuckAfterFailure(ReferenceMemory):
         self.stuck = True
 
 
-@seeded_bug("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed, and then comes the CHECK")
+@seeded_bug("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed before the CHECK")
 class RefusalMovesHead(ReferenceMemory):
-    """set_cpu_data moves the head before it looks at the buffer."""
+    """set_cpu_data moves the head before it checks the buffer."""
 
     def adopt_host(self, data: Any) -> Any:
         try:
@@ -117,9 +117,9 @@ class RefusalMovesHead(ReferenceMemory):
             raise
 
 
-@seeded_bug("R32-strong-guarantee", "the old pointer is let go before the new one is looked at")
+@seeded_bug("R32-strong-guarantee", "the old pointer is dropped before the new one is checked")
 class RefusalLosesStaleSide(ReferenceMemory):
-    """A refused set_cpu_data forgets the memory's own stale host side."""
+    """A refused set_cpu_data drops the memory's own stale host side."""
 
     def adopt_host(self, data: Any) -> Any:
         try:
@@ -132,7 +132,7 @@ class RefusalLosesStaleSide(ReferenceMemory):
 
 @seeded_bug("R44-size-zero", "cudaMalloc(0), syncedmem.cpp:71")
 class AllocatesNothing(ReferenceMemory):
-    """A memory of zero bytes asks its allocators for zero bytes."""
+    """A memory of zero bytes requests zero bytes from its allocators."""
 
     def malloc_gpu(self) -> Any:
         return self.device.allocate(self.size) if self.size else self.device.allocate(0) or self.device.empty(0)
@@ -140,7 +140,7 @@ class AllocatesNothing(ReferenceMemory):
 
 @seeded_bug("R44-size-zero", "OpenCL Caffe: 'Trying to access memory of size 0.'")
 class RefusesSizeZero(ReferenceMemory):
-    """A memory of zero bytes refuses to be read."""
+    """A memory of zero bytes refuses reads."""
 
     def host_view(self) -> Any:
         if not self.size:
@@ -150,15 +150,15 @@ class RefusesSizeZero(ReferenceMemory):
 
 @seeded_bug("R45-bad-size-refused", "#2474: host allocation of size -1655996416 failed")
 class AnySize(ReferenceMemory):
-    """A negative size is found out at the first allocation only."""
+    """A negative size is refused only at the first allocation."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(abs(size) if isinstance(size, int) else size)
 
 
-@seeded_bug("R45-bad-size-refused", "int(size) for whatever counts bytes")
+@seeded_bug("R45-bad-size-refused", "int(size) for any number")
 class SizeFromFloat(ReferenceMemory):
-    """A size that is a whole number is taken also as a float."""
+    """A float that is a whole number is accepted as a size."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(int(size) if isinstance(size, float) and size.is_integer() else size)
@@ -166,7 +166,7 @@ class SizeFromFloat(ReferenceMemory):
 
 @seeded_bug("R45-bad-size-refused", "bool is an int")
 class SizeOfTrue(ReferenceMemory):
-    """True is taken for one byte."""
+    """True is accepted as one byte."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(int(size) if isinstance(size, bool) else size)
@@ -174,7 +174,7 @@ class SizeOfTrue(ReferenceMemory):
 
 @seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; syncedmem.hpp:70")
 class UnsignedSize(ReferenceMemory):
-    """A size that no address space has room for is taken because it is less than two to the 64th."""
+    """A size beyond the address space is accepted if it is less than two to the 64th."""
 
     def check_size(self, size: Any) -> None:
         super().check_size(size % (1 << 63) if isinstance(size, int) and 0 < size < 1 << 64 else size)
@@ -182,7 +182,7 @@ class UnsignedSize(ReferenceMemory):
 
 @seeded_bug("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
 class CachedView(ReferenceMemory):
-    """cpu_data returns one view object again and again."""
+    """cpu_data always returns the same view object."""
 
     cached: Any = None
 
@@ -194,15 +194,15 @@ class CachedView(ReferenceMemory):
 
 @seeded_bug("R47-read-only-view", "H10: pycaffe's .data is mutable_cpu_data")
 class WriteableReadView(ReferenceMemory):
-    """The view of cpu_data can be written through."""
+    """The view of cpu_data is writable."""
 
     def host_view(self) -> Any:
         return memoryview(self.cpu_ptr)
 
 
-@seeded_bug("R47-read-only-view", "a flag that anybody may set again")
+@seeded_bug("R47-read-only-view", "a flag that anybody can change back")
 class UnfreezableView(ReferenceMemory):
-    """The view of cpu_data is read-only until somebody says otherwise."""
+    """The view of cpu_data is read-only, but can be made writable."""
 
     def host_view(self) -> Any:
         view = self.host.adopt(self.cpu_ptr, self.size).view()

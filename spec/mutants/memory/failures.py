@@ -1,4 +1,4 @@
-"""Wrong ways out: what a call leaves behind when a step of it fails or is interrupted."""
+"""Wrong handling of errors: the state after a step has failed or was interrupted."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ...memory.reference import ReferenceMemory
 from ..registry import seeded_bug
 
 
-@seeded_bug("R33-failure-leaks-nothing", "except Exception: an interrupt is none")
+@seeded_bug("R33-failure-leaks-nothing", "except Exception does not catch an interrupt")
 class InterruptLeaks(ReferenceMemory):
-    """What a call allocated is given back after errors, and not after an interrupt."""
+    """A call frees what it allocated after errors, but not after an interrupt."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
         if isinstance(sys.exception(), Exception):
             super().undo(allocator, pointer, fresh)
 
 
-@seeded_bug("R27-release-frees-owned", "a memory that a failed call leaves in two minds")
+@seeded_bug("R27-release-frees-owned", "a memory that is half changed after a failed call")
 class LeaksAfterFailure(ReferenceMemory):
-    """A release that comes right after a failed call frees nothing."""
+    """A release right after a failed call frees nothing."""
 
     failed = False
 
@@ -40,9 +40,9 @@ class LeaksAfterFailure(ReferenceMemory):
         super().release()
 
 
-@seeded_bug("R10-same-bytes", "the stale side of a failed copy taken for the fresh one")
+@seeded_bug("R10-same-bytes", "the stale side of a failed copy counts as fresh")
 class TakesStaleForFresh(ReferenceMemory):
-    """After a failed copy down, asking for the device side fills it from the host side that was half written."""
+    """After a failed copy down, a read on the device copies the half-written host side up."""
 
     doubtful: Any = None
 
@@ -60,15 +60,15 @@ class TakesStaleForFresh(ReferenceMemory):
 
 @seeded_bug("R42-in-flight-not-freed", "cudaEventRecord fails after cudaMemcpyAsync")
 class FreesWhatCannotBeRecorded(ReferenceMemory):
-    """A push that is queued and cannot be recorded is undone without waiting for it."""
+    """A queued push whose event cannot be recorded is undone without a wait for it."""
 
     def take_off(self, stream: Any) -> Any:
         return self.device.record(stream)
 
 
-@seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:102-105: freed before the new buffer was looked at")
+@seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:102-105: freed before the new buffer was checked")
 class FreesBeforeLooking(ReferenceMemory):
-    """set_cpu_data frees its own host memory, and then finds that the buffer cannot be adopted."""
+    """set_cpu_data frees its own host memory before it knows whether the buffer can be adopted."""
 
     def adopt_host(self, data: Any) -> Any:
         if self.own_cpu_data and data is not None:
@@ -79,9 +79,9 @@ class FreesBeforeLooking(ReferenceMemory):
         return super().adopt_host(data)
 
 
-@seeded_bug("R41-in-flight-not-written", "a push that counts as landed before anybody waited")
+@seeded_bug("R41-in-flight-not-written", "a push that counts as finished before anybody waited")
 class ForgetsThePushItCouldNotWaitFor(ReferenceMemory):
-    """When waiting for a push fails, the push is forgotten."""
+    """If the wait for a push fails, the push is forgotten."""
 
     def land(self) -> None:
         flight, self.flight = self.flight, None
@@ -89,9 +89,9 @@ class ForgetsThePushItCouldNotWaitFor(ReferenceMemory):
             flight.synchronize()
 
 
-@seeded_bug("R32-strong-guarantee", "a view is the last thing that can fail, and often the only thing after the head")
+@seeded_bug("R32-strong-guarantee", "the wait before a view can fail, and comes after the head is set")
 class HeadBeforeView(ReferenceMemory):
-    """mutable_cpu_data makes the device stale before it finds that it must wait for a push, and cannot."""
+    """mutable_cpu_data makes the device side stale before a wait for a push, which may fail."""
 
     def mutable_cpu_data(self) -> Any:
         self.enter()

@@ -1,4 +1,4 @@
-"""Wrong pushes: synchronous ones, forbidden ones, and copies in flight that nobody waits for."""
+"""Wrong pushes: synchronous or forbidden pushes, and copies in flight for which nobody waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SynchronousPush(ReferenceMemory):
         self.copy_up(pointer)
 
 
-@seeded_bug("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize right behind it")
+@seeded_bug("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize directly after it")
 class WaitsForItsPush(ReferenceMemory):
     """async_gpu_push queues its copy and waits for it."""
 
@@ -30,7 +30,7 @@ class WaitsForItsPush(ReferenceMemory):
 
 @seeded_bug("R21-push", "syncedmem.cpp:166 left out")
 class PushKeepsHead(ReferenceMemory):
-    """async_gpu_push leaves HEAD_AT_CPU, so the next read copies again."""
+    """async_gpu_push keeps HEAD_AT_CPU, so the next read copies again."""
 
     def pushed(self) -> None:
         pass
@@ -60,7 +60,7 @@ class PushAllocatesAgain(ReferenceMemory):
 
 @seeded_bug("R22-push-refused", "CHECK compiled out; syncedmem.cpp:158")
 class PushAlwaysAllowed(ReferenceMemory):
-    """async_gpu_push does nothing where it should refuse."""
+    """async_gpu_push does nothing when it should refuse."""
 
     def async_gpu_push(self, *, stream: Any) -> None:
         if self.closed or self.device is None or self.head is SyncedHead.HEAD_AT_CPU:
@@ -69,7 +69,7 @@ class PushAlwaysAllowed(ReferenceMemory):
 
 @seeded_bug("R22-push-refused", "a push that brings the host side up to date first")
 class PushFromAnywhere(ReferenceMemory):
-    """async_gpu_push makes HEAD_AT_CPU of any head before it starts."""
+    """async_gpu_push first moves any head to HEAD_AT_CPU."""
 
     def check_pushable(self) -> None:
         if self.head is SyncedHead.UNINITIALIZED:
@@ -89,9 +89,9 @@ class WritesInFlight(ReferenceMemory):
         return view
 
 
-@seeded_bug("R41-in-flight-not-written", "H3: only its own memory is waited for")
+@seeded_bug("R41-in-flight-not-written", "H3: a wait only for its own memory")
 class WritesExternalInFlight(ReferenceMemory):
-    """mutable_cpu_data does not wait for a push that reads a buffer of the caller's."""
+    """mutable_cpu_data does not wait for a push that reads a buffer of the caller."""
 
     def mutable_cpu_data(self) -> Any:
         flight = self.flight
@@ -102,9 +102,9 @@ class WritesExternalInFlight(ReferenceMemory):
         return view
 
 
-@seeded_bug("R41-in-flight-not-written", "H3: the same bytes under another name")
+@seeded_bug("R41-in-flight-not-written", "H3: the same bytes through another array")
 class WritesSliceInFlight(ReferenceMemory):
-    """A push reads through a slice, and mutable_cpu_data waits for no push."""
+    """A push reads through a slice, and mutable_cpu_data does not wait for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
         whole = self.cpu_ptr
@@ -119,9 +119,9 @@ class WritesSliceInFlight(ReferenceMemory):
         return view
 
 
-@seeded_bug("R42-in-flight-not-freed", "H3: a caller who gets his buffer back writes into it")
+@seeded_bug("R42-in-flight-not-freed", "H3: a caller writes to a buffer after its release")
 class LetsGoInFlight(ReferenceMemory):
-    """set_cpu_data lets go of a caller's buffer that a push still reads."""
+    """set_cpu_data drops a buffer of the caller while a push still reads it."""
 
     def set_cpu_data(self, data: Any) -> None:
         flight = self.flight
@@ -133,7 +133,7 @@ class LetsGoInFlight(ReferenceMemory):
 
 @seeded_bug("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
 class FreesSliceInFlight(ReferenceMemory):
-    """A push reads through a slice, and release waits for no push."""
+    """A push reads through a slice, and release does not wait for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
         whole = self.cpu_ptr
@@ -167,7 +167,7 @@ class AdoptsInFlight(ReferenceMemory):
 
 @seeded_bug("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
 class ReadsInFlight(ReferenceMemory):
-    """gpu_data does not order itself after a push."""
+    """gpu_data is not ordered after a push."""
 
     def follow(self) -> None:
         pass
@@ -175,7 +175,7 @@ class ReadsInFlight(ReferenceMemory):
 
 @seeded_bug("R52-bad-stream-refused", "NULL as the default stream")
 class AnyStream(ReferenceMemory):
-    """async_gpu_push copies at once when it gets no stream."""
+    """async_gpu_push without a stream copies at once."""
 
     def check_stream(self, stream: Any) -> None:
         if stream is not None:

@@ -1,4 +1,4 @@
-"""Wrong lifetimes: adopted buffers let go too soon or never, and what comes after release, or instead of it."""
+"""Wrong lifetimes: adopted buffers that are dropped too early or never, and wrong calls after release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..registry import seeded_bug
 
 @seeded_bug("R40-kept-alive", "javacpp-presets#360: a temporary is collected")
 class ForgetsAdoptedBuffer(ReferenceMemory):
-    """set_cpu_data remembers the buffer weakly."""
+    """set_cpu_data keeps only a weak reference to the buffer."""
 
     remembered: Any = None
 
@@ -33,7 +33,7 @@ class ForgetsAdoptedBuffer(ReferenceMemory):
 
 @seeded_bug("R40-kept-alive", "javacpp-presets#360, on the device")
 class ForgetsAdoptedDeviceBuffer(ReferenceMemory):
-    """set_gpu_data remembers the buffer weakly."""
+    """set_gpu_data keeps only a weak reference to the buffer."""
 
     remembered: Any = None
 
@@ -50,22 +50,22 @@ class ForgetsAdoptedDeviceBuffer(ReferenceMemory):
         super().copy_down(pointer)
 
     def lose(self) -> None:
-        """Whoever has that memory now has written into it."""
+        """Overwrite memory that has a new owner."""
         if self.remembered is not None and self.remembered() is None and self.size:
             self.device.inner.memset_zero(self.gpu_ptr, self.size)
 
 
-@seeded_bug("R56-adopted-let-go", "H6: a pointer that the destructor leaves as it is")
+@seeded_bug("R56-adopted-let-go", "H6: a destructor that leaves a pointer set")
 class HoldsAdoptedBuffers(ReferenceMemory):
-    """A released memory still holds what it adopted last."""
+    """A released memory still keeps the last adopted buffers."""
 
     def let_go(self) -> None:
         """Keep the pointers."""
 
 
-@seeded_bug("R56-adopted-let-go", "buffers kept alive in a list, to be safe")
+@seeded_bug("R56-adopted-let-go", "a list that keeps all buffers alive")
 class HoldsEveryAdoptedBuffer(ReferenceMemory):
-    """A released memory still holds the device buffers that it ever adopted."""
+    """A released memory still keeps all device buffers that it adopted."""
 
     def set_up(self) -> None:
         self.kept: list[Any] = []
@@ -77,7 +77,7 @@ class HoldsEveryAdoptedBuffer(ReferenceMemory):
 
 @seeded_bug("R48-released-refuses", "cuda-python before Buffer.close was final")
 class WorksAfterRelease(ReferenceMemory):
-    """A released memory starts again."""
+    """A released memory can be used again."""
 
     def enter(self) -> None:
         if self.closed:
@@ -85,7 +85,7 @@ class WorksAfterRelease(ReferenceMemory):
             self.head, self.cpu_ptr, self.gpu_ptr = SyncedHead.UNINITIALIZED, None, None
 
 
-@seeded_bug("R48-released-refuses", "CHECK(data) before the check that there is a memory at all")
+@seeded_bug("R48-released-refuses", "CHECK(data) before the check for a released memory")
 class NullIsNothingAfterRelease(ReferenceMemory):
     """After release set_gpu_data(NULL) is ignored."""
 
@@ -119,24 +119,24 @@ class ThirdReleaseFails(ReferenceMemory):
 
 @seeded_bug("R55-dropped-freed", "syncedmem.cpp:26-37 without a destructor: the garbage collector knows no cudaFree")
 class NoFinaliser(ReferenceMemory):
-    """A memory that is dropped frees nothing."""
+    """A dropped memory frees nothing."""
 
     def __del__(self) -> None:
-        """Leave everything where it is."""
+        """Free nothing."""
 
 
 @seeded_bug("R55-dropped-freed", "a destructor that frees one side")
 class FinaliserForgetsDevice(ReferenceMemory):
-    """A memory that is dropped frees its host side only."""
+    """A dropped memory frees only its host side."""
 
     def __del__(self) -> None:
         self.own_gpu_data = False
         super().__del__()
 
 
-@seeded_bug("R42-in-flight-not-freed", "H3: the destructor, once more")
+@seeded_bug("R42-in-flight-not-freed", "H3: a finaliser that does not wait")
 class FinaliserFreesInFlight(ReferenceMemory):
-    """A memory that is dropped does not wait for a push."""
+    """A dropped memory does not wait for a push."""
 
     def __del__(self) -> None:
         self.flight = None

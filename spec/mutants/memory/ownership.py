@@ -13,7 +13,7 @@ from ..registry import seeded_bug
 
 @seeded_bug("R14-adopt-host", "a port that takes a const buffer")
 class HostAdoptionCopies(ReferenceMemory):
-    """set_cpu_data takes the bytes instead of the buffer."""
+    """set_cpu_data copies the bytes of the buffer instead of adopting it."""
 
     def adopt_host(self, data: Any) -> Any:
         pointer = super().adopt_host(data)
@@ -22,7 +22,7 @@ class HostAdoptionCopies(ReferenceMemory):
 
 @seeded_bug("R14-adopt-host", "a forgotten assignment")
 class HostAdoptionKeepsHead(ReferenceMemory):
-    """set_cpu_data does not make the host side the fresh one."""
+    """set_cpu_data keeps the head at SYNCED."""
 
     def take_cpu(self, pointer: Any) -> None:
         head = self.head
@@ -32,7 +32,7 @@ class HostAdoptionKeepsHead(ReferenceMemory):
 
 @seeded_bug("R15-adopt-device", "Caffe before e5575cf17 had to copy")
 class DeviceAdoptionCopies(ReferenceMemory):
-    """set_gpu_data takes the bytes instead of the buffer."""
+    """set_gpu_data copies the bytes of the buffer instead of adopting it."""
 
     def adopt_device(self, data: Any) -> Any:
         pointer = super().adopt_device(data)
@@ -44,7 +44,7 @@ class DeviceAdoptionCopies(ReferenceMemory):
 
 @seeded_bug("R15-adopt-device", "a forgotten assignment")
 class DeviceAdoptionKeepsHead(ReferenceMemory):
-    """set_gpu_data leaves SYNCED."""
+    """set_gpu_data keeps the head at SYNCED."""
 
     def take_gpu(self, pointer: Any) -> None:
         head = self.head
@@ -52,7 +52,7 @@ class DeviceAdoptionKeepsHead(ReferenceMemory):
         self.head = head if head is SyncedHead.SYNCED else self.head
 
 
-@seeded_bug("R16-adopt-keeps-other", "#5822: fear of a leak at SYNCED")
+@seeded_bug("R16-adopt-keeps-other", "#5822: an attempt to avoid a leak at SYNCED")
 class HostAdoptionFreesDevice(ReferenceMemory):
     """set_cpu_data frees the device side too."""
 
@@ -63,9 +63,9 @@ class HostAdoptionFreesDevice(ReferenceMemory):
             self.gpu_ptr, self.own_gpu_data = None, False
 
 
-@seeded_bug("R16-adopt-keeps-other", "H8, mended by copying back")
+@seeded_bug("R16-adopt-keeps-other", "H8, corrected by a copy back")
 class HostAdoptionSavesDevice(ReferenceMemory):
-    """set_cpu_data copies the device side down before it lets its own host side go."""
+    """set_cpu_data copies the device side down before it frees its own host side."""
 
     def free_before_adopting_cpu(self) -> None:
         if self.head is SyncedHead.HEAD_AT_GPU and self.cpu_ptr is not None:
@@ -75,7 +75,7 @@ class HostAdoptionSavesDevice(ReferenceMemory):
 
 @seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate overwrites its pointer")
 class HostAdoptionLeaks(ReferenceMemory):
-    """set_cpu_data forgets its own host memory."""
+    """set_cpu_data does not free its own host memory."""
 
     def free_before_adopting_cpu(self) -> None:
         pass
@@ -83,7 +83,7 @@ class HostAdoptionLeaks(ReferenceMemory):
 
 @seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate, on the device")
 class DeviceAdoptionLeaks(ReferenceMemory):
-    """set_gpu_data forgets its own device memory."""
+    """set_gpu_data does not free its own device memory."""
 
     def free_before_adopting_gpu(self) -> None:
         pass
@@ -91,7 +91,7 @@ class DeviceAdoptionLeaks(ReferenceMemory):
 
 @seeded_bug("R18-external-not-freed", "syncedmem.cpp:102 misread: 'frees the memory originally allocated'")
 class FreesExternalHost(ReferenceMemory):
-    """set_cpu_data frees whatever host memory there was."""
+    """set_cpu_data frees any host memory, also adopted memory."""
 
     def free_before_adopting_cpu(self) -> None:
         if self.cpu_ptr is not None:
@@ -100,7 +100,7 @@ class FreesExternalHost(ReferenceMemory):
 
 @seeded_bug("R18-external-not-freed", "syncedmem.cpp:125 misread: the same on the device")
 class FreesExternalDevice(ReferenceMemory):
-    """set_gpu_data frees whatever device memory there was."""
+    """set_gpu_data frees any device memory, also adopted memory."""
 
     def free_before_adopting_gpu(self) -> None:
         if self.gpu_ptr is not None:
@@ -118,7 +118,7 @@ class OwnershipAsExistence(ReferenceMemory):
 
 @seeded_bug("R23-own-flags", "syncedmem.cpp:52 misread: copying down 'sets own_cpu_data to true'")
 class CopyDownTakesOwnership(ReferenceMemory):
-    """Copying down claims the host buffer, also an adopted one."""
+    """After a copy down the host buffer counts as owned, also an adopted one."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
         super().copied_down(pointer, pinned, fresh)
@@ -127,16 +127,16 @@ class CopyDownTakesOwnership(ReferenceMemory):
 
 @seeded_bug("R23-own-flags", "Caffe ddcdc9d71..e5575cf17: no flag for the device yet")
 class PushTakesOwnership(ReferenceMemory):
-    """async_gpu_push claims the device buffer, also an adopted one."""
+    """After a push the device buffer counts as owned, also an adopted one."""
 
     def pushed(self) -> None:
         super().pushed()
         self.own_gpu_data = True
 
 
-@seeded_bug("R18-external-not-freed", "the same as seen by the destructor")
+@seeded_bug("R18-external-not-freed", "the same mistake in the destructor")
 class ReleasesExternal(ReferenceMemory):
-    """Release frees every pointer there is."""
+    """Release frees every pointer, also adopted ones."""
 
     def release(self) -> None:
         self.own_cpu_data = self.cpu_ptr is not None
@@ -146,7 +146,7 @@ class ReleasesExternal(ReferenceMemory):
 
 @seeded_bug("R19-external-is-target", "gt4py: a second buffer behind the exported one")
 class ShadowBuffer(ReferenceMemory):
-    """Copies down go to a private buffer once external memory was adopted."""
+    """After external memory was adopted, copies down go to a private buffer."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
         super().copied_down(pointer, pinned, fresh)
@@ -165,7 +165,7 @@ class ShadowBuffer(ReferenceMemory):
         return memoryview(shown).toreadonly()
 
 
-@seeded_bug("R20-null-refused", "CHECK(data) moved below the free")
+@seeded_bug("R20-null-refused", "CHECK(data) moved after the free")
 class ChecksNullTooLate(ReferenceMemory):
     """set_cpu_data(NULL) frees before it refuses."""
 
@@ -203,7 +203,7 @@ class AlwaysPinned(ReferenceMemory):
 
 @seeded_bug("R03-allocate-when-needed", "syncedmem.hpp:21-25 misread: 'if GPU is used, allocates on the GPU'")
 class HostMemoryOnDevice(ReferenceMemory):
-    """In GPU mode the host side is reserved on the device as well."""
+    """In GPU mode the device side is allocated together with the host side."""
 
     def malloc_cpu(self) -> tuple[Any, bool]:
         if self.pinned_now() and self.size and self.gpu_ptr is None:
@@ -211,9 +211,9 @@ class HostMemoryOnDevice(ReferenceMemory):
         return super().malloc_cpu()
 
 
-@seeded_bug("R25-pinned-frozen", "#3053: the free looks at the mode of the moment")
+@seeded_bug("R25-pinned-frozen", "#3053: the free depends on the current mode")
 class FreesByMode(ReferenceMemory):
-    """Host memory is freed as the mode says now."""
+    """Host memory is freed as the current mode says."""
 
     def free_cpu(self) -> None:
         if self.size:
@@ -229,7 +229,7 @@ class FlagTestedAsPointer(ReferenceMemory):
             self.allocator(self.device is not None).release(self.cpu_ptr)
 
 
-@seeded_bug("R26-release-order", "a port with the members the other way round")
+@seeded_bug("R26-release-order", "a port with the members in reverse order")
 class DeviceFreedFirst(ReferenceMemory):
     """Release frees the device side first."""
 
@@ -242,7 +242,7 @@ class DeviceFreedFirst(ReferenceMemory):
 
 @seeded_bug("R27-release-frees-owned", "KuiperLLama: big buffers are never freed")
 class DeviceNeverFreed(ReferenceMemory):
-    """Release forgets the device side."""
+    """Release does not free the device side."""
 
     def release(self) -> None:
         self.own_gpu_data = False
@@ -251,7 +251,7 @@ class DeviceNeverFreed(ReferenceMemory):
 
 @seeded_bug("R27-release-frees-owned", "a destructor that was not written")
 class HostNeverFreed(ReferenceMemory):
-    """Release forgets the host side."""
+    """Release does not free the host side."""
 
     def release(self) -> None:
         self.own_cpu_data = False
@@ -264,7 +264,7 @@ class HostNeverFreed(ReferenceMemory):
     shows_on="no device",
 )
 class CudaFreeWithoutDevice(ReferenceMemory):
-    """Release of a memory without a device reaches for the device."""
+    """Release of a memory without a device calls the device."""
 
     def release(self) -> None:
         super().release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, Call, Input, inputs
+from syncedmem.model import EDITIONS, inputs
 from syncedmem.model.errors import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
@@ -65,7 +65,7 @@ def _documents(path: Path, text: str) -> list[dict[str, Any]]:
     """What JSON holds: a document, a list of them, or one a line."""
     found = _parsed(path, text)
     if not found or not all(isinstance(it, dict) and any(kind in it for kind in _KINDS) for it in found):
-        raise FileFormatError(str(path), f"this is JSON, but no trace; wanted is {_WANTED}")
+        raise FileFormatError(str(path), f"it is JSON, but not a trace; expected {_WANTED}")
     return found
 
 
@@ -108,10 +108,10 @@ def _lines(program: str) -> int:
 
 def _names(path: Path, text: str) -> int:
     """How many calls by name there are, with what separates them and what arms them as the page reads it."""
-    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True)} | {str(Input(Call.RELEASE))}
+    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True, end=True)}
     words = re.split(r"[\s,;]+", text.strip(" \t\r\n,;"))
     for word in words:
         name = word.removesuffix("()").partition("!")[0]
         if name not in known:
-            raise FileFormatError(str(path), f"there is no call {name!r:.80}; wanted is {_WANTED}")
+            raise FileFormatError(str(path), f"there is no call {name!r:.80}; expected {_WANTED}")
     return len(words)

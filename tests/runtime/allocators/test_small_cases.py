@@ -29,6 +29,8 @@ from syncedmem.runtime.devices.simulated.block import SimulatedDeviceError
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_copy_of_one_byte_copies_it(size: int) -> None:
     source, target = Buffer(size, CPUDeviceAllocator()), Buffer(size, CPUDeviceAllocator())
+    assert isinstance(source.ptr, np.ndarray)
+    assert isinstance(target.ptr, np.ndarray)
     source.ptr[:], target.ptr[:] = 7, 0
     target.copy_from(source)
 

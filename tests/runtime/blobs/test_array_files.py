@@ -273,7 +273,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     os.mkfifo(pipe)
     refused: dict[Any, str] = {
         tmp_path: f"^{tmp_path}: it is a directory$",
-        os.fsencode(pipe): f"^{pipe}: it is no regular file$",
+        os.fsencode(pipe): f"^{pipe}: it is not a regular file$",
         tmp_path / "none": f"^{tmp_path}/none: No such file or directory$",
         "a\0b": "null",
     }

@@ -28,7 +28,7 @@ class Shelf:
             step(self)
 
     def new(self) -> Any:
-        return Blob((2, 3), host=self.host, device=self.device)
+        return Blob((2, 3), host=self.host, pinned=self.device.pinned_host(), device=self.device)
 
     @property
     def blob(self) -> Any:
@@ -70,7 +70,8 @@ def assign_item(shelf: Shelf) -> None:
 
 
 def from_array(shelf: Shelf) -> None:
-    shelf.blobs[0] = Blob.from_array(shelf.array.reshape(2, 3), host=shelf.host, device=shelf.device)
+    pinned = shelf.device.pinned_host()
+    shelf.blobs[0] = Blob.from_array(shelf.array.reshape(2, 3), host=shelf.host, pinned=pinned, device=shelf.device)
 
 
 def close(shelf: Shelf) -> None:

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import Any, assert_type
+from copy import copy
+from typing import Any
 
 import numpy as np
 import pytest
-from blob_fixtures import ROW, UNINITIALIZED, Blob, each_place
-from blob_views import got, heads, recorded
+from blob_fixtures import Blob, each_place
+from blob_views import got
 
-from syncedmem import runtime
-from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedHead
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, StatisticsAllocator
+from syncedmem.runtime.devices.host import cpu_allocator
 
 place = each_place
-
-
-def test_a_blob_has_a_shape_in_each_of_four_forms(place: Any) -> None:
-    message = SimpleNamespace(dim=[2, 3, 4, 5])
-    for arguments in ((2, 3, 4, 5), ((2, 3, 4, 5),), ([2, 3, 4, 5],), (message,), (np.array([2, 3, 4, 5]),)):
-        blob = Blob(*arguments, device=place)
-        assert ((2, 3, 4, 5), 120, 120, 4) == (blob.shape, blob.count, blob.capacity, blob.num_axes)
-        assert (UNINITIALIZED, UNINITIALIZED) == heads(blob)
-        assert (480, 480) == (blob.data_memory.size, blob.diff_memory.size)
 
 
 @pytest.mark.parametrize("extents", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 1, 3), (np.int64(6),), (np.array(6),)])
@@ -59,16 +50,6 @@ def test_a_blob_without_a_shape_is_not_one_without_axes(place: Any) -> None:
     assert 0 == empty.capacity
     if place is not None:
         assert ((0,), ()) == (empty.gpu_diff().shape, scalar.gpu_diff().shape)
-
-
-def test_nothing_is_allocated_before_somebody_looks(device: SimulatedDeviceAllocator) -> None:
-    blob, log = recorded(device, (4, 4))
-    blob.reshape(3, 3, 3, 3)
-    blob.share_diff(Blob(3, 3, 3, 3, device=blob.device))
-    assert [] == log
-
-    blob.cpu_data()
-    assert ["host allocate", "host zero"] == log
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "int32", "uint32", "float16", "bfloat16"])
@@ -109,8 +90,21 @@ def test_allocators_are_checked_as_a_memory_checks_them() -> None:
         Blob((2,), host=SimulatedDeviceAllocator())
 
 
+def test_blobs_say_where_their_host_memory_comes_from(device: SimulatedDeviceAllocator) -> None:
+    """In either mode; a file and an array of others become blobs with the same memory, and so does a copy."""
+    ours = StatisticsAllocator(CPUDeviceAllocator())
+    blob = Blob((2, 3), host=ours, pinned=ours, device=device)
+    theirs = Blob.from_array(np.ones(3, np.float32), copy=True, host=ours, pinned=ours, device=device)
+    blob.cpu_data()
+
+    assert (24 + 12, ours, ours) == (ours.statistics.current_bytes, copy(theirs).host, copy(theirs).pinned)
+    assert (device.pinned_host(), cpu_allocator()) == (Blob(device=device).pinned, Blob(device=None).pinned)
+    with pytest.raises(InvalidArgumentError, match="pinned must be an allocator, because there is a host="):
+        Blob((2, 3), host=ours, device=device)
+
+
 def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
-    blob = Blob((2, 3), host=CPUDeviceAllocator(), device=device)
+    blob = Blob((2, 3), device=device)
     blob.set_cpu_data(np.zeros(6, np.float32))
     blob.gpu_data()
 
@@ -119,15 +113,3 @@ def test_a_blob_says_what_it_is(device: SimulatedDeviceAllocator) -> None:
         "diff [24 bytes, UNINITIALIZED, host none, simulated:0 none]>"
     ) == repr(blob)
     assert (device, "<Blob (0) int32, ") == (blob.device, repr(Blob(dtype=np.int32, device=None))[:17])
-
-
-def test_the_type_of_the_elements_is_known_to_type_checkers() -> None:
-    """Mypy and pyright check this, not the run of the test."""
-    plain, wide = runtime.Blob((2,), device=None), runtime.Blob((2,), np.float64, device=None)
-    assert_type(plain, runtime.Blob[np.float32])
-    assert_type(wide.cpu_data(), np.ndarray[tuple[Any, ...], np.dtype[np.float64]])
-    assert_type(runtime.Blob(2, 3, 4, 5, dtype=np.int32, device=None).data_at(0), np.int32)
-    assert_type(runtime.Blob((2,), dtype="float32", device=None), runtime.Blob[Any])
-    assert_type(runtime.Blob.from_array(ROW, device=None), runtime.Blob[Any])
-
-    assert SyncedHead.HEAD_AT_CPU is wide.data_memory.head

@@ -241,7 +241,7 @@ def test_a_directory_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) ->
     os.mkfifo(pipe)
     refused: dict[Path | str, str] = {
         tmp_path: "it is a directory",
-        pipe: "it is no regular file",
+        pipe: "it is not a regular file",
         tmp_path / "none": "No such file or directory",
         "a\0b": "null",
     }
@@ -310,7 +310,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(
 ) -> None:
     path = stored(tmp_path, layer(floats(5, 1)))
     monkeypatch.setattr(Path, "open", opened(io.BytesIO(layer(floats(5, 1))[:5])))
-    with pytest.raises(FileFormatError, match=r"net\.caffemodel: it ends at byte 5, and it had 15"):
+    with pytest.raises(FileFormatError, match=r"net\.caffemodel: it ends at byte 5, but it had 15"):
         load_caffemodel(path)
 
 

@@ -6,12 +6,13 @@ import sys
 import threading
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from syncedmem.model import DeviceError, InvalidArgumentError, NoDeviceError
+from syncedmem.model import DeviceError, InvalidArgumentError, Mode, NoDeviceError, using_mode
 from syncedmem.runtime import (
+    Blob,
     CPUDeviceAllocator,
     CPUDeviceAllocatorFactory,
     CUDADeviceAllocatorFactory,
@@ -19,6 +20,7 @@ from syncedmem.runtime import (
     OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocator,
     SimulatedDeviceAllocatorFactory,
+    StatisticsAllocator,
     SyncedMemory,
     devices,
     named_device,
@@ -34,8 +36,12 @@ from syncedmem.runtime.devices.registry import (
     report_of,
     resolve_device,
     resolve_host,
+    shared_device,
     sibling,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -199,18 +205,58 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
 
 
 def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``auto`` is then None, which a name cannot be; other names are what they were."""
+    """``auto`` is then no device, so there is none to name; other names are what they were."""
     monkeypatch.setenv(ENVIRONMENT, "cpu")
     with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
         memory.gpu_data()
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cpu: there is no device to name"):
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cpu is the host alone: there is no device to name"):
         named_device("auto")
 
     assert (None, "cpu") == (resolve_device("auto"), automatic_name())
     assert resolve_device("simulated") is named_device("simulated")
 
 
-@pytest.mark.parametrize("wish", [None, "", "auto", "cpu", *DEVICE_NAMES])
+@pytest.mark.parametrize("device", ["cpu", None])
+def test_the_host_alone_has_a_name(device: str | None) -> None:
+    """That which ``devices`` lists: it means the same as None, and no device."""
+    for made in (SyncedMemory(4, device=device), Blob((1,), device=device), Blob.from_array([1.0], device=device)):
+        assert made.device is None
+    with pytest.raises(NoDeviceError, match="'cpu' is the host alone: there is no device to name"):
+        named_device("cpu")
+
+
+@pytest.mark.parametrize("name", ["simulated:1", "opencl:0", "simulated:01", "cuda:3"])
+def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As errors print it; for memories and blobs, by name, in the environment, and in reports."""
+    replace(monkeypatch, "cupy", cupy_with(4))
+    kind, _, number = name.partition(":")
+    device = named_device(name)
+    monkeypatch.setenv(ENVIRONMENT, name)
+
+    assert (f"{kind}:{int(number)}", int(number)) == (device.name, device.ordinal)
+    assert shared_device(kind, int(number)) is device is named_device("auto")
+    assert {device} == {SyncedMemory(4, device=name).device, SyncedMemory(4).device, Blob(device=name).device}
+    assert (name, True) == (report_of(name).name, report_of(name).available)
+    assert automatic_name() == (device.name if int(number) else kind)
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661", "9" * 40])
+def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the name that was asked for in the message, cut if it is long."""
+    said = r"^'simulated:.* names no device: a number has to follow the colon, as in simulated:1$"
+    with pytest.raises(NoDeviceError, match=said):
+        SyncedMemory(4, device=f"simulated:{number}")
+    monkeypatch.setenv(ENVIRONMENT, f"simulated:{number}")
+    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=simulated:.*: 'simulated:.* names no device: "):
+        check_wish()
+
+
+def test_a_number_of_no_device_here_is_refused() -> None:
+    with pytest.raises(NoDeviceError, match=r"^there is no simulated device 4; there are 4, counted from 0$"):
+        named_device("simulated:4")
+
+
+@pytest.mark.parametrize("wish", [None, "", "auto", "cpu", "cuda:7", *DEVICE_NAMES])
 def test_a_wish_for_what_has_a_name_is_none_to_refuse(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
     """Whether it is here or not."""
     replace(monkeypatch, "cupy", None)
@@ -240,9 +286,10 @@ def test_the_report_says_what_computes() -> None:
     assert {"cpu": "host", "simulated": "device"}.items() <= {it.name: it.arithmetic for it in probe()}.items()
 
 
-@pytest.mark.parametrize("name", ["", "cpu", "CUDA", "auto "])
+@pytest.mark.parametrize("name", ["", "gpu", "CUDA", "auto ", "auto:0", "cpu:0", ":1", "gpu:1"])
 def test_an_unknown_name_is_no_device(name: str) -> None:
-    with pytest.raises(NoDeviceError, match=f"unknown device '{name}'; there are auto, {', '.join(DEVICE_NAMES)}, and"):
+    known = f"auto, {', '.join(DEVICE_NAMES)}, and cpu for no device"
+    with pytest.raises(NoDeviceError, match=f"unknown device '{name}'; there are {known}"):
         named_device(name)
 
 
@@ -319,10 +366,13 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
         [device, Wrapper(device)],
         [host, Wrapper(host), device.pinned_host()],
     )
-    for resolve, allocators in zip((resolve_device, resolve_host), devices_and_hosts, strict=True):
+    resolvers: tuple[Callable[[Any], object], ...] = (resolve_device, resolve_host)
+    for resolve, allocators in zip(resolvers, devices_and_hosts, strict=True):
         for allocator in allocators:
             assert resolve(allocator) is allocator
-    with SyncedMemory(4, device=Wrapper(device), host=Wrapper(host)) as memory:  # type: ignore[arg-type] # wrappers
+    here: Any = Wrapper(host)
+    there: Any = Wrapper(device)
+    with SyncedMemory(4, device=there, host=here, pinned=here) as memory:
         memory.mutable_cpu_data()[:] = 7
         assert [7] * 4 == memory.gpu_data().get().tolist()
 
@@ -353,6 +403,53 @@ def test_host_memory_is_no_device_and_device_memory_no_host() -> None:
         resolve_device(CPUDeviceAllocator())
     with pytest.raises(InvalidArgumentError, match=r"host must be .*, for the host side"):
         resolve_host(SimulatedDeviceAllocator())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_host_memory_comes_from_where_the_caller_says(mode: Mode) -> None:
+    """In GPU mode from `pinned`, in CPU mode and without a device from `host`; the device's own is not asked."""
+    device = SimulatedDeviceAllocator()
+    host, pinned = StatisticsAllocator(CPUDeviceAllocator()), StatisticsAllocator(CPUDeviceAllocator())
+    with using_mode(mode):
+        SyncedMemory(24, host=host, pinned=pinned, device=device).cpu_data()
+        SyncedMemory(8, host=host, device=None).cpu_data()
+        SyncedMemory(8, host=host, pinned=pinned, device="cpu").cpu_data()
+
+    expected = (16, 24) if mode is Mode.GPU else (40, 0)
+    assert expected == (host.statistics.total_bytes, pinned.statistics.total_bytes)
+
+
+def test_a_host_that_would_not_be_used_is_refused() -> None:
+    """Page-locked memory is the device's own unless somebody says otherwise; the shared allocator is nobody's wish."""
+    device = SimulatedDeviceAllocator()
+    host = StatisticsAllocator(CPUDeviceAllocator())
+    with pytest.raises(
+        InvalidArgumentError, match=r"^pinned must be an allocator, because .* from simulated:0 instead"
+    ):
+        SyncedMemory(24, host=host, device=device)
+    with pytest.raises(InvalidArgumentError, match=r"^pinned must be an allocator, or None, for the host side: "):
+        SyncedMemory(24, pinned=device, device=device)
+    for memory in (
+        SyncedMemory(24, host=host, pinned=host, device=device),
+        SyncedMemory(24, host=host, pinned=device.pinned_host(), device=device),
+        SyncedMemory(24, host=cpu_allocator(), device=device),
+    ):
+        memory.cpu_data()
+
+    assert 24 == host.statistics.total_bytes
+
+
+def test_where_there_is_no_page_locked_memory_host_memory_comes_from_the_host() -> None:
+    """Of such a device as of OpenCL's, which says that its page-locked memory is the shared allocator's."""
+
+    class Plain(SimulatedDeviceAllocator):
+        def pinned_host(self) -> Any:
+            return cpu_allocator()
+
+    host = StatisticsAllocator(CPUDeviceAllocator())
+    SyncedMemory(24, host=host, device=Plain()).cpu_data()
+
+    assert 24 == host.statistics.total_bytes
 
 
 def test_a_sibling_is_on_the_next_device_if_there_is_one() -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from syncedmem import verification
 from syncedmem.cli import app
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import SyncedMemory, arithmetic_of
@@ -26,7 +25,7 @@ from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
 from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
 from syncedmem.runtime.devices.opencl_arithmetic import MappedArithmetic
 from syncedmem.spec import Conformance, Coverage, check_blobs, check_conformance
-from syncedmem.verification import make_blob_subject, make_subject
+from syncedmem.verification import checks, make_blob_subject, make_subject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,8 +216,8 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     def unchecked(*_: object, **__: object) -> None:
         pass
 
-    monkeypatch.setattr(verification, "check_conformance", checked)
-    monkeypatch.setattr(verification, "check_blobs", unchecked)
+    monkeypatch.setattr(checks, "check_conformance", checked)
+    monkeypatch.setattr(checks, "check_blobs", unchecked)
     options = ("verify", "--device", "opencl", "--processes", "1", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]

@@ -34,7 +34,8 @@ def check_memory(allocator: Any) -> None:
     assert DeviceType.CUDA is allocator.device_type
     with SyncedMemory(SIZE, device=allocator) as memory:
         memory.mutable_cpu_data()[:] = 7
-        memory.mutable_gpu_data().fill(9)
+        view: Any = memory.mutable_gpu_data()
+        view.fill(9)
         assert [9] * SIZE == memory.cpu_data().tolist()
     with pytest.raises(AllocationError):
         allocator.allocate(1 << 50)

@@ -105,6 +105,7 @@ def test_a_foreign_allocator_serves_a_memory_and_a_buffer(foreign: ForeignHostAl
         assert 1 == len(heap.blocks)
     with Buffer(SIZE, foreign) as buffer:
         foreign.memset_zero(buffer.ptr, SIZE)
+        assert isinstance(buffer.ptr, np.ndarray)
         assert not buffer.ptr.any()
     del buffer, memory
     gc.collect()

@@ -48,13 +48,15 @@ def test_a_pool_of_pyopencl_is_our_allocator(pyopencl: Any, opencl: Any, tools: 
     pool = tools.MemoryPool(tools.ImmediateAllocator(opencl.queue))
     allocator = pyopencl.from_resource(pool, opencl.queue)
     with Buffer(SIZE, allocator) as buffer, Buffer(SIZE, CPUDeviceAllocator()) as host:
-        host.ptr[:] = 7
+        here: Any = host.ptr
+        there: Any = buffer.ptr
+        here[:] = 7
         buffer.copy_from(host)
-        assert [7] * SIZE == buffer.ptr.get().tolist()
+        assert [7] * SIZE == there.get().tolist()
         assert 1 == pool.active_blocks
-        allocator.memset_zero(buffer.ptr, SIZE)
-        assert [0] * SIZE == buffer.ptr.get().tolist()
-    del buffer
+        allocator.memset_zero(there, SIZE)
+        assert [0] * SIZE == there.get().tolist()
+    del buffer, there
     gc.collect()
     assert (0, 1) == (pool.active_blocks, pool.held_blocks)
     assert (opencl.ordinal, opencl.queue) == (allocator.ordinal, allocator.queue)

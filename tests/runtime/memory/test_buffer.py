@@ -415,7 +415,8 @@ def test_a_copy_that_was_lost_is_told_after_one_that_was_not(device: SimulatedDe
     target.copy_from(holding(2, device), stream=stream)
     stream.synchronize()
 
-    assert [2] * SIZE == target.ptr.get().tolist()
+    ptr: Any = target.ptr
+    assert [2] * SIZE == ptr.get().tolist()
     with pytest.raises(SyncedMemoryError, match="after it was freed"):
         target.close()
     target.close()

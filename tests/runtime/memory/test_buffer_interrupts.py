@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ class Desk:
 
 
 def _seen(buffer: Buffer) -> Any:
-    ptr = buffer.ptr
+    ptr: Any = buffer.ptr
     return buffer.is_external, None if ptr is None else bytes(ptr.get() if hasattr(ptr, "get") else ptr)
 
 
@@ -120,7 +120,8 @@ def test_an_interrupt_anywhere_leaves_a_buffer_as_before_or_as_after(
         assert acquired_elsewhere(exclusive, *[buffer._lock for buffer in desk.buffers])  # pyright: ignore[reportPrivateUsage] -- they have to be free
         desk.here.allocate()
         desk.here.copy_from(desk.there)
-        assert desk.here.ptr.get().tolist() == desk.there.ptr.get().tolist()
+        here, there = cast("Any", desk.here.ptr), cast("Any", desk.there.ptr)
+        assert here.get().tolist() == there.get().tolist()
         for buffer in desk.buffers:
             buffer.close()
         for allocator in (desk.device, desk.far):

@@ -39,7 +39,9 @@ class World:
     def __init__(self, *before: Callable[[World], object], seed: int | None = None, deviceless: bool = False) -> None:
         self.device, self.host = SimulatedDeviceAllocator(seed=seed), CPUDeviceAllocator()
         on = None if deviceless else self.device
-        self.memories = [SyncedMemory(SIZE, device=on, host=self.host) for _ in range(2)]
+        self.memories = [
+            SyncedMemory(SIZE, device=on, host=self.host, pinned=self.device.pinned_host()) for _ in range(2)
+        ]
         self.buffers = [bytearray(SIZE), bytearray(SIZE)]
         self.array = self.device.empty(SIZE)
         self.stream = self.device.stream()
@@ -219,7 +221,7 @@ def collect(world: World) -> None:
 
 def out_of_scope(world: World) -> None:
     def scope() -> None:
-        memory = filled(SyncedMemory(SIZE, device=world.device, host=world.host))
+        memory = filled(SyncedMemory(SIZE, device=world.device, host=world.host, pinned=world.device.pinned_host()))
         memory.gpu_data()
 
     scope()
@@ -298,12 +300,17 @@ def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require)
             memory.set_cpu_data(world.buffers[0])
             memory.async_gpu_push(stream=world.stream)
             memory.close()
-            world.memories[0] = SyncedMemory(SIZE, device=world.device, host=world.host)
+            world.memories[0] = SyncedMemory(
+                SIZE, device=world.device, host=world.host, pinned=world.device.pinned_host()
+            )
 
     def check(_raised: BaseException | None) -> None:
         world.check_books()
         world.use_and_close()
-        world.memories = [SyncedMemory(SIZE, device=world.device, host=world.host) for _ in range(2)]
+        world.memories = [
+            SyncedMemory(SIZE, device=world.device, host=world.host, pinned=world.device.pinned_host())
+            for _ in range(2)
+        ]
 
     require_unbroken(interrupt_with_signals(act, check, times=300, microseconds=3_000), at_least=200)
 

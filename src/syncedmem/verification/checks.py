@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .model import (
+from syncedmem.model import (
     EDITIONS,
     InvalidArgumentError,
     MissingPackageError,
@@ -21,11 +21,11 @@ from .model import (
     space,
     tour,
 )
-from .runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
-from .runtime.devices.compilers import check_switch
-from .runtime.devices.host import cpu_allocator
-from .runtime.devices.registry import DEVICE_NAMES, check_wish, report_of, sibling
-from .spec import (
+from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime.devices.compilers import check_switch
+from syncedmem.runtime.devices.host import cpu_allocator
+from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
+from syncedmem.spec import (
     REQUIREMENTS,
     Conformance,
     Coverage,
@@ -36,16 +36,18 @@ from .spec import (
     check_conformance,
     compare_model,
 )
-from .spec.engine.report import check_steps
-from .spec.engine.subject import edition_of
-from .spec.engine.supervisor import Death, side_by_side
-from .spec.proofs import summarise
+from syncedmem.spec.engine.report import check_steps
+from syncedmem.spec.engine.subject import edition_of
+from syncedmem.spec.engine.supervisor import Death, side_by_side
+from syncedmem.spec.proofs import summarise
+from syncedmem.spec.requirements import requirements_of
+
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .spec.engine.supervisor import Watch
+    from syncedmem.spec.engine.supervisor import Watch
 
 __all__ = ["SUBJECTS", "make_blob_subject", "make_subject", "verify", "verify_device", "verify_model"]
 
@@ -91,10 +93,27 @@ def make_subject(name: str, seed: int) -> Subject:
     source = f"from syncedmem.verification import make_subject\nsubject = make_subject({name!r}, {seed})"
     if name == HOST:
         return Subject(name, SyncedMemory, cpu_allocator(), None, source=source)
-    device: Any = SimulatedDeviceAllocator(seed=seed) if name == SEEDED else named_device(name)
+    kind, ordinal = _parsed(name)
+    device: Any = SimulatedDeviceAllocator(ordinal, seed=seed) if kind == SEEDED else named_device(name)
     return Subject(
         name, SyncedMemory, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source
     )
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    """The one of `SUBJECTS` that a name names, and the number of the device.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the name is unknown.
+    NoDeviceError
+        If no number follows the colon.
+    """
+    kind, _, number = name.partition(":")
+    if kind not in SUBJECTS or (number and kind == HOST):
+        raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
+    return kind, parse_device(name.replace(SEEDED, "simulated"))[1]
 
 
 def make_blob_subject(name: str, seed: int) -> Subject:
@@ -116,7 +135,7 @@ def verify_device(
         subject, blobs = make_subject(name, seed), make_blob_subject(name, seed)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error), None)
-    known = report_of(name) if name in DEVICE_NAMES else None
+    known = report_of(name) if _parsed(name)[0] in DEVICE_NAMES else None
     return DeviceVerdict(
         name,
         "",
@@ -139,7 +158,7 @@ def verify(
     Parameters
     ----------
     devices : sequence of str
-        Names from `SUBJECTS`.
+        Names from `SUBJECTS`; a number says which one of its kind, as in ``"cuda:1"``.
     steps : int
         Generated steps on each device.
     seed : int
@@ -158,8 +177,7 @@ def verify(
     check_wish()
     check_switch()
     for name in devices:
-        if name not in SUBJECTS:
-            raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
+        _parsed(name)
     check_steps(steps)
     if type(processes) is not int or processes < 1:
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
@@ -197,4 +215,5 @@ def _dead(name: str, death: Death) -> DeviceVerdict:
     violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
     suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
     coverage = Coverage(edition_of(has_device=name != HOST))
-    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, tuple(REQUIREMENTS)))
+    checked = tuple(requirements_of("memory", "blob"))
+    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, checked))

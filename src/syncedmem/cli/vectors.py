@@ -1,4 +1,4 @@
-"""The command line's ``vectors``."""
+"""The command ``vectors``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .model import EDITIONS, InvalidArgumentError, InvalidExportError
+from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
+
 from .output import named, place
 from .output import write as write_file
 
@@ -15,12 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["register", "vectors"]
-
-
-def register(app: typer.Typer) -> None:
-    """Make the command part of an application."""
-    app.command()(vectors)
+__all__ = ["vectors"]
 
 
 def vectors(
@@ -66,7 +62,7 @@ def vectors(
 
     Exit status 2: there is no such suite, the options contradict each other, or a file cannot be written.
     """
-    from .spec.vectors import write  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from syncedmem.spec.vectors import write
 
     folder = place("--out", out, "folder")
     if measure and check:
@@ -86,7 +82,7 @@ def vectors(
 
 
 def _compare(folder: Path, wanted: Sequence[str]) -> None:
-    from .spec.vectors import compare  # noqa: PLC0415 -- as above
+    from syncedmem.spec.vectors import compare
 
     with named(str(folder)):
         different = compare(folder, wanted)
@@ -97,7 +93,7 @@ def _compare(folder: Path, wanted: Sequence[str]) -> None:
 
 
 def _check_names(wanted: Sequence[str]) -> None:
-    from .spec.vectors import SUITES  # noqa: PLC0415 -- as above
+    from syncedmem.spec.vectors import SUITES
 
     known = {*SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in SUITES)}
     for name in wanted:
@@ -106,10 +102,10 @@ def _check_names(wanted: Sequence[str]) -> None:
 
 
 def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:
-    from .spec.engine.supervisor import processors  # noqa: PLC0415 -- as above
-    from .spec.mutants.measurement import measure as measure_kills  # noqa: PLC0415 -- as above
-    from .spec.vectors import SUITES  # noqa: PLC0415 -- as above
-    from .verification import make_subject  # noqa: PLC0415 -- as above
+    from syncedmem.spec.engine.supervisor import processors
+    from syncedmem.spec.mutants.measurement import measure as measure_kills
+    from syncedmem.spec.vectors import SUITES
+    from syncedmem.verification import make_subject
 
     found = measure_kills(
         partial(make_subject, "simulated", 0),

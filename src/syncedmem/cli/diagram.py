@@ -1,4 +1,4 @@
-"""The command line's ``diagram``."""
+"""The command ``diagram``."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
-from .model.diagrams.drawing import Detail
-from .model.diagrams.palette import Theme
-from .model.diagrams.trace import trace_of
-from .model.exports.formats import ENDINGS, FORMATS, export, format_of
+from syncedmem.model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
+
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["diagram", "register"]
+__all__ = ["diagram"]
 
 Choice = TypeVar("Choice", Detail, Theme)
-
-
-def register(app: typer.Typer) -> None:
-    """Make the command part of an application."""
-    app.command()(diagram)
 
 
 _ENDINGS = ", ".join(f"{ending} {names[0]}" for ending, names in ENDINGS.items())

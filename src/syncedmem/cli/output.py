@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from .model.errors import FileAccessError, InvalidArgumentError
-from .model.files import write_whole
+from syncedmem.model.errors import FileAccessError, InvalidArgumentError
+from syncedmem.model.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,9 +1,8 @@
-"""The command line's ``fuzz`` and ``replay``."""
+"""The command ``fuzz``."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,20 +15,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .output import write
+from .replay import replaying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.progress import TaskID
 
-    from .spec.fuzz import Finding, Replay, Report
+    from syncedmem.spec.fuzz import Finding, Report
 
-__all__ = ["fuzz", "register", "replay"]
+__all__ = ["fuzz"]
 
 DEFAULT_OUT = Path("build/fuzz")
 STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
-_LONGEST = 1000
-"""Of the names of targets that are quoted, in characters."""
 _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
@@ -39,12 +37,6 @@ _MARKS = {
     "failed": "[bold red]✗ failed[/]",
     "not checked": "[dim]– not checked[/]",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Make both commands part of an application."""
-    app.command()(fuzz)
-    app.command()(replay)
 
 
 def fuzz(  # noqa: PLR0913 -- the options of the command
@@ -85,7 +77,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
 
     Exits with 0 if nothing is, with 1 if something is, and with 2 if the target or a promise cannot be used.
     """
-    from .spec.fuzz import fuzz as run_fuzz  # noqa: PLC0415 -- the spec brings Hypothesis, which --help can do without
+    from syncedmem.spec.fuzz import fuzz as run_fuzz
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
@@ -114,44 +106,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         raise typer.Exit(1)
 
 
-def replay(
-    file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")],
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            help="What to take the steps on, as for fuzz. It is imported and run, so you have to name it, and not the "
-            "file. Without it the command only shows what the file names."
-        ),
-    ] = None,
-) -> None:
-    """Take the steps of a finding again.
-
-    Exits with 0 if nothing is wrong any more; with 1 if it still fails, or never failed twice, so that nobody knows;
-    and with 2 if it cannot be replayed.
-    """
-    from .spec.fuzz import Replay, TargetError  # noqa: PLC0415 -- as in fuzz
-
-    found = Replay.read(file)
-    if target is None:
-        raise TargetError(_unnamed(file, found))
-    found = found.aimed_at(target)
-    finding = found.run()
-    if finding is None and not found.finding.repeats:
-        typer.echo(
-            f"{found.target} did not break {found.finding.property_id} this time. That says little: "
-            "it has never been seen twice."
-        )
-        raise typer.Exit(1)
-    if finding is None:
-        typer.echo(f"{found.target} no longer breaks {found.finding.property_id}")
-        return
-    still = "still" if finding.property_id == found.finding.property_id else "now"
-    typer.echo(f"{found.target} {still} breaks {finding.property_id}: {finding.message}")
-    raise typer.Exit(1)
-
-
 def _promises(texts: list[str]) -> dict[str, str]:
-    from .spec.fuzz import TargetError  # noqa: PLC0415 -- as in fuzz
+    from syncedmem.spec.fuzz import TargetError
 
     promises: dict[str, str] = {}
     for text in texts:
@@ -206,16 +162,16 @@ def _follow(progress: Progress) -> Callable[[str, int, int], None]:
 
 def _print_report(console: Console, report: Report) -> None:
     console.print(f"{report.target}: {report.kind}", markup=False, highlight=False, soft_wrap=True)
-    table = Table("property", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
+    table = Table("requirement", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     table.columns[2].justify = "right"
     for verdict in report.verdicts():
         times = f"{verdict.times:,}" if verdict.times else ""
-        table.add_row(verdict.property_id, _MARKS[verdict.status], times, escape(verdict.detail))
+        table.add_row(verdict.requirement, _MARKS[verdict.status], times, escape(verdict.detail))
     console.print(table)
-    for run in report.runs:
+    for run in report.suites:
         console.print(
-            f"{run.engine}: {run.operations:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
+            f"{run.name}: {run.steps:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
             style="dim",
             highlight=False,
         )
@@ -224,9 +180,9 @@ def _print_report(console: Console, report: Report) -> None:
 def _print_finding(console: Console, report: Report, finding: Finding, out: Path) -> None:
     """A finding as Python, and as a file to replay."""
     found = report.replay(finding)
-    path = out / f"{finding.property_id}.json"
+    path = out / f"{finding.requirement}.json"
     _write(str(path), found.text())
-    console.print(f"\n{finding.property_id}: {finding.message}", style="red", markup=False, soft_wrap=True)
+    console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
     console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
@@ -236,22 +192,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     if not found.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
     console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Replay it: {_again(path, report.target)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _unnamed(file: Path, found: Replay) -> str:
-    """Why nothing is run without a target, and what to say if what the file names is to be trusted."""
-    why = "a replay imports and runs its target, so you have to name it"
-    if not found.named:
-        return f"{why} after the file: it came from an object in a program, {found.target!r:.{_LONGEST}}"
-    if not found.target.isprintable() or len(found.target) > _LONGEST:
-        return f"{why} after the file, which names {found.target!r:.{_LONGEST}}"
-    return f"{why}; the file names {found.target!r}, and if you trust that: {_again(file, found.target)}"
-
-
-def _again(file: Path, target: str) -> str:
-    """The command that takes the steps of a file again, as a shell reads it."""
-    return f"syncedmem replay {shlex.quote(str(file))} {shlex.quote(target)}"
+    console.print(f"Replay it: {replaying(path, report.target)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _write(place: str, text: str) -> None:

@@ -1,0 +1,97 @@
+"""The command line: a module of this folder that has a function of its own name has a command.
+
+The docstring and the options of the function are the command's help.  What takes long to import, such as the spec, a
+command imports when it runs, so that ``--help`` stays quick.  ``display`` and ``output`` are for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from syncedmem import __version__
+from syncedmem.model import SyncedMemoryError
+
+from .output import name_standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+__all__ = ["app", "commands", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Host/device mirrored memory as Caffe defined it: check it, list the devices, draw the machine.",
+)
+
+_STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
+"""The environment variable by which Hypothesis is told where it may keep files."""
+
+
+def commands() -> Iterator[Callable[..., Any]]:
+    """The function of each command."""
+    for module in iter_modules(__path__):
+        found = getattr(import_module(f".{module.name}", __name__), module.name, None)
+        if found is not None:
+            yield found
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+for command in commands():
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; errors of this package become one line and exit status 2."""
+    name_standard_output()
+    try:
+        with _nothing_kept():
+            app()
+    except (SyncedMemoryError, OSError) as error:
+        typer.echo(f"syncedmem: {_line(error)}", err=True)
+        sys.exit(2)
+
+
+@contextmanager
+def _nothing_kept() -> Generator[None]:
+    """Have Hypothesis keep nothing in the current folder, unless the user says where it may.
+
+    What it keeps only saves it a second, and where it cannot make a folder it does without.
+    """
+    before = {name: value for name, value in os.environ.items() if name == _STORAGE}
+    os.environ[_STORAGE] = before.get(_STORAGE) or os.devnull  # which processes that are started inherit
+    try:
+        yield
+    finally:
+        del os.environ[_STORAGE]
+        os.environ.update(before)
+
+
+def _line(error: Exception) -> str:
+    """What an error says, in one line; one of the system, which file it is about and then what is wrong with it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

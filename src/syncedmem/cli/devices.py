@@ -1,0 +1,55 @@
+"""The command ``devices``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from syncedmem.model import NoDeviceError
+
+from .display import table, widen
+
+__all__ = ["devices"]
+
+
+def devices(
+    *, as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")] = False
+) -> None:
+    """List the devices of this machine: what each one is, or what is missing for it.
+
+    SyncedMemory(size, device=NAME) takes these names; cpu is the host alone, as device=None. A number says which device
+    of its kind, counted from 0, as in cuda:1. Without device= it is "auto": the line below the table says what that is
+    here. The variable SYNCEDMEM_DEVICE may name one of these devices for it.
+
+    "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
+    OpenCL the host computes.
+    """
+    from syncedmem.runtime import probe
+    from syncedmem.runtime.devices.registry import automatic_name
+
+    found, automatic, trouble = probe(), "", ""
+    try:
+        automatic = automatic_name()
+    except NoDeviceError as error:
+        trouble = str(error)
+    if as_json:
+        kind = automatic.partition(":")[0]
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == kind} for report in found], indent=2))
+        if trouble:
+            typer.echo(f"syncedmem: {trouble}", err=True)
+        return
+    rows = table("device", "available", "what it is, or what is missing")
+    for report in found:
+        mark = "[green]yes[/green]" if report.available else "[dim]no[/dim]"
+        if report.limits:
+            mark += f", {escape(report.limits)}"
+        rows.add_row(report.name, mark, escape(report.detail))
+    console = Console()
+    widen(console)
+    console.print(rows)
+    meaning = f"[bold red]nothing[/]: {escape(trouble)}" if trouble else automatic
+    console.print(f'device="auto" is {meaning}', highlight=False, soft_wrap=True)

@@ -1,0 +1,18 @@
+"""The main job: the model against what was observed of Caffe, every device against the spec, and the report."""
+
+from .checks import SUBJECTS, make_blob_subject, make_subject, verify, verify_device, verify_model
+from .report import page
+from .verdicts import DeviceVerdict, ModelVerdict, Verification
+
+__all__ = [
+    "SUBJECTS",
+    "DeviceVerdict",
+    "ModelVerdict",
+    "Verification",
+    "make_blob_subject",
+    "make_subject",
+    "page",
+    "verify",
+    "verify_device",
+    "verify_model",
+]
