@@ -58,9 +58,8 @@ class Buffer:
     ptr : array or None
         Memory that exists already, at least `byte_size` bytes.
     use_external : bool
-        True: `ptr` is somebody else's; it is kept alive and never released, as with
-        `from_external`.  False: `allocator` has allocated `ptr`,
-        and this buffer has to release it.
+        True: `ptr` is somebody else's; it is kept alive and never released, as with `from_external`.  False: `allocator`
+        has allocated `ptr`, and this buffer has to release it.
 
     Raises
     ------
@@ -121,11 +120,11 @@ class Buffer:
         Parameters
         ----------
         memory : array
-            An array, or on the host anything that has the buffer interface.
+            An array; on the host, any object with the buffer protocol.
         byte_size : int or None
-            How many of its bytes the buffer has, from the first on; None for all.
+            The size of the buffer: so many of the first bytes of `memory`; None for all of them.
         allocator : DeviceAllocator or None
-            Of the device that the memory is on; None for the host.
+            The allocator of the device that has the memory; None for host memory.
 
         Raises
         ------
@@ -389,7 +388,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
-        """The length in bytes, as arrays call it."""
+        """The length in bytes, under the name that arrays use."""
         return self._byte_size
 
     @property
@@ -422,7 +421,7 @@ class Buffer:
 
 
 def _size_of(memory: Any) -> int:
-    """How many bytes somebody's memory has; 0 for what is no memory, which is refused where it is looked at."""
+    """How many bytes an object has; 0 if it is no memory, which is refused later."""
     with suppress(Exception):
         return int(memory.nbytes)
     with suppress(Exception):

@@ -30,10 +30,10 @@ TARGETS = {it: End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it i
 
 
 class DeviceAllocator(Allocator, ABC):
-    """The base class of our allocators: the interface to memory, with what most devices answer alike.
+    """The base class of our allocators: the interface to memory, with defaults for what is the same on most devices.
 
-    An allocator needs no base class to be one: `model.interface.Allocator` says what each call means, and whatever has
-    these calls is an allocator.
+    An allocator does not need this base class.  `model.interface.Allocator` says what each call means, and every object
+    that has these calls is an allocator.
 
     Attributes
     ----------

@@ -74,14 +74,14 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as a NumPy scalar type."""
 
 ElementT = TypeVar("ElementT", bound=np.float16 | np.float32 | np.float64 | np.int32 | np.uint32)
-"""A type that elements of blobs can have, as a NumPy scalar type."""
+"""An element type of blobs, as a NumPy scalar type."""
 
 ElementType = type[ScalarT] | np.dtype[ScalarT]
-"""What names a type of elements so that a type checker knows it."""
+"""An argument that names an element type in a way that type checkers understand."""
 
 
 class Sides(TypedDict, total=False):
-    """Where the two sides of a blob's memories are; as for `SyncedMemory`."""
+    """The arguments that say where the two sides of a blob's memories are; as for `SyncedMemory`."""
 
     host: DeviceAllocator | None
     pinned: DeviceAllocator | None
@@ -203,7 +203,7 @@ class Blob(Generic[ScalarT]):
 
     @property
     def ndim(self) -> int:
-        """The number of axes, as NumPy calls it."""
+        """The number of axes, under NumPy's name."""
         return len(self.shape)
 
     @property
@@ -213,7 +213,7 @@ class Blob(Generic[ScalarT]):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the data has, and the diff too; memory behind the shape is not counted."""
+        """How many bytes the data has, and also the diff; memory beyond the shape is not counted."""
         return self.count * self.dtype.itemsize
 
     @property
@@ -420,7 +420,7 @@ class Blob(Generic[ScalarT]):
 
     @property
     def pinned(self) -> DeviceAllocator:
-        """The allocator of host memory that is allocated in GPU mode; without a device, that of ordinary memory."""
+        """The allocator of host memory in GPU mode; without a device, that of ordinary host memory."""
         return self._pinned
 
     @property
@@ -1021,7 +1021,7 @@ class Blob(Generic[ScalarT]):
         cls, array: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, **on: Unpack[Sides]
     ) -> Blob[Any]: ...
     @classmethod
-    def from_array(  # noqa: PLR0913 -- what the class takes, and two more
+    def from_array(  # noqa: PLR0913 -- the arguments of the class, and two more
         cls,
         array: Any,
         *,
@@ -1083,7 +1083,7 @@ class Blob(Generic[ScalarT]):
     def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any) -> Self:
         """A blob without a shape, made by the ``__init__`` of this class, which may be a derived one."""
         make: Any = cls
-        # Derived classes need not have a parameter that nobody uses.
+        # A derived class does not need a parameter `pinned` if nobody passes one.
         blob: Self = make(dtype=dtype, host=host, device=device, **({} if pinned is None else {"pinned": pinned}))
         return blob
 

@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 
 class HasDim(Protocol):
-    """A ``BlobShape``, or what is like one."""
+    """A ``BlobShape``, or an object like it."""
 
     @property
     def dim(self) -> Iterable[SupportsIndex]:
@@ -48,7 +48,7 @@ class HasDim(Protocol):
 
 
 Extents = SupportsIndex | Iterable[SupportsIndex] | HasDim
-"""A number of a shape, or a whole shape: what callers may give for one."""
+"""What callers may give for a shape: one of its numbers, or the whole shape."""
 
 MAX_AXES = 32
 """The most axes that a shape may have: ``kMaxBlobAxes`` (blob.hpp:12)."""

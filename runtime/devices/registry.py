@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Sides = tuple[DeviceAllocator, DeviceAllocator, DeviceAllocator | None]
-    """Of a memory: where pageable host memory, page-locked host memory and device memory come from."""
+    """The allocators of a memory: for pageable host memory, for page-locked host memory, and for device memory."""
 
 __all__ = [
     "DEVICE_NAMES",
@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
 AUTOMATIC = "auto"
 HOST_ALONE = "cpu"
-"""What names no device, and how `probe` lists host memory."""
+"""The name for no device; `probe` lists host memory under it."""
 
 _making = threading.RLock()
 """Held while a shared allocator is made: two allocators of the same device would refuse each other's memory."""
@@ -101,10 +101,10 @@ _MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
 }
 
 DEVICE_NAMES = tuple(_MAKERS)
-"""The kinds of devices that can be asked for by name.  ``"cuda"`` is the first of its kind, ``"cuda:1"`` the second."""
+"""The kinds of devices that have a name.  ``"cuda"`` means the first device of its kind, ``"cuda:1"`` the second."""
 
 _DIGITS = 10
-"""No device has a number of so many digits."""
+"""A number with so many digits is refused; no device has it."""
 
 
 @cache
@@ -137,24 +137,24 @@ def shared_device(name: str, ordinal: int) -> DeviceAllocator:
 
 
 def parse_device(name: str) -> tuple[str, int]:
-    """The kind and the number that a name names; nobody looks whether that device is here.
+    """The kind and the number in the name of a device, without a check whether that device is here.
 
     Parameters
     ----------
     name : str
-        ``"auto"``, ``"cpu"``, or one of `DEVICE_NAMES`, which a number may follow: ``"cuda:1"``.
+        ``"auto"``, ``"cpu"``, or one of `DEVICE_NAMES`, with or without a number: ``"cuda:1"``.
 
     Raises
     ------
     NoDeviceError
-        If it names nothing.
+        If it is no such name.
     """
     kind, colon, number = name.partition(":")
     if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
         known = f"{AUTOMATIC}, {', '.join(DEVICE_NAMES)}, and {HOST_ALONE} for no device"
         raise NoDeviceError(f"unknown device {shown(name)}; there are {known}")
     if colon and not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-        raise NoDeviceError(f"{shown(name)} names no device: a number has to follow the colon, as in {kind}:1")
+        raise NoDeviceError(f"{shown(name)} names no device: a number must follow the colon, as in {kind}:1")
     return kind, int(number or 0)
 
 
@@ -164,9 +164,9 @@ def named_device(name: str) -> DeviceAllocator:
     Parameters
     ----------
     name : str
-        One of `DEVICE_NAMES`, for its first device; the same with a number, counted from 0, as in ``"cuda:1"``; or
-        ``"auto"``: what ``SYNCEDMEM_DEVICE`` names, else CUDA where there is a GPU whose compute mode is not
-        "prohibited", else the simulated device.
+        One of `DEVICE_NAMES` for the first device of its kind, or with a number, counted from 0, as in ``"cuda:1"``.
+        Or ``"auto"``: the device that ``SYNCEDMEM_DEVICE`` names; without it CUDA, if there is a GPU whose compute mode
+        is not "prohibited"; otherwise the simulated device.
 
     Raises
     ------
@@ -174,8 +174,7 @@ def named_device(name: str) -> DeviceAllocator:
         If it is no string.
     NoDeviceError
         If the name is unknown, or the device is not here; the message says what is missing.  Also for ``"cpu"``, which
-        is no device, and for ``"auto"`` where ``SYNCEDMEM_DEVICE`` is ``cpu``; to a memory both mean
-        ``device=None``.
+        is no device, and for ``"auto"`` if ``SYNCEDMEM_DEVICE`` is ``cpu``; for a memory both mean ``device=None``.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
         raise InvalidArgumentError("name", name, "the name of a device")
@@ -186,17 +185,18 @@ def named_device(name: str) -> DeviceAllocator:
 
 
 def check_wish() -> None:
-    """Refuse a value of ``SYNCEDMEM_DEVICE`` that names nothing; a device that is not here is a name.
+    """Refuse a value of ``SYNCEDMEM_DEVICE`` that is no name of a device; the device need not be here.
 
     Raises
     ------
     NoDeviceError
+        If it is no such name.
     """
     _wished(parse_device)
 
 
 def _wished(meaning: Callable[[str], _T]) -> _T:
-    """What a function makes of the wish of the environment, which is ``"auto"`` if there is none."""
+    """The result of a function for the value of ``SYNCEDMEM_DEVICE``, or for ``"auto"`` if it is not set."""
     wish = os.environ.get(ENVIRONMENT) or AUTOMATIC
     try:
         return meaning(wish)
@@ -205,12 +205,12 @@ def _wished(meaning: Callable[[str], _T]) -> _T:
 
 
 def _found(name: str) -> DeviceAllocator | None:
-    """The device that a name means here; None for the host alone."""
+    """The device that a name means here, with ``SYNCEDMEM_DEVICE``; None for the host alone."""
     return _wished(_named) if name == AUTOMATIC else _named(name)
 
 
 def _named(name: str) -> DeviceAllocator | None:
-    """The same, whatever the environment wishes."""
+    """The device that a name means here, without ``SYNCEDMEM_DEVICE``; None for the host alone."""
     kind, ordinal = parse_device(name)
     if kind == HOST_ALONE:
         return None
@@ -223,7 +223,7 @@ def _automatic() -> DeviceAllocator:
         device, _ = _shared("cuda")
     except NoDeviceError:
         return _shared("simulated")[0]
-    # As CUDA itself, which takes a GPU whose owner prohibits it only for programs that name it.
+    # As in CUDA itself, such a GPU is used only by programs that name it.
     return _shared("simulated")[0] if getattr(device, "prohibited", False) else device
 
 
@@ -251,15 +251,15 @@ def resolve_device(device: object) -> DeviceAllocator | None:
 
 
 def resolve_sides(host: object, pinned: object, device: object) -> Sides:
-    """What the three arguments of a memory mean that say where its bytes come from.
+    """The allocators that the three arguments ``host``, ``pinned`` and ``device`` of a memory mean.
 
     Raises
     ------
     InvalidArgumentError, NoDeviceError
-        See `resolve_host`, for both of the host, and `resolve_device`.  Also if there is a `host` of its own and a
-        device with page-locked memory, and no word of `pinned`: then `host` would not be used in GPU mode.
+        As for `resolve_host` (for `host` and `pinned`) and `resolve_device`.  Also if `host` is given and `pinned` is
+        not, and the device has page-locked memory: then `host` would not be used in GPU mode.
     DeviceError
-        If the device cannot say where its page-locked memory comes from.
+        If the device cannot return its allocator of page-locked memory.
     """
     pageable, there = resolve_host(host), resolve_device(device)
     if pinned is not None:
@@ -269,7 +269,7 @@ def resolve_sides(host: object, pinned: object, device: object) -> Sides:
     with reporting("pinned_host", there):
         locked = cast("DeviceAllocator", there.pinned_host())
     ordinary = cpu_allocator()
-    if locked is ordinary:  # it has no page-locked memory of its own
+    if locked is ordinary:  # the device has no page-locked memory of its own
         return pageable, pageable, there
     if pageable is not ordinary:
         raise InvalidArgumentError(
@@ -282,7 +282,7 @@ def resolve_sides(host: object, pinned: object, device: object) -> Sides:
 
 
 def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
-    """What the ``host`` argument of a memory means: an allocator, or None for the shared one; also for ``pinned``.
+    """The allocator that the ``host`` or ``pinned`` argument of a memory means; None means the shared one.
 
     Raises
     ------
@@ -349,7 +349,7 @@ def probe() -> list[DeviceReport]:
 
 
 def automatic_name() -> str:
-    """The name of what ``device="auto"`` is here: that in `probe`, with a number unless it is the first of its kind.
+    """The name of the device that ``device="auto"`` means here, as in `probe`, with its number unless that is 0.
 
     Raises
     ------

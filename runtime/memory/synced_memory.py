@@ -137,28 +137,28 @@ class SyncedMemory:
     size : int
         In bytes.  Zero is allowed and allocates nothing.
     host : DeviceAllocator or None
-        Where pageable host memory comes from: that of a memory without a device, and of any in CPU mode.  None for the
-        shared `CPUDeviceAllocator`.
+        The allocator of pageable host memory: for a memory without a device, and for any memory in CPU mode.  None for
+        the shared `CPUDeviceAllocator`.
     pinned : DeviceAllocator or None
-        Where host memory comes from that is allocated in GPU mode, which is the usual one where there is a device, and
-        in which Caffe takes page-locked memory (CaffeMallocHost, syncedmem.hpp:19-34).  None for
-        ``device.pinned_host()``; if that is ordinary memory, as with OpenCL, then for what `host` says.  A `host` of
-        your own needs this argument too where the device has page-locked memory: ``pinned=host`` for one allocator in
-        both modes, or ``pinned=device.pinned_host()``.  A limit on the device does not bound it.
+        The allocator of host memory in GPU mode.  This is the default mode if there is a device; Caffe takes
+        page-locked memory in it (CaffeMallocHost, syncedmem.hpp:19-34).  None for ``device.pinned_host()``, or for
+        `host` if that returns ordinary memory, as on OpenCL.  If you give a `host` of your own and the device has
+        page-locked memory, you have to give this argument too: ``pinned=host`` for one allocator in both modes, or
+        ``pinned=device.pinned_host()``.  A limit of the device's allocator does not count this memory.
     device : DeviceAllocator, str or None
-        ``"auto"`` (CUDA where there is one, else simulated; ``SYNCEDMEM_DEVICE`` overrides), ``"simulated"``,
-        ``"opencl"``, ``"cuda"``, one of these three with a number (``"cuda:1"``), an allocator, or None or ``"cpu"``
-        for a memory without a device.
+        ``"auto"`` (CUDA if there is a GPU, otherwise simulated; ``SYNCEDMEM_DEVICE`` overrides this), ``"simulated"``,
+        ``"opencl"``, ``"cuda"``, one of these three with a number (``"cuda:1"``), or an allocator.  None or ``"cpu"``
+        makes a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `size` is negative, beyond the address space or not an integer, `host`, `pinned` or `device` is nothing
-        that can be used, or `pinned` is missing.
+        If `size` is negative, beyond the address space or not an integer; if `host`, `pinned` or `device` cannot be
+        used; or if `pinned` is needed and missing.
     NoDeviceError
-        If `device` names one that is unknown or not here.
+        If `device` is an unknown name, or names a device that is not here.
     """
 
     __slots__ = (
@@ -419,7 +419,7 @@ class SyncedMemory:
 
     @property
     def nbytes(self) -> int:
-        """The size in bytes, as arrays call it."""
+        """The size in bytes, under the name that arrays use."""
         return self._size
 
     @property

@@ -24,7 +24,7 @@ RED_ZONE = 64
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 """The bytes that fill new memory, freed device memory, and red zones."""
 
-# To be compared as bytes: `any` of NumPy imports a module, which a finaliser at the interpreter's exit cannot.
+# Compared as bytes: NumPy's `any` imports a module, which a finaliser cannot do while the interpreter exits.
 _INTACT = bytes([GUARD]) * RED_ZONE
 
 _QUARANTINE_BYTES = 4 << 20
