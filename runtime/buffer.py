@@ -58,8 +58,8 @@ class Buffer:
     ptr : array or None
         Memory that exists already, at least `byte_size` bytes.
     use_external : bool
-        True: `ptr` is somebody else's; it is kept alive and never released, as with `from_external`.  False: `allocator`
-        has allocated `ptr`, and this buffer has to release it.
+        True: `ptr` is somebody else's; it is kept alive and never released, as with `from_external`.  False:
+        `allocator` has allocated `ptr`, and this buffer has to release it.
 
     Raises
     ------

@@ -243,7 +243,7 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661", "9" * 40])
 def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the name that was asked for in the message, cut if it is long."""
-    said = r"^'simulated:.* names no device: a number has to follow the colon, as in simulated:1$"
+    said = r"^'simulated:.* names no device: a number must follow the colon, as in simulated:1$"
     with pytest.raises(NoDeviceError, match=said):
         SyncedMemory(4, device=f"simulated:{number}")
     monkeypatch.setenv(ENVIRONMENT, f"simulated:{number}")
