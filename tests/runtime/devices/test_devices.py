@@ -6,7 +6,7 @@ import sys
 import threading
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +39,9 @@ from syncedmem.runtime.devices.registry import (
     shared_device,
     sibling,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -363,7 +366,8 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
         [device, Wrapper(device)],
         [host, Wrapper(host), device.pinned_host()],
     )
-    for resolve, allocators in zip((resolve_device, resolve_host), devices_and_hosts, strict=True):
+    resolvers: tuple[Callable[[object], object], ...] = (resolve_device, resolve_host)
+    for resolve, allocators in zip(resolvers, devices_and_hosts, strict=True):
         for allocator in allocators:
             assert resolve(allocator) is allocator
     here: Any = Wrapper(host)
