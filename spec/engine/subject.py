@@ -77,7 +77,8 @@ class _Pinning:
     make: Any
 
     def __call__(self, *shape: Any, device: Any, **options: Any) -> Any:
-        return self.make(*shape, device=device, pinned=device.pinned_host(), **options)
+        pinned = None if device is None else device.pinned_host()
+        return self.make(*shape, device=device, pinned=pinned, **options)
 
 
 def _takes_pinned(make: Any) -> bool:
@@ -120,7 +121,7 @@ class Subject:
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
-        if self.device is not None and _takes_pinned(self.make):
+        if _takes_pinned(self.make):
             object.__setattr__(self, "make", _Pinning(self.make))
 
     @property

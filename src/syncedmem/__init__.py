@@ -8,6 +8,7 @@ requirements that read neither.  This front door loads none of them until a name
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from os.path import dirname, isdir
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from .runtime import Buffer as Buffer
     from .runtime import CPUDeviceAllocator as CPUDeviceAllocator
     from .runtime import CPUDeviceAllocatorFactory as CPUDeviceAllocatorFactory
+    from .runtime.devices.cuda import CUDADeviceAllocator as CUDADeviceAllocator
     from .runtime import CUDADeviceAllocatorFactory as CUDADeviceAllocatorFactory
     from .runtime import DeviceAllocator as DeviceAllocator
     from .runtime import DeviceType as DeviceType
     from .runtime import MemcpyKind as MemcpyKind
     from .model import Mode as Mode
+    from .runtime.devices.opencl import OpenCLDeviceAllocator as OpenCLDeviceAllocator
     from .runtime import OpenCLDeviceAllocatorFactory as OpenCLDeviceAllocatorFactory
     from .runtime import SimulatedArray as SimulatedArray
     from .runtime import SimulatedDeviceAllocator as SimulatedDeviceAllocator
@@ -86,6 +89,9 @@ _ROOMS = {
 }
 """Where each public name comes from, but for those that a room lists as a whole."""
 
+_LIBRARIES = {"CUDADeviceAllocator": "cupy", "OpenCLDeviceAllocator": "pyopencl"}
+"""Names that need a library.  Without it they are not listed, and asking for one says what is missing."""
+
 _WHOLE = ("model.errors", "runtime.allocators")
 """Modules whose names are all public here: every error, and every adaptor."""
 
@@ -110,7 +116,8 @@ _require_rooms(dirname(__file__))  # noqa: PTH120 -- as above
 def _public() -> dict[str, str]:
     """Where each public name comes from; this loads the rooms that list theirs as a whole."""
     whole = {name: module for module in _WHOLE for name in import_module(f".{module}", __name__).__all__}
-    return _ROOMS | whole
+    missing = {name for name, library in _LIBRARIES.items() if find_spec(library) is None}
+    return {name: home for name, home in (_ROOMS | whole).items() if name not in missing}
 
 
 def _named(name: str) -> object:

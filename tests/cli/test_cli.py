@@ -760,6 +760,30 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
+def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
+    device: Any = verification.make_subject(name, 0).device
+    done = run("verify", "--device", name, "--steps", "0", "--processes", "1", "--out", str(tmp_path))
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+
+    assert (f"simulated:{name[-1]}", 0) == (device.name, done.exit_code)
+    assert [name] == [it["name"] for it in report["devices"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gpu", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'"),
+        ("cpu:1", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'cpu:1'"),
+        ("cuda:x", "'cuda:x' names no device: a number has to follow the colon, as in cuda:1"),
+    ],
+)
+def test_what_names_no_device_is_not_verified(name: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("verify", "--device", name, "--steps", "0")
+
+    assert said_by(arguments, io.StringIO(), monkeypatch).startswith(f"syncedmem: {said}")
+
+
 def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
     subject = checks.make_subject("simulated-seeded", 7)
 

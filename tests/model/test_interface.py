@@ -142,6 +142,17 @@ def test_what_does_not_say_that_it_is_the_host_is_refused_as_one(host: Any, foun
     assert not is_host(host)
 
 
+def test_directions_have_names_without_cuda() -> None:
+    """They are other names of KuiperLLama's, which errors go on showing."""
+    plain = [MemcpyKind.HOST_TO_HOST, MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE]
+
+    assert [*MemcpyKind] == plain
+    assert ["CPU2CPU", "CPU2CUDA", "CUDA2CPU", "CUDA2CUDA"] == [kind.name for kind in plain]
+    for kind in plain:
+        source, target = ("DEVICE" if there else "HOST" for there in (kind.from_device, kind.to_device))
+        assert MemcpyKind[f"{source}_TO_{target}"] is kind
+
+
 def test_what_says_that_it_is_the_host_is_taken_for_it() -> None:
     host: Any = Mute(CPUDeviceAllocator(), device_type=1)
     with SyncedMemory(8, host=host, pinned=host) as memory:

@@ -22,7 +22,8 @@ NAMES: list[str] = vars(importlib.import_module("syncedmem"))["__getattr__"]("__
 def test_every_public_name_is_there(name: str) -> None:
     """And is the very object of its room."""
     value = getattr(syncedmem, name)
-    homes = [importlib.import_module(f"syncedmem.{room}") for room in ("model", "runtime", "spec")]
+    rooms = {"model", "runtime", "spec", syncedmem._ROOMS.get(name, "model")}  # pyright: ignore[reportPrivateUsage] -- the list
+    homes = [importlib.import_module(f"syncedmem.{room}") for room in rooms]
 
     assert name == "__version__" or any(getattr(home, name, None) is value for home in homes)
     assert name in dir(syncedmem)
@@ -52,6 +53,23 @@ def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
     """A new error and a new adaptor are, without being named anywhere else."""
     assert {*errors.__all__, *allocators.__all__} < {*NAMES} == {*NAMES} & {*dir(syncedmem)}
     assert len(NAMES) == len({*NAMES})
+
+
+@pytest.mark.parametrize(("library", "name"), [("cupy", "CUDADeviceAllocator"), ("pyopencl", "OpenCLDeviceAllocator")])
+def test_an_allocator_whose_library_is_missing_says_so(library: str, name: str) -> None:
+    """It is not listed then, so that all that is listed can be imported."""
+    program = f"""
+import sys
+sys.modules[{library!r}] = None
+from syncedmem import *
+import syncedmem
+assert {name!r} not in dir(syncedmem) and {name!r} not in globals() and "SyncedMemory" in globals()
+from syncedmem import {name}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert "NoDeviceError" in done.stderr.splitlines()[-1]
+    assert "pip install" in done.stderr.splitlines()[-1]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

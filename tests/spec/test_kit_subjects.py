@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from subjects import device_subject, devices, host_subject, reference_subject
@@ -117,6 +117,23 @@ def test_an_unknown_profile_is_refused(profile: Any) -> None:
 def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="steps must be an integer, 0 or more, got"):
         check_conformance(device_subject(), steps=steps)
+
+
+def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:
+    """It has a parameter for it; of a maker written in C nothing is known, and without a device there is none."""
+    told: list[dict[str, Any]] = []
+
+    def asks(_: int, *, host: Any, device: Any, pinned: Any = None) -> None:
+        told.append({"host": host, "device": device, "pinned": pinned})
+
+    host, device = CPUDeviceAllocator(), SimulatedDeviceAllocator()
+    for there in (device, None):
+        make: Any = Subject("asks", cast("Any", asks), host, there).make
+        make(4, host=host, device=there)
+    written_in_c: Any = max
+
+    assert [device.pinned_host(), None] == [options["pinned"] for options in told]
+    assert Subject("in C", written_in_c, host, device).make is max
 
 
 def test_the_kit_is_pointed_at_any_maker() -> None:

@@ -90,6 +90,15 @@ def test_allocators_are_checked_as_a_memory_checks_them() -> None:
         Blob((2,), host=SimulatedDeviceAllocator())
 
 
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 0, 3)])
+def test_a_blob_has_bytes_and_axes_as_its_arrays_have(shape: tuple[int, ...]) -> None:
+    blob = Blob(shape, np.float64, device="simulated")
+    for array in (blob.cpu_data(), blob.gpu_data(), blob.cpu_diff(), blob.data):
+        assert (array.nbytes, array.ndim) == (blob.nbytes, blob.ndim)
+
+    assert (0, 0) == (Blob(device=None).nbytes, Blob(device=None).ndim)
+
+
 def test_blobs_say_where_their_host_memory_comes_from(device: SimulatedDeviceAllocator) -> None:
     """In either mode; a file and an array of others become blobs with the same memory, and so does a copy."""
     ours = StatisticsAllocator(CPUDeviceAllocator())

@@ -366,7 +366,7 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
         [device, Wrapper(device)],
         [host, Wrapper(host), device.pinned_host()],
     )
-    resolvers: tuple[Callable[[Any], object], ...] = (resolve_device, resolve_host)
+    resolvers: tuple[Callable[[object], object], ...] = (resolve_device, resolve_host)
     for resolve, allocators in zip(resolvers, devices_and_hosts, strict=True):
         for allocator in allocators:
             assert resolve(allocator) is allocator

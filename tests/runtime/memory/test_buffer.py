@@ -278,6 +278,40 @@ def test_copying_the_object_is_refused(device: SimulatedDeviceAllocator, duplica
         duplicate(Buffer(SIZE, device))
 
 
+@pytest.mark.parametrize(
+    "memory", [bytearray(SIZE), np.zeros(SIZE // 4, np.float32), np.zeros((2, SIZE // 2), np.int8)]
+)
+def test_external_memory_is_wrapped_whole(memory: Any) -> None:
+    """Of any type and shape, kept alive and never released; the bytes are the very same."""
+    buffer = Buffer.from_external(memory)
+    buffer.ptr[:] = 7
+    buffer.close()
+
+    assert (SIZE, SIZE) == (buffer.nbytes, len(buffer))
+    assert bytes([7]) * SIZE == bytes(memory)
+
+
+def test_external_memory_of_a_device_is_wrapped(device: SimulatedDeviceAllocator) -> None:
+    """With its allocator; the same as the constructor makes of it, of all bytes or of the first."""
+    array = device.empty(SIZE)
+    whole, part = Buffer.from_external(array, allocator=device), Buffer.from_external(array, 4, device)
+    whole.copy_from(Buffer.from_external(bytearray(range(SIZE))))
+
+    assert (True, SIZE, 4) == (whole.is_external and part.is_external, whole.nbytes, part.nbytes)
+    assert [0, 1, 2, 3] == shown(part) == shown(Buffer(4, device, array, use_external=True))
+    for buffer in (whole, part):
+        buffer.close()
+    assert 0 == device.live_blocks
+
+
+@pytest.mark.parametrize("memory", [None, object(), 7, b"read-only", [1, 2]])
+def test_what_is_no_memory_is_not_wrapped(memory: Any) -> None:
+    with pytest.raises(BufferMismatchError, match=r"^Buffer"):
+        Buffer.from_external(memory)
+    with pytest.raises(BufferMismatchError, match="it has 4 bytes, and 5 are needed"):
+        Buffer.from_external(bytearray(4), 5)
+
+
 def test_repr_says_where_and_whose(device: SimulatedDeviceAllocator) -> None:
     external = Buffer(4, None, bytearray(4), use_external=True)
 

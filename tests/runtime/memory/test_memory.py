@@ -81,6 +81,11 @@ def test_a_view_outlives_its_memory() -> None:
 # --- what it is
 
 
+def test_the_size_is_known_as_arrays_know_it(memory: SyncedMemory) -> None:
+    assert (SIZE, SIZE) == (memory.size, memory.nbytes)
+    assert {SIZE} == {it.nbytes for it in (memory.cpu_data(), memory.mutable_cpu_data(), memory.gpu_data())}
+
+
 def test_repr_shows_head_sides_and_device(memory: SyncedMemory) -> None:
     filled(memory).set_gpu_data(memory.device.empty(SIZE))  # type: ignore[union-attr] # it has a device
 

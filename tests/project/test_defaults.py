@@ -1,0 +1,47 @@
+"""Defaults stand once: a signature takes the constant, and does not repeat its value."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import syncedmem
+from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
+
+PACKAGE = Path(syncedmem.__file__).parent
+
+
+def literal_defaults(source: str, parameter: str) -> list[str]:
+    """The functions in a source text that have a parameter with a literal for its default."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            arguments = node.args
+            plain = arguments.posonlyargs + arguments.args
+            pairs = [
+                *zip(reversed(plain), reversed(arguments.defaults), strict=False),
+                *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+            ]
+            found += [node.name for it, default in pairs if it.arg == parameter and is_text(default)]
+    return found
+
+
+def is_text(default: ast.expr | None) -> bool:
+    """Whether it is a string."""
+    return isinstance(default, ast.Constant) and isinstance(default.value, str)
+
+
+def test_no_signature_names_the_default_edition() -> None:
+    """It is declared with the editions, as the first of them."""
+    sources = [*PACKAGE.rglob("*.py"), *(path for room in ("model", "spec") for path in (PACKAGE / room).rglob("*.py"))]
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+
+    assert [] == [name for text in texts for name in literal_defaults(text, "edition")]
+    assert DEFAULT_EDITION == next(iter(EDITIONS))
+    assert any("DEFAULT_EDITION" in text for text in texts)
+
+
+def test_a_literal_would_be_found() -> None:
+    planted = ("first(edition: str = 'caffe', other=1)", "second(*, other, edition='early')", "third(edition)")
+
+    assert ["first", "second"] == literal_defaults("".join(f"def {it}: ...\n" for it in planted), "edition")
