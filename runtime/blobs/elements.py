@@ -90,12 +90,12 @@ class Elements:
     __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
-        self.memory = memory
+        self.memory: SyncedMemory = memory
         self._inside: Any = memory  # the same, for what only this room may know of it
-        self.dtype = dtype
-        self.shape = shape
-        self.count = prod(shape)
-        self.nbytes = self.count * dtype.itemsize
+        self.dtype: np.dtype[Any] = dtype
+        self.shape: Shape = shape
+        self.count: int = prod(shape)
+        self.nbytes: int = self.count * dtype.itemsize
         # For each accessor: the memory's own maker of views when it was last asked, and ours over the same bytes.  In
         # one place, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)

@@ -28,7 +28,7 @@ class Pattern:
     """Bytes that are different for every key: a window into one run of random bytes, repeated."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, no secret
+        self.bytes: bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, no secret
 
     def of(self, key: int, size: int) -> bytes:
         """What a block with that key and size holds."""

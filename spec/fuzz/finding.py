@@ -12,7 +12,7 @@ from .properties import PROPERTIES
 
 __all__ = ["OPERATIONS", "Finding", "Step", "TargetError", "Wrong"]
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
     "free": ("block", "stream"),
     "check": ("block",),

@@ -8,7 +8,7 @@ import webbrowser
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path  # noqa: TC003 -- typer reads the types of the options
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -152,7 +152,7 @@ class Page(BaseHTTPRequestHandler):
     """Has one page, and nothing else."""
 
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride] -- it is served by no other
-    timeout = IDLE
+    timeout: ClassVar[float] = IDLE
 
     def __init__(self, body: bytes, *args: object) -> None:
         self._body = body

@@ -28,7 +28,7 @@ FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
-exclusive = threading.RLock()
+exclusive: threading.RLock = threading.RLock()
 """Held by whatever changes a simulated device: one lock for all of them, so that streams of two devices
 cannot wait for each other's."""
 
@@ -60,8 +60,8 @@ class Block:
     """
 
     def __init__(self, address: int | None, size: int, *, poisoned: bool = True) -> None:
-        self.size = size
-        self.live = True
+        self.size: int = size
+        self.live: bool = True
         self._poisoned = poisoned
         self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
