@@ -141,8 +141,8 @@ lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict, on the blocks of README.md too
 	$(BIN)/mypy
 	$(BIN)/pyright
-	$(BIN)/python tests/complete_types.py
-	$(BIN)/python tests/typed_blocks.py README.md src/README.md
+	$(BIN)/python tests/support/complete_types.py
+	$(BIN)/python tests/support/typed_blocks.py README.md src/README.md
 
 # A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a
 # public name that the reference leaves out.
@@ -166,7 +166,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
-	$(BIN)/python tests/front_door.py $(CHECK)
+	$(BIN)/python tests/support/front_door.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
 	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills

@@ -1,4 +1,4 @@
-"""Type-checks the blocks of Python in pages, as programs of users: ``python tests/typed_blocks.py PAGE...``.
+"""Type-checks the blocks of Python in pages, as programs of users: ``python tests/support/typed_blocks.py PAGE...``.
 
 Each block becomes a module, which mypy and pyright check, both strict.  One module is wrong on purpose: if a checker
 does not complain of it, it has checked nothing.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["blocks", "judged", "main"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "typed"
 WRONG = "wrong_on_purpose"
 PLANTED = "from syncedmem import SyncedMemory\n\nSyncedMemory(4).gpu_dataa()\n"

@@ -1,4 +1,4 @@
-"""Fails unless every symbol has a type that all type checkers agree on: ``python tests/complete_types.py``.
+"""Fails unless every symbol has a type that all type checkers agree on: ``python tests/support/complete_types.py``.
 
 pyright tells which symbols have none.  Those of the seeded bugs are left out: they are wrong on purpose, and nobody is
 to import them.

@@ -1,4 +1,4 @@
-"""Writes what type checkers read of the public names: ``python tests/front_door.py [--check]``.
+"""Writes what type checkers read of the public names: ``python tests/support/front_door.py [--check]``.
 
 The front door loads a name when it is used, which no type checker can follow.  For them it imports every name in a
 block that never runs.  This program makes that block from the lists that are used when the package runs.
