@@ -144,6 +144,7 @@ lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 types: $(STAMPS)/types $(STAMPS)/test $(STAMPS)/docs  ## mypy and pyright, both strict, on the blocks of README.md too
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(BIN)/python tests/support/complete_types.py
 	$(BIN)/python tests/support/typed_blocks.py README.md src/README.md
 
 # A warning is an error.  Sphinx and MyST warn of a name, a link or a picture that leads nowhere, and docs/extension of a

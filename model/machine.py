@@ -213,7 +213,7 @@ class HeadMachine:
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
-        self.edition = declaration.edition
+        self.edition: Edition = declaration.edition
         self._machine = Machine(
             model=None,
             states=list(self.edition.heads),
@@ -340,8 +340,8 @@ class BoundHead:
     def __init__(self, machine: HeadMachine, actions: object) -> None:
         self._machine = machine
         self._actions = actions
-        self.head = machine.edition.initial
-        self.facts = Fact(0)
+        self.head: SyncedHead = machine.edition.initial
+        self.facts: Fact = Fact(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:
         """Make a call: its actions in order, then the flags and the head.

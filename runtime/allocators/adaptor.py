@@ -64,8 +64,8 @@ class Adaptor(DeviceAllocator):
     def __init__(self, upstream: DeviceAllocator) -> None:
         check_allocator("upstream", upstream, "an allocator")
         self._upstream = upstream
-        self.device_type = getattr(upstream, "device_type", DeviceType.UNKNOWN)
-        self.ordinal = getattr(upstream, "ordinal", 0)
+        self.device_type: DeviceType = getattr(upstream, "device_type", DeviceType.UNKNOWN)
+        self.ordinal: int = getattr(upstream, "ordinal", 0)
 
     @property
     def upstream(self) -> DeviceAllocator:

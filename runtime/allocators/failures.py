@@ -30,8 +30,8 @@ class reporting:  # noqa: N801 -- used like a function; as a generator it would 
     __slots__ = ("operation", "where")
 
     def __init__(self, operation: str, where: object) -> None:
-        self.operation = operation
-        self.where = where
+        self.operation: str = operation
+        self.where: object = where
 
     def __enter__(self) -> None:
         pass

@@ -65,10 +65,10 @@ class PooledBlock:
 
     def __init__(self, size: int, serial: int) -> None:
         self.whole: Pointer = None
-        self.kept = False
-        self.size = size
-        self.serial = serial
-        self.lent = 0
+        self.kept: bool = False
+        self.size: int = size
+        self.serial: int = serial
+        self.lent: int = 0
         self.streams: list[Any] = []
         self.events: list[Event] = []
 
@@ -114,11 +114,11 @@ class IdleBlocks:
     __slots__ = ("_big", "_small", "_waste_limit", "returned", "small_bytes", "small_limit")
 
     def __init__(self, small_limit: int, waste_limit: int) -> None:
-        self.small_limit = small_limit
+        self.small_limit: int = small_limit
         self._waste_limit = waste_limit
         self._small: list[_Entry] = []  # (serial, size, block), in order of serial
         self._big: list[_Entry] = []  # (size, serial, block), in order of size, then of serial
-        self.small_bytes = 0
+        self.small_bytes: int = 0
         self.returned: deque[PooledBlock] = deque()
 
     def sort_in(self) -> None:

@@ -78,8 +78,8 @@ class FailingAllocator(Adaptor):
         self._probability = _check_probability(probability)
         chosen = None if seed is None else as_integer(seed, "seed", "an integer, or None")
         self._random = random.Random(chosen)  # noqa: S311 -- replayable failures, not secrets
-        self.calls = 0
-        self.failures = 0
+        self.calls: int = 0
+        self.failures: int = 0
 
     def allocate(self, byte_size: int) -> Pointer | None:
         size = check_byte_size(byte_size)

@@ -63,9 +63,10 @@ class ThreadSafeAllocator(Adaptor):
         finally:
             (_,) = leaving
 
-    memcpy = _taking_turns(Adaptor.memcpy)
-    memset_zero = _taking_turns(Adaptor.memset_zero)
-    empty = _taking_turns(Adaptor.empty)
-    stream = _taking_turns(Adaptor.stream)
-    record = _taking_turns(Adaptor.record)
-    order_after = _taking_turns(Adaptor.order_after)
+    if not TYPE_CHECKING:  # they have the types of what they wrap
+        memcpy = _taking_turns(Adaptor.memcpy)
+        memset_zero = _taking_turns(Adaptor.memset_zero)
+        empty = _taking_turns(Adaptor.empty)
+        stream = _taking_turns(Adaptor.stream)
+        record = _taking_turns(Adaptor.record)
+        order_after = _taking_turns(Adaptor.order_after)

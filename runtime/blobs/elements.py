@@ -93,12 +93,12 @@ class Elements:
     __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
-        self.memory = memory
+        self.memory: SyncedMemory = memory
         self._inside: Any = memory  # the same object, for access to its private attributes
-        self.dtype = dtype
-        self.shape = shape
-        self.count = prod(shape)
-        self.nbytes = self.count * dtype.itemsize
+        self.dtype: np.dtype[Any] = dtype
+        self.shape: Shape = shape
+        self.count: int = prod(shape)
+        self.nbytes: int = self.count * dtype.itemsize
         # For each accessor: the function that the memory had ready at the last call, and ours over the same bytes.
         # They are one tuple, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)

@@ -62,7 +62,7 @@ class ForeignArray:
         self._device: Any = device
         self._array = array
         try:
-            self.on_device = _on_device(array)
+            self.on_device: bool = _on_device(array)
             self.view: Any = self._there(array) if self.on_device else host_array(array)
             self.shape: tuple[int, ...] = tuple(self.view.shape)
             self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")

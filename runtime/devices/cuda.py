@@ -43,10 +43,10 @@ __all__ = ["ALLOCATOR", "CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
 try:
     # Any: CuPy has no types.
     cupy: Any = importlib.import_module("cupy")
-except ImportError as error:
+except ImportError as _error:
     raise NoDeviceError(
-        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({error})"
-    ) from error
+        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({_error})"
+    ) from _error
 
 
 _NO_ROOM = (1, 2)
@@ -91,7 +91,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     device_type = DeviceType.CUDA
 
     def __init__(self, ordinal: int = 0, *, pool: bool = False) -> None:
-        self.ordinal = check_ordinal(ordinal, "CUDA", _device_count())
+        self.ordinal: int = check_ordinal(ordinal, "CUDA", _device_count())
         self._pool = pool
         self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
@@ -101,8 +101,8 @@ class CUDADeviceAllocator(DeviceAllocator):
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
         mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, self.ordinal)
-        self.prohibited = mode == _PROHIBITED
-        self.description = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
+        self.prohibited: Any = mode == _PROHIBITED
+        self.description: str = f"{gpu} ({properties['totalGlobalMem'] >> 20} MiB, CuPy {cupy.__version__})"
 
     @property
     def live_blocks(self) -> int:

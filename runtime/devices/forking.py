@@ -29,7 +29,7 @@ class Home:
     def __init__(self, where: str) -> None:
         self._where = where
         self._process = os.getpid()
-        self.lost = False
+        self.lost: bool = False
         _homes.add(self)
 
     def check(self) -> None:

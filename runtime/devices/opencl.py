@@ -41,8 +41,8 @@ try:
     cla: Any = importlib.import_module("pyopencl.array")
     for part in ("elementwise", "reduction"):
         importlib.import_module(f"pyopencl.{part}")
-except ImportError as error:
-    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({error})") from error
+except ImportError as _error:
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({_error})") from _error
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):
@@ -79,11 +79,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0) -> None:
         try:
             devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-            self.ordinal = check_ordinal(ordinal, "OpenCL", len(devices))
+            self.ordinal: int = check_ordinal(ordinal, "OpenCL", len(devices))
             device = devices[self.ordinal]
-            self.description = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"
-            self.context = cl.Context([device])
-            self.queue = cl.CommandQueue(self.context)
+            self.description: str = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"
+            self.context: Any = cl.Context([device])
+            self.queue: Any = cl.CommandQueue(self.context)
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._home = Home(self.name)

@@ -58,7 +58,7 @@ class KernelArithmetic(OpenCLArithmetic):
     ) -> None:
         super().__init__(where, queue, cl, overlap)
         able = bool(queue.device.double_fp_config) if fp64 is None else fp64
-        self.types = tuple(name for name in Arithmetic.types if able or name != "float64")
+        self.types: tuple[str, ...] = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
         self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)
         # A kernel stores its arguments until it is queued, so two threads must not set them at the same time.

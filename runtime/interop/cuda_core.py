@@ -19,8 +19,8 @@ __all__ = ["LentResource", "as_resource", "from_resource"]
 
 try:
     core: Any = importlib.import_module("cuda.core")
-except ImportError as error:
-    raise missing("cuda.core", "cuda-core", error) from error
+except ImportError as _error:
+    raise missing("cuda.core", "cuda-core", _error) from _error
 
 
 def from_resource(theirs: Any, *, stream: Any = None) -> DeviceAllocator:
@@ -72,7 +72,13 @@ def as_resource(allocator: object) -> LentResource:
     return LentResource(Lender(allocator))
 
 
-class LentResource(core.MemoryResource):  # type: ignore[misc]  # of a library without types
+if TYPE_CHECKING:
+    _Base = object  # of a library without types
+else:
+    _Base = core.MemoryResource
+
+
+class LentResource(_Base):
     """Memory of a `DeviceAllocator`, for cuda.core; made by `as_resource`."""
 
     def __init__(self, lender: Lender) -> None:

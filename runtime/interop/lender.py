@@ -48,8 +48,8 @@ class Lender:
         if not complete or kind not in ((DeviceType.CPU,) if host_only else (DeviceType.CPU, DeviceType.CUDA)):
             where = "the host" if host_only else "the host or on CUDA"
             raise InvalidArgumentError("allocator", allocator, f"an allocator of memory with addresses, on {where}")
-        self.allocator = cast("DeviceAllocator", allocator)
-        self.on_device = kind is DeviceType.CUDA
+        self.allocator: DeviceAllocator = cast("DeviceAllocator", allocator)
+        self.on_device: bool = kind is DeviceType.CUDA
         self._alignment = alignment
         self._blocks: dict[int, _Block] = {}
         # Stored here, because at the end of the process the names of this module may be gone already.
@@ -237,9 +237,9 @@ class Loan:
 
     def __init__(self, lender: Lender, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
         debt = self._debt = _Debt(lender, wait)
-        self.size = byte_size
+        self.size: int = byte_size
         (debt.address,) = map(lender.allocate, (byte_size,))
-        self.ptr = debt.address
+        self.ptr: int = debt.address
 
     def give_back(self) -> None:
         """Give the block back now.  Giving it back twice is harmless."""

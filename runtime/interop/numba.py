@@ -14,6 +14,7 @@ from .source import Source, check_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import SimpleNamespace
 
     from ..allocators.base import DeviceAllocator
     from .lender import Loan
@@ -23,8 +24,8 @@ __all__ = ["LentManager", "as_resource", "from_resource"]
 try:
     cuda: Any = importlib.import_module("numba.cuda")
     bindings: Any = importlib.import_module("cuda.bindings.driver")
-except ImportError as error:
-    raise missing("Numba for CUDA", "numba", error) from error
+except ImportError as _error:
+    raise missing("Numba for CUDA", "numba", _error) from _error
 
 if not hasattr(cuda, "HostOnlyCUDAMemoryManager"):
     raise NoDeviceError("Numba's simulator has no memory managers: unset NUMBA_ENABLE_CUDASIM")
@@ -87,7 +88,13 @@ def as_resource(allocator: object) -> type[LentManager]:
     return type("LentManager", (LentManager,), {"lender": Lender(allocator)})
 
 
-class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a library without types
+if TYPE_CHECKING:
+    _Base = SimpleNamespace  # of a library without types; this takes and has anything
+else:
+    _Base = cuda.HostOnlyCUDAMemoryManager
+
+
+class LentManager(_Base):
     """Memory of a `DeviceAllocator`, for Numba; `as_resource` makes subclasses that have a lender.
 
     Numba itself allocates pinned and mapped host memory.  While Numba defers deallocations, blocks are given back
@@ -97,7 +104,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
     lender: ClassVar[Lender]
 
     def __init__(self, context: Any) -> None:
-        super().__init__(context=context)  # pyright: ignore[reportUnknownMemberType] -- a library without types
+        super().__init__(context=context)
         self._loans: set[Loan] = set()
 
     def initialize(self) -> None:
@@ -128,7 +135,7 @@ class LentManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]  # of a
         """Give all memory back."""
         while self._loans:
             self._loans.pop().give_back()
-        super().reset()  # pyright: ignore[reportUnknownMemberType] -- as above
+        super().reset()  # type: ignore[misc] # of a library without types
 
     def get_ipc_handle(self, memory: Any) -> Never:
         """Refused: the allocator may lend parts of larger blocks, which cannot be shared between processes."""

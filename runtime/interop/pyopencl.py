@@ -50,7 +50,8 @@ class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
     def __init__(self, theirs: Callable[[int], Any], queue: Any) -> None:
         devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         super().__init__(devices.index(queue.device))
-        self.context, self.queue = queue.context, queue
+        self.context: Any = queue.context
+        self.queue: Any = queue
         self._theirs = theirs
 
     def _buffer(self, size: int) -> Any:

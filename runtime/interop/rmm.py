@@ -21,8 +21,8 @@ try:
     # Any: the types of RMM and of the other libraries here differ from release to release.
     mr: Any = importlib.import_module("rmm.mr")
     streams: Any = importlib.import_module("rmm.pylibrmm.stream")
-except ImportError as error:
-    raise missing("RMM", "rmm", error) from error
+except ImportError as _error:
+    raise missing("RMM", "rmm", _error) from _error
 
 ALIGNMENT = 256
 """RMM's pools cut their memory into pieces of a multiple of this number of bytes, and promise that alignment."""

@@ -36,8 +36,8 @@ class Grant:
     __slots__ = ("__weakref__", "address", "size")
 
     def __init__(self, name: str, address: int, size: int, give_back: Callable[[], object]) -> None:
-        self.address = address
-        self.size = size
+        self.address: int = address
+        self.size: int = size
         weakref.finalize(self, _give_back, name, give_back).atexit = False
 
     @property

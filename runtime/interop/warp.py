@@ -19,8 +19,8 @@ __all__ = ["LentAllocator", "as_resource", "from_resource"]
 
 try:
     wp: Any = importlib.import_module("warp")
-except ImportError as error:
-    raise missing("Warp", "warp", error) from error
+except ImportError as _error:
+    raise missing("Warp", "warp", _error) from _error
 
 _READABLE = (wp.MemoryKind.HOST, wp.MemoryKind.PINNED, wp.MemoryKind.CUDA_MANAGED)
 
@@ -80,7 +80,7 @@ class LentAllocator:
 
     def __init__(self, lender: Lender) -> None:
         self._lender = lender
-        self.memory_kind = wp.MemoryKind.CUDA_DEVICE if lender.on_device else wp.MemoryKind.HOST
+        self.memory_kind: Any = wp.MemoryKind.CUDA_DEVICE if lender.on_device else wp.MemoryKind.HOST
 
     def allocate(self, size_in_bytes: int) -> int:
         """The address of new memory.

@@ -43,7 +43,7 @@ class Push:
         self._device = device
         self._event = event
         self._ends = ends
-        self.failed = False
+        self.failed: bool = False
 
     @property
     def landed(self) -> bool:

@@ -94,7 +94,7 @@ class OwnedBlock:
     __slots__ = ("_tried", "allocator", "slot")
 
     def __init__(self, allocator: DeviceAllocator, *ptr: Pointer) -> None:
-        self.allocator = allocator
+        self.allocator: DeviceAllocator = allocator
         self.slot: Any = [*ptr]
         self._tried = False  # whether a release was begun and not refused
 
@@ -239,7 +239,7 @@ class Finaliser:
     __slots__ = ("held",)
 
     def __init__(self, held: Holding) -> None:
-        self.held = held
+        self.held: Holding = held
 
     def dispose(self) -> None:
         """See `Holding.dispose`."""

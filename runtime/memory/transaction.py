@@ -38,8 +38,8 @@ class Sides:
     __slots__ = ("device", "pageable", "pinned")
 
     def __init__(self, pageable: DeviceAllocator, pinned: DeviceAllocator, device: DeviceAllocator | None) -> None:
-        self.pageable = pageable
-        self.pinned = pinned
+        self.pageable: DeviceAllocator = pageable
+        self.pinned: DeviceAllocator = pinned
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
 
     @property
@@ -99,16 +99,18 @@ class Transaction:
         after: int,
         argument: Any,
     ) -> None:
-        self.sides = sides
-        self.size = size
+        self.sides: Sides = sides
+        self.size: int = size
+        self.cpu: Pointer
+        self.gpu: Pointer
         self.cpu, self.gpu = pointers
         # Any: an action that frees a side runs only if the memory owns that side.
         self.own_cpu: Any
         self.own_gpu: Any
         self.own_cpu, self.own_gpu = owned
-        self.before = before
-        self.after = after
-        self.argument = argument
+        self.before: int = before
+        self.after: int = after
+        self.argument: Any = argument
         self.push: Push | None = None
         self.new: tuple[OwnedBlock, ...] = ()
         self._freeing: OwnedBlock | None = None

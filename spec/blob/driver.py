@@ -20,6 +20,7 @@ from .steps import ADOPTIONS, Other, failing_calls, foresee, name_of, number_of,
 from .tables import cell_of
 
 if TYPE_CHECKING:
+    from ..engine.call_log import CallLog
     from ..engine.calls import Side
     from ..engine.finding import Violation
     from ..engine.subject import Subject
@@ -54,13 +55,13 @@ class BlobDriver:
     """
 
     def __init__(self, subject: Subject, dtype: str = USUAL) -> None:
-        self.subject = subject
-        self.reproducer = Reproducer(subject, _ELEMENTS)
-        self.run = Run(self.reproducer)
-        self.log = self.run.log
-        self.inspection = BlobInspection(self.run, World(dtype, subject.device is not None, Mode.GPU))
+        self.subject: Subject = subject
+        self.reproducer: Reproducer = Reproducer(subject, _ELEMENTS)
+        self.run: Run = Run(self.reproducer)
+        self.log: CallLog = self.run.log
+        self.inspection: BlobInspection = BlobInspection(self.run, World(dtype, subject.device is not None, Mode.GPU))
         self.visited: list[Cell] = []
-        self.steps = 0
+        self.steps: int = 0
         self._extents_at = 0
 
     @property

@@ -33,8 +33,11 @@ class Message:
     """The reference's BlobProto: its fields, which are None or empty if they are not set."""
 
     def __init__(self) -> None:
-        self.num = self.channels = self.height = self.width = None
-        self.shape = SimpleNamespace(dim=[])
+        self.num: int | None = None
+        self.channels: int | None = None
+        self.height: int | None = None
+        self.width: int | None = None
+        self.shape: SimpleNamespace = SimpleNamespace(dim=[])
         self.data: list[float] = []
         self.diff: list[float] = []
         self.double_data: list[float] = []
@@ -59,14 +62,16 @@ class ReferenceBlob:
     """
 
     def __init__(self, *shape: Any, dtype: str, host: Any, device: Any) -> None:
-        self.dtype, self.host, self.device = dtype, host, device
+        self.dtype: str = dtype
+        self.host: Any = host
+        self.device: Any = device
         self.axes: tuple[int, ...] = ()
-        self.elements = 0
-        self.data_memory = self.memory(0)
-        self.diff_memory = self.memory(0)
-        self.shape_memory = self.memory(0)
+        self.elements: int = 0
+        self.data_memory: Any = self.memory(0)
+        self.diff_memory: Any = self.memory(0)
+        self.shape_memory: Any = self.memory(0)
         self.extents_known: Any = None
-        self.shaped = False
+        self.shaped: bool = False
         self.set_up()
         if shape:
             self.reshape(*shape)

@@ -86,8 +86,8 @@ class Fuse:
     """
 
     def __init__(self) -> None:
-        self.blown = ""
-        self.partial = False
+        self.blown: str = ""
+        self.partial: bool = False
         self._left = 0
         self._error: type[BaseException] = InjectedFailure
 

@@ -221,8 +221,8 @@ class Counter:
     """Counts cases and calls while a suite runs, and reports the progress."""
 
     def __init__(self, name: str, coverage: Covering, progress: Progress | None) -> None:
-        self.cases = 0
-        self.steps = 0
+        self.cases: int = 0
+        self.steps: int = 0
         self._name = name
         self._coverage = coverage
         self._progress = progress

@@ -36,8 +36,11 @@ class Run:
     """
 
     def __init__(self, reproducer: Reproducer) -> None:
-        self.reproducer = reproducer
+        self.reproducer: Reproducer = reproducer
         self.subject: Subject = reproducer.subject
+        self.log_name: str
+        self.host: str
+        self.device: str
         self.log_name, self.host, self.device = map(reproducer.fresh, ("log", "host", "device"))
         reproducer.run(f"{self.log_name}, {self.host}, {self.device} = recorded(subject)")
         self.log: CallLog = reproducer.names[self.log_name]

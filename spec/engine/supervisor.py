@@ -152,6 +152,7 @@ class Child(Generic[AnswerT]):
         self._output: IO[bytes] | None = None
         if forks:
             self._output = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 -- the stack closes it
+        self.connection: Connection
         self.connection, there = cast("tuple[Connection, Connection]", context.Pipe(duplex=False))
         self._stack.callback(self.connection.close)
         self._patience = limits.first or limits.seconds
@@ -316,7 +317,7 @@ class Command:
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str] | None = None, limits: Limits = _NO_LIMITS
     ) -> None:
-        self.process = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
             arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
         self._requests, self._replies = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)

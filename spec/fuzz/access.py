@@ -28,7 +28,7 @@ class Pattern:
     """Bytes that differ for every key: a window of one sequence of random bytes, repeated."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, not a secret
+        self.bytes: bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, not a secret
 
     def of(self, key: int, size: int) -> bytes:
         """The contents of a block with this key and size."""

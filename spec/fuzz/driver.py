@@ -84,9 +84,9 @@ class Driver:
     ) -> None:
         self.target = target
         self.capabilities = capabilities
-        self.journal = journal if journal is not None else Journal(capacity=1 << 16)
-        self.oracle = Oracle(target, capabilities, intervals, access)
-        self.blocks = self.oracle.heap.blocks
+        self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
+        self.oracle: Oracle = Oracle(target, capabilities, intervals, access)
+        self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self._note = self.journal.note
         self._take = target.take
         self._give = target.give

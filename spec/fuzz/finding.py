@@ -13,7 +13,7 @@ from ..requirements import REQUIREMENTS
 
 __all__ = ["OPERATIONS", "Finding", "Step", "TargetError"]
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
     "free": ("block", "stream"),
     "check": ("block",),

@@ -91,7 +91,7 @@ class Isolated:
         self._path = Path(self._folder.name) / "journal"
         self._journal = Journal(self._path)
         program = "from syncedmem.spec.fuzz.worker import main; main()"
-        self.worker = Command([sys.executable, "-c", program], _environment())
+        self.worker: Command = Command([sys.executable, "-c", program], _environment())
 
     def perform(self, job: Job) -> Answer:
         """Do a job in the worker.

@@ -44,7 +44,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.driver = self.make_driver()
+        self.driver: Driver = self.make_driver()
         self._over = False
         self._next = 0
         self._gone: list[int] = []

@@ -69,11 +69,11 @@ class Oracle:
         intervals: Intervals | None = None,
         access: HostAccess | None = None,
     ) -> None:
-        self.heap = ShadowHeap(intervals)
+        self.heap: ShadowHeap = ShadowHeap(intervals)
         self._add = self.heap.add
         self.checked: Counter[str] = Counter()
-        self.limit = capabilities.limit or limit_of(target.subject)
-        self.baseline = gauges(target.subject)
+        self.limit: int = capabilities.limit or limit_of(target.subject)
+        self.baseline: dict[Gauge, int] = gauges(target.subject)
         self.accepted = 0
         self.resized = False
         self._target = target

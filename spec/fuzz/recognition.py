@@ -50,7 +50,7 @@ class Source:
     """
 
     def __init__(self, target: object) -> None:
-        self.name = target if isinstance(target, str) else _name(target)
+        self.name: str = target if isinstance(target, str) else _name(target)
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._found = look_up(target) if isinstance(target, str) and self._library is None else target
 

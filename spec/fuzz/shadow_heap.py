@@ -37,12 +37,12 @@ class Block:
     __slots__ = ("address", "handle", "key", "number", "size", "stream")
 
     def __init__(self, number: int, handle: Any, address: int, size: int, key: int, stream: int) -> None:  # noqa: PLR0913 -- a record; by keyword it takes twice as long
-        self.number = number
-        self.handle = handle
-        self.address = address
-        self.size = size
-        self.key = key
-        self.stream = stream
+        self.number: int = number
+        self.handle: Any = handle
+        self.address: int = address
+        self.size: int = size
+        self.key: int = key
+        self.stream: int = stream
 
     def __str__(self) -> str:
         place = f" at {self.address:#x}" if self.address else ""
@@ -147,8 +147,10 @@ class ShadowHeap:
     def __init__(self, intervals: Intervals | None = None) -> None:
         self.blocks: dict[int, Block] = {}
         self.bytes: int = 0
-        self.peak_bytes = self.peak_count = self.placed = 0
-        self.alone = intervals is None
+        self.peak_bytes: int = 0
+        self.peak_count: int = 0
+        self.placed: int = 0
+        self.alone: bool = intervals is None
         self._intervals = Intervals() if intervals is None else intervals
 
     def add(self, block: Block) -> None:

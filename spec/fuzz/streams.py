@@ -34,7 +34,13 @@ class Event:
         """Let everything before the point happen."""
         self._stream.finished = max(self._stream.finished, self._point)
 
-    sync = wait = synchronize
+    def sync(self) -> None:
+        """As `synchronize`: the name in cuda.core."""
+        self.synchronize()
+
+    def wait(self) -> None:
+        """As `synchronize`: the name in OpenCL."""
+        self.synchronize()
 
 
 class Stream:
@@ -48,8 +54,8 @@ class Stream:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.queued = 0
-        self.finished = 0
+        self.queued: int = 0
+        self.finished: int = 0
 
     @property
     def ptr(self) -> int:

@@ -23,6 +23,7 @@ from .oracle import Copy, Expected, Oracle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..engine.call_log import CallLog
     from ..engine.reproducer import Outcome
     from ..engine.subject import Memory, Subject
 
@@ -84,12 +85,15 @@ class MemoryDriver:
         check_device: bool = False,
         buffers: Buffers | None = None,
     ) -> None:
-        self.subject, self.mode = subject, mode
-        self.reproducer = reproducer or Reproducer(subject)
-        self.run = Run(self.reproducer)
-        self.log = self.run.log
-        self.name = self.reproducer.fresh("memory")
-        self.inspection = MemoryInspection(self.run, self.name, Oracle(size, subject.device is not None))
+        self.subject: Subject = subject
+        self.mode: Mode = mode
+        self.reproducer: Reproducer = reproducer or Reproducer(subject)
+        self.run: Run = Run(self.reproducer)
+        self.log: CallLog = self.run.log
+        self.name: str = self.reproducer.fresh("memory")
+        self.inspection: MemoryInspection = MemoryInspection(
+            self.run, self.name, Oracle(size, subject.device is not None)
+        )
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
         self._number = 0

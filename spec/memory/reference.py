@@ -27,18 +27,18 @@ class ReferenceMemory:
 
     def __init__(self, size: int, *, host: Any, device: Any, check_device: bool = False) -> None:
         self.check_size(size)
-        self.size = size
-        self.head = _U
+        self.size: int = size
+        self.head: SyncedHead = _U
         self.cpu_ptr: Any = None
         self.gpu_ptr: Any = None
-        self.own_cpu_data = False
-        self.own_gpu_data = False
-        self.cpu_malloc_use_cuda = False
-        self.host = host
-        self.device = device
-        self.check = check_device
+        self.own_cpu_data: bool = False
+        self.own_gpu_data: bool = False
+        self.cpu_malloc_use_cuda: bool = False
+        self.host: Any = host
+        self.device: Any = device
+        self.check: bool = check_device
         self.flight: Any = None
-        self.closed = False
+        self.closed: bool = False
         self.set_up()
 
     # --- the public calls, syncedmem.cpp:93-167

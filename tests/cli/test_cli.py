@@ -762,7 +762,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
-    device: Any = verification.make_subject(name, 0).device
+    device: Any = checks.make_subject(name, 0).device
     done = run("verify", "--device", name, "--steps", "0", "--processes", "1", "--out", str(tmp_path))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
 

@@ -65,7 +65,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     description = "a second memory space inside this process"
 
     def __init__(self, ordinal: int = 0, *, capacity: int | None = None, seed: int | None = None) -> None:
-        self.ordinal = checked_ordinal(ordinal)
+        self.ordinal: int = checked_ordinal(ordinal)
         limit = None if capacity is None else check_byte_size(capacity, "capacity")
         self._live = LiveBlocks(self.name)
         self._space = Space(self.ordinal, limit, seed)

@@ -30,7 +30,7 @@ _INTACT = bytes([GUARD]) * RED_ZONE
 _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
-exclusive = threading.RLock()
+exclusive: threading.RLock = threading.RLock()
 """Held by every change of a simulated device.  There is one lock for all devices: otherwise streams of two devices
 could wait for each other's lock."""
 
@@ -62,8 +62,8 @@ class Block:
     """
 
     def __init__(self, address: int | None, size: int, *, poisoned: bool = True) -> None:
-        self.size = size
-        self.live = True
+        self.size: int = size
+        self.live: bool = True
         self._poisoned = poisoned
         self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]

@@ -251,7 +251,7 @@ class Space:
     def __init__(self, ordinal: int, capacity: int | None, seed: int | None) -> None:
         self.ordinal = ordinal
         self.capacity = capacity
-        self.default_stream = SimulatedStream(self, 0)
+        self.default_stream: SimulatedStream = SimulatedStream(self, 0)
         self.busy: dict[int, SimulatedStream] = {}
         self._scheduler: random.Random | None = None
         if seed is not None:
