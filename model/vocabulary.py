@@ -115,9 +115,9 @@ def asynchronous(action: Action) -> bool:
 
 
 def code_of(action: Action) -> str:
-    """The short form for tables: H for host and D for device, then what is done there; a copy says which way it goes.
+    """The short form for tables: H for host or D for device, and a letter for the verb; for a copy its direction.
 
-    E, as in a configuration, is for an external pointer, which no allocator gets to see.
+    E, as in a configuration, is for an external pointer, which no allocator ever gets.
     """
     verb, here = verb_of(action), "hd"[place_of(action) is Host.GPU]
     if verb is not Verb.COPY:

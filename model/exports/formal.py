@@ -3,7 +3,7 @@
 Contents are *versions*, small numbers that count modulo K.  A new memory has version 0.  Each write makes the next
 version, and so does an adopted buffer.  A side without a pointer has version 0.  A *fault* is an action that must not
 happen: memory is allocated over a pointer, freed though it is not owned, zeroed though it has contents, copied from or
-to a side without a pointer, or copied from a stale side.  A pointer that is missing after the actions is also a fault.
+to a side without a pointer, or copied from a stale side.  It is also a fault if a pointer that was set becomes null.
 """
 
 from __future__ import annotations

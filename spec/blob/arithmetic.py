@@ -37,7 +37,7 @@ def factors(subject: Subject) -> Iterator[Scenario]:
     """A factor is used unrounded, and the factor one changes the head like any other (B35, B36)."""
     for dtype, side in product(_REAL, subject.sides):
         steps: list[Move] = []
-        # For the types with fewer bits than a factor, only powers of two: then rounding the factor first is no mistake.
+        # Some types have fewer bits than a factor.  With powers of two it makes no difference if it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
         for (call, part), factor in product(SCALES.items(), _FACTORS):
             steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call, (factor,)))

@@ -20,7 +20,7 @@ MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R08-copy-up", "A call for the device side copies up, once, if only the host side is fresh.",
      "syncedmem.cpp:81"),
     ("R09-no-needless-copy", "Nothing is copied to a fresh side.", "syncedmem.cpp:60-61, 84-85"),
-    ("R10-same-bytes", "After a call for a side, that side has the bytes last written, on whichever side.",
+    ("R10-same-bytes", "After a call for a side, that side has the bytes that were last written on either side.",
      "syncedmem.hpp:52-53"),
     ("R11-head", "The head says which side is fresh: none, host, device or both.", "syncedmem.hpp:68"),
     ("R12-read-keeps", "Reading a side does not make the other side stale.", "syncedmem.cpp:55, 82"),
