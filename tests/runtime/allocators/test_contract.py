@@ -10,7 +10,7 @@ from adaptors import MAKERS, SAMPLE, stacked
 from interop_fixtures import Heap
 from subjects import devices
 
-from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator, using_device
+from syncedmem.runtime import CPUDeviceAllocator, DeviceType, MemcpyKind, SimulatedDeviceAllocator, using_device
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.source import Source
 from syncedmem.spec import Violation
@@ -75,6 +75,22 @@ def test_what_an_allocator_stumbles_over_is_a_violation() -> None:
     without.overlaps = None
     with pytest.raises(Violation, match=r"^D17-overlaps: TypeError: "):
         check_allocator(without, "D17-overlaps")
+
+
+def test_what_goes_wrong_in_a_thread_is_a_violation() -> None:
+    """Other bytes, and errors."""
+
+    class Wiping(SimulatedDeviceAllocator):
+        def memcpy(self, src: Any, dest: Any, byte_size: int, *rest: Any, **named: Any) -> None:
+            super().memcpy(src, dest, byte_size, *rest, **named)
+            if MemcpyKind.CPU2CUDA in rest:
+                self.memset_zero(dest, byte_size)
+
+    broken: Any = SimulatedDeviceAllocator()
+    broken.memcpy = None
+    for allocator, message in ((Wiping(), "a block has bytes of another thread"), (broken, "TypeError: ")):
+        with pytest.raises(Violation, match=f"^D21-threads: {message}"):
+            check_allocator(allocator, "D21-threads")
 
 
 def test_what_is_not_counted_is_not_checked() -> None:

@@ -290,11 +290,11 @@ class Correct(AllocatorTests):
 
 
 class TestPool(Correct):
-    """Every property is a test."""
+    """Every requirement is a test."""
 
 
 def listing(tmp_path: Path, *names: str) -> Path:
-    """A file that lists properties."""
+    """A file that lists requirements."""
     file = tmp_path / "list.txt"
     file.write_text("# known\n" + "".join(f"{name}  # because\n" for name in names), encoding="utf-8")
     return file
@@ -321,7 +321,7 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     with pytest.raises(SkipTest, match="is listed in"):
         Twice().check(broken)
     Twice.skips = listing(tmp_path, "A99-nonsense")
-    with pytest.raises(TargetError, match="lists A99-nonsense, which is no property"):
+    with pytest.raises(TargetError, match="lists A99-nonsense, which is no requirement of allocators"):
         Twice().check(broken)
 
 

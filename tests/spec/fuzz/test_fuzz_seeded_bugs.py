@@ -87,7 +87,7 @@ def processor_time() -> float:
 
 @pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
 def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
-    """It names the property that was broken, and is quick about it."""
+    """It names the requirement that was broken, and is quick about it."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
@@ -98,7 +98,7 @@ def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> No
     catch(bug.symbols.partition(",")[0], target, bug.requirement, bug.promises, bug.threads)
 
 
-def test_there_are_many_bugs_and_one_for_every_property() -> None:
+def test_there_are_many_bugs_and_one_for_every_requirement() -> None:
     seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.requirement for it in IN_C}
 
     assert len(ALLOCATOR_BUGS) + len(IN_C) >= 25
