@@ -69,20 +69,20 @@ test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow fr
 	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
 
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
-	$(BIN)/python tests/new_seeds.py $(SEED:%=--seed %)
+	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
 
 bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
-	$(BIN)/pytest $(PARALLEL) --every-suite tests/test_seeded_bugs.py
+	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py
 
 # Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
-# tests of them run over hostcuda.  tests/uncounted.py alone decides which modules cannot run on this machine.
+# tests of them run over hostcuda.  tests/support/uncounted.py alone decides which modules cannot run on this machine.
 COVERAGE := build/coverage
 coverage: test-hostcuda installed-wheel  ## run all tests against the wheel; every line and branch has to be taken
 	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
 	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") --cov --cov-config "$$root/pyproject.toml" \
 	    --cov-report= --cov-fail-under=0 "$$root/tests"
 	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
-	$(BIN)/coverage report --omit="$$($(BIN)/python tests/uncounted.py)"
+	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
@@ -126,7 +126,7 @@ hostcuda-tests-%:
 	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda $(COUNTED)
 
 proof: $(STAMPS)/test  ## run the fuzzer against real allocators and seeded bugs, and write docs/fuzzing-proof.md
-	$(BIN)/pytest -n 0 --write-proof tests/test_fuzz_backends.py tests/test_fuzz_seeded_bugs.py
+	$(BIN)/pytest -n 0 --write-proof tests/spec/fuzz/test_fuzz_backends.py tests/spec/fuzz/test_fuzz_seeded_bugs.py
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
@@ -144,7 +144,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
-	$(BIN)/pytest README.md src/README.md docs tests/test_pages.py tests/test_site.py
+	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py tests/docs/test_site.py
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
@@ -214,9 +214,9 @@ test-wheel: installed-wheel  ## install the wheel elsewhere and run the tests ag
 	$(call from_nowhere) "$$root/tests"
 
 # Modules that use each library and all of the command line, and take less than a minute.
-QUICK := $(patsubst %,tests/test_%.py,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
-    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public) \
-    $(wildcard tests/test_interop_*.py)
+QUICK := $(foreach name,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
+    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public, \
+    $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop
 
 # Old releases of libraries use what their own dependencies have deprecated since.
 LOWEST := $(VENV)-lowest

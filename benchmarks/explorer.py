@@ -83,7 +83,7 @@ def browser_or_what_is_missing() -> tuple[Any, str]:
 def main() -> None:
     """Measure, and print; without a browser, the size alone."""
     arguments = options_of(__doc__).parse_args()
-    sys.path.append(str(Path(__file__).parent.parent / "tests"))
+    sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
     text = explorer_page()
     rows = [row_of("bytes", [float(len(text.encode()))], "")]
     browser, missing = browser_or_what_is_missing()

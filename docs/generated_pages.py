@@ -72,9 +72,9 @@ def requirements_page() -> str:
         (
             "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
             "there is a *seeded bug*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
-            "naming it ([the test](../tests/test_seeded_bugs.py)). R are about memories, B about blobs. Sources are "
-            "[Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are hazards "
-            "of Caffe, which [the errata](errata.md) explain."
+            "naming it ([the test](../tests/spec/test_seeded_bugs.py)). R are about memories, B about blobs. Sources "
+            "are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are "
+            "hazards of Caffe, which [the errata](errata.md) explain."
         ),
     ]
     bugs = list(chain(MEMORY_BUGS.values(), BLOB_BUGS.values()))

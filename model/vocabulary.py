@@ -17,7 +17,20 @@ from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Cited", "Host", "Role", "Verb", "asynchronous", "cited", "contents_after", "place_of", "role_of", "verb_of"]
+__all__ = [
+    "Cited",
+    "Host",
+    "Role",
+    "Verb",
+    "asynchronous",
+    "cited",
+    "code_of",
+    "contents_after",
+    "phrase_of",
+    "place_of",
+    "role_of",
+    "verb_of",
+]
 
 
 class Host(enum.Enum):
@@ -82,6 +95,10 @@ _CONTENTS: Mapping[Verb, str] = MappingProxyType(
 )
 
 
+_LETTERS: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "A", Verb.ZERO: "Z", Verb.ADOPT: "E", Verb.FREE: "F"})
+_SHORT: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "alloc"})
+
+
 def verb_of(action: Action) -> Verb:
     """What an action does: the first word of its name."""
     return Verb(action.value.split("_")[0])
@@ -95,6 +112,25 @@ def place_of(name: Action | Call) -> Host | None:
 def asynchronous(action: Action) -> bool:
     """Whether an action is only queued when the call returns."""
     return action.value.endswith("_async")
+
+
+def code_of(action: Action) -> str:
+    """The short form for tables: H for host and D for device, then what is done there; a copy says which way it goes.
+
+    E, as in a configuration, is for an external pointer, which no allocator gets to see.
+    """
+    verb, here = verb_of(action), "hd"[place_of(action) is Host.GPU]
+    if verb is not Verb.COPY:
+        return f"{here.upper()}{_LETTERS[verb]}"
+    return f"{'hd'[here == 'h']}2{here}{'*' if asynchronous(action) else ''}"
+
+
+def phrase_of(action: Action) -> str:
+    """A few words for drawings.  Only a copy names its side; other actions are on the side that their call names."""
+    verb, place = verb_of(action), place_of(action)
+    if verb is Verb.COPY and place is not None:
+        return f"{'async ' if asynchronous(action) else ''}copy to {place.name}"
+    return _SHORT.get(verb, verb.value)
 
 
 def contents_after(action: Action) -> str:

@@ -9,15 +9,15 @@ is nothing to guard because the pointers are in the nodes.
 from __future__ import annotations
 
 import enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..editions import head_machine
 from ..exploration import Input, matrix
 from ..head import Action, Call, Guard, SyncedHead, Transition
+from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
 __all__ = [
     "Detail",
@@ -54,23 +54,6 @@ class Acting(Protocol):
 
 Arrows = dict[tuple[SyncedHead, SyncedHead], dict[Call, list[Transition]]]
 
-# Without the side: in every row but the destructor's it is the side that the call is named after.
-_WORDS: Mapping[Action, str] = MappingProxyType(
-    {
-        Action.ALLOCATE_CPU: "alloc",
-        Action.ZERO_CPU: "zero",
-        Action.COPY_TO_CPU: "copy to CPU",
-        Action.ADOPT_CPU: "adopt",
-        Action.FREE_CPU: "free",
-        Action.ALLOCATE_GPU: "alloc",
-        Action.ZERO_GPU: "zero",
-        Action.COPY_TO_GPU: "copy to GPU",
-        Action.COPY_TO_GPU_ASYNC: "async copy to GPU",
-        Action.ADOPT_GPU: "adopt",
-        Action.FREE_GPU: "free",
-    }
-)
-
 
 class Kind(enum.Enum):
     """What a line copies; of an arrow with several lines the first kind here speaks for all."""
@@ -81,15 +64,10 @@ class Kind(enum.Enum):
     ADOPT = "adopts a pointer"
 
 
-_KINDS: Mapping[Action, Kind] = MappingProxyType(
-    {
-        Action.COPY_TO_GPU: Kind.GPU,
-        Action.COPY_TO_GPU_ASYNC: Kind.GPU,
-        Action.COPY_TO_CPU: Kind.CPU,
-        Action.ADOPT_CPU: Kind.ADOPT,
-        Action.ADOPT_GPU: Kind.ADOPT,
-    }
-)
+def _kind(action: Action) -> Kind:
+    if verb_of(action) is Verb.COPY:
+        return Kind.GPU if place_of(action) is Host.GPU else Kind.CPU
+    return Kind.ADOPT if verb_of(action) is Verb.ADOPT else Kind.NONE
 
 
 class Note(NamedTuple):
@@ -131,14 +109,14 @@ def arrows(edition: str) -> Arrows:
 
 def effect(rows: Iterable[Acting]) -> str:
     """What the rows of one line do, in order; a step that only some of them take is in brackets."""
-    variants = [[_WORDS[action] for action in row.actions] for row in rows]
+    variants = [[phrase_of(action) for action in row.actions] for row in rows]
     steps = dict.fromkeys(word for variant in sorted(variants, key=len, reverse=True) for word in variant)
     return " + ".join(word if all(word in variant for variant in variants) else f"({word})" for word in steps)
 
 
 def kind_of(rows: Iterable[Acting]) -> Kind:
     """The kind of a line: what its actions copy or adopt."""
-    kinds = {_KINDS[action] for row in rows for action in row.actions if action in _KINDS}
+    kinds = {_kind(action) for row in rows for action in row.actions} - {Kind.NONE}
     return next((kind for kind in Kind if kind in kinds), Kind.NONE)
 
 
@@ -186,7 +164,7 @@ class Line(NamedTuple):
 
 def without_kind(line: Line) -> Line:
     """A line without the steps that its kind says already."""
-    said = {_WORDS[action] for action in _KINDS}
+    said = {phrase_of(action) for action in Action if _kind(action) is not Kind.NONE}
     rest = (" + ".join(word for word in step.split(" + ") if word not in said) for step in line.steps)
     return line._replace(steps=tuple(step for step in rest if step))
 

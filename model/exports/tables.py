@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from html import escape
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..diagrams.drawing import Detail, effect, guards_of
 from ..editions import head_machine
 from ..exploration import inputs, matrix
 from ..head import EFFECTS, Action, Call, Fact, SyncedHead, Transition
+from ..vocabulary import code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
 
     from ..exploration import Entry
 
@@ -30,23 +30,6 @@ __all__ = [
     "rst_table",
     "table_of",
 ]
-
-# H for host, D for device; E, as in a configuration, for an external pointer, which no allocator gets to see.
-_CODES: Mapping[Action, str] = MappingProxyType(
-    {
-        Action.ALLOCATE_CPU: "HA",
-        Action.ZERO_CPU: "HZ",
-        Action.COPY_TO_CPU: "d2h",
-        Action.ADOPT_CPU: "HE",
-        Action.FREE_CPU: "HF",
-        Action.ALLOCATE_GPU: "DA",
-        Action.ZERO_GPU: "DZ",
-        Action.COPY_TO_GPU: "h2d",
-        Action.COPY_TO_GPU_ASYNC: "h2d*",
-        Action.ADOPT_GPU: "DE",
-        Action.FREE_GPU: "DF",
-    }
-)
 
 
 class Line(NamedTuple):
@@ -165,12 +148,12 @@ def _configuration_table(edition: str, calls: Collection[Call]) -> Table:
     found = matrix(edition)
     rows = tuple((str(before), tuple((_entry(row[asked]),) for asked in shown)) for before, row in found.items())
     used = {action for row in found.values() for asked in shown for action in row[asked].actions}
-    legend = tuple((code, action.value) for action, code in _CODES.items() if action in used)
+    legend = tuple((code_of(action), action.value) for action in Action if action in used)
     return Table(("configuration", *map(str, shown)), rows, legend, coded=True)
 
 
 def _entry(entry: Entry) -> Line:
-    steps = " ".join(_CODES[action] for action in entry.actions)
+    steps = " ".join(code_of(action) for action in entry.actions)
     end = str(entry.after) if entry.refusal is None else entry.refusal.value
     return Line((), steps, (), end, refused=entry.refusal is not None)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 __all__ = ["BLOBS"]
 
-_ADOPTION = "tests/test_blob_adoption.py::test_"
-_ATTRIBUTES = "tests/test_blob_attributes.py::test_"
-_MAKING = "tests/test_blob_making.py::test_"
-_OWNERSHIP = "tests/test_blob_ownership.py::test_"
-_PROTOCOLS = "tests/test_blob_protocols.py::test_"
-_SHAPE = "tests/test_blob_shape.py::test_"
-_SHARING = "tests/test_blob_sharing.py::test_"
-_STORED = "tests/test_blob_stored.py::test_"
-_TABLES = "tests/test_blob_tables.py::test_"
+_ADOPTION = "tests/runtime/blobs/test_blob_adoption.py::test_"
+_ATTRIBUTES = "tests/runtime/blobs/test_blob_attributes.py::test_"
+_MAKING = "tests/runtime/blobs/test_blob_making.py::test_"
+_OWNERSHIP = "tests/runtime/blobs/test_blob_ownership.py::test_"
+_PROTOCOLS = "tests/runtime/blobs/test_blob_protocols.py::test_"
+_SHAPE = "tests/runtime/blobs/test_blob_shape.py::test_"
+_SHARING = "tests/runtime/blobs/test_blob_sharing.py::test_"
+_STORED = "tests/runtime/blobs/test_blob_stored.py::test_"
+_TABLES = "tests/runtime/blobs/test_blob_tables.py::test_"
 
 BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("H1; blob.cpp:156-165", "sharing leaves the capacity as it was", "growing again writes past the end (#5439)",

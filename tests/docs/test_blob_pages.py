@@ -1,0 +1,41 @@
+"""docs/blobs.md: every test that it names is there; and the example."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "blobs.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`(test_\w+)`", PAGE)))
+
+
+def test_the_page_names_tests() -> None:
+    assert len(NAMED) > 30
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_test_that_the_page_names_is_there(name: str) -> None:
+    modules = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_blob*.py")]
+
+    assert any(f"def {name}(" in text for text in modules)
+
+
+def test_the_example_shows_a_head_after_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """One step of gradient descent, which itself asserts that the numbers are right."""
+    runpy.run_path(str(ROOT / "examples" / "sgd_step.py"), run_name="__main__")
+    lines = [re.findall(r"(?:data|diff) (\w+)", line)[-2:] for line in capsys.readouterr().out.splitlines()]
+
+    assert [
+        ["UNINITIALIZED", "UNINITIALIZED"],
+        ["HEAD_AT_CPU", "UNINITIALIZED"],
+        ["SYNCED", "UNINITIALIZED"],
+        ["SYNCED", "HEAD_AT_GPU"],
+        ["SYNCED", "HEAD_AT_GPU"],
+        ["HEAD_AT_GPU", "HEAD_AT_GPU"],
+        ["HEAD_AT_GPU", "HEAD_AT_GPU"],
+        ["SYNCED", "HEAD_AT_GPU"],
+    ] == lines

@@ -1,0 +1,82 @@
+"""The code blocks of the pages that name a device, on every device of this machine.
+
+Sybil runs all blocks as they stand (`make docs`); what a page shows on the simulated device has to be as right on a
+real one.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subjects import devices
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
+from syncedmem.runtime import DeviceAllocator
+
+ROOT = Path(__file__).parents[2]
+NAMED = '"simulated"'
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for number, block in enumerate(PYTHON.findall(page.read_text(encoding="utf-8")))
+    if NAMED in block
+]
+
+
+def name_of(device: DeviceAllocator) -> str:
+    return device.device_type.name.lower()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("name", [name_of(device) for device in devices()])
+def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str) -> None:
+    """Unchanged but for the name; what it leaves behind is on that device, and it says itself what it expects."""
+    names: dict[str, Any] = {}
+    exec(block.replace(NAMED, f'"{name}"'), names)  # noqa: S102 -- our own pages
+    found = {name_of(it) for value in names.values() for it in allocators_of(value)}
+
+    assert name in found
+    assert "assert " in block
+
+
+def allocators_of(value: object) -> list[DeviceAllocator]:
+    """An allocator itself, or those of a memory, of a buffer, or of a blob."""
+    around = (value, *(getattr(value, name, None) for name in ("device", "allocator", "data_memory")))
+    inside = (getattr(around[-1], "device", None),)
+    return [it for it in (*around, *inside) if isinstance(it, DeviceAllocator)]
+
+
+COMMANDS = [
+    pytest.param(line.split()[2:], id=f"{page.name}: {line}")
+    for page in (ROOT / "README.md", ROOT / "docs" / "fuzzing.md")
+    for line in re.findall(r"^\$ (.*syncedmem fuzz .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_command_of_the_pages_runs_as_it_is_written(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the top of the checkout; the one that is wrong on purpose fails."""
+    if "rmm" in " ".join(arguments):
+        pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(app, ["fuzz", *arguments, "--out", str(tmp_path)])
+
+    assert int("PutBackTwice" in " ".join(arguments)) == result.exit_code, result.output
+
+
+def test_the_commands_are_found() -> None:
+    targets = {line.id.split("syncedmem fuzz ")[1].split()[0] for line in COMMANDS if isinstance(line.id, str)}
+
+    assert {"libc.so.6:malloc,free", "examples/rmm_pool.py:pool", "syncedmem:CPUDeviceAllocator"} <= targets
+
+
+def test_the_blocks_are_found() -> None:
+    """That of the README with memory of one's own, and those about buffers, adaptors and the pool."""
+    assert {"README.md-1", "allocators.md-0", "allocators.md-3", "allocators.md-4"} <= {block.id for block in BLOCKS}

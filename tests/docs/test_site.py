@@ -1,0 +1,76 @@
+"""What the site is made of, and that what is missing in it is found.  `make docs` builds it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sphinx", reason="Sphinx is not installed: make docs")
+
+from extension import explorer
+from extension.command_line import helps
+from extension.names import DOORS, undocumented
+from extension.pictures import picture_of
+from extension.public_names import described
+
+from syncedmem.model.exports.formats import export
+
+DOCS = Path(__file__).parents[2] / "docs"
+CODE = re.compile(r"^```.*?^```|`[^`]*`", re.MULTILINE | re.DOTALL)
+"""What is code on a page."""
+
+
+def test_the_page_to_play_shows_the_explorer() -> None:
+    """Its links are HTML, which Sphinx passes on as it is."""
+    links = re.findall(r'(?:href|src)="([^"]*)"', (DOCS / "play.md").read_text(encoding="utf-8"))
+
+    assert {explorer.FILE} == set(links)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_links_of_other_pages_are_not_in_html(page: Path) -> None:
+    """So that Sphinx sees them, and warns of those that lead nowhere."""
+    assert page.name == "play.md" or not re.search(r"<\w+ [^>]*(href|src)=", CODE.sub("", page.read_text()))
+
+
+def test_a_public_name_without_a_place_is_found() -> None:
+    from syncedmem import model
+
+    everything = {f"{door}.{name}" for door in DOORS for name in __import__(door, fromlist=["x"]).__all__}
+    without = everything - {"syncedmem.model.tour"}
+
+    assert [] == undocumented(everything)
+    assert ["syncedmem.model.tour"] == undocumented(without)
+    assert "tour" in model.__all__
+
+
+def test_the_reference_of_a_module_has_every_name_it_lists() -> None:
+    """Errors as errors, and all others as classes."""
+    from syncedmem.model import errors
+
+    lines = [line for line in described("syncedmem.model.errors").splitlines() if line.startswith("..")]
+
+    assert [f".. autoexception:: syncedmem.{name}" for name in errors.__all__] == lines
+    assert ".. autoclass:: syncedmem.PoolAllocator" in described("syncedmem.runtime.allocators")
+
+
+def test_a_block_of_mermaid_becomes_the_models_picture() -> None:
+    text = str(export("mermaid", edition="early"))
+
+    assert export("svg", edition="early") == picture_of(text)
+
+
+def test_a_block_that_is_not_the_models_is_refused() -> None:
+    text = str(export("mermaid")).replace("SYNCED", "IN_STEP")
+
+    with pytest.raises(ValueError, match="no edition is drawn so any more"):
+        picture_of(text)
+
+
+def test_every_command_says_how_it_is_used() -> None:
+    texts = helps()
+
+    assert {"verify", "diagram", "devices", "fuzz", "explore"} <= set(texts)
+    assert all(f"syncedmem {name} [OPTIONS]" in text for name, text in texts.items())

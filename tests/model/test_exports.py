@@ -1,0 +1,623 @@
+"""The formats: one registry, every format with every edition, and what only the drawings and tables have."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from exported import exported
+from jinja2 import DictLoader, UndefinedError
+from programs import program
+
+from syncedmem.model import (
+    EDITIONS,
+    Action,
+    Call,
+    InvalidExportError,
+    MissingPackageError,
+    MissingProgramError,
+    SyncedHead,
+    configurations,
+    matrix,
+)
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
+from syncedmem.model.diagrams.plan import plan_of
+from syncedmem.model.diagrams.trace import Trace, trace_of
+from syncedmem.model.editions import head_machine
+from syncedmem.model.exports import pictures
+from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.graphviz import dot, laid_out
+from syncedmem.model.exports.mermaid import mermaid
+from syncedmem.model.exports.rendering import FOLDER, rendered, templates
+from syncedmem.model.exports.tables import csv_table, html_table, markdown_table, rst_table
+from syncedmem.model.vocabulary import Host
+
+PICTURES = ("png", "pdf")
+PURE = [name for name in FORMATS if name not in PICTURES]
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "document-it.md").read_text(encoding="utf-8")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("name", PURE)
+def test_every_format_has_every_edition(name: str, edition: str) -> None:
+    """The same text every time, ending in a newline, without a blank at the end of a line."""
+    text = export(name, edition=edition)
+    assert isinstance(text, str)
+    assert text == export(name, edition=edition)
+    assert text.endswith("\n")
+    assert not re.search(r"[ \t]$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_caffe_is_the_edition_unless_another_is_named(name: str) -> None:
+    same = export(name) == export(name, edition="caffe")
+    assert same == (name != "json")
+
+
+@pytest.mark.parametrize(("name", "detail"), [(name, it) for name in PURE for it in FORMATS[name].details])
+def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
+    text = export(name, detail=detail)
+    assert text
+    assert (text == export(name)) == (detail is FORMATS[name].details[0])
+
+
+@pytest.mark.parametrize("name", [name for name in PURE if FORMATS[name].calls])
+def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
+    text = str(export(name, calls=(Call.GPU_DATA,)))
+    assert re.search(r"\bgpu_data\b", text)
+    assert not re.search(r"\b(mutable_gpu_data|cpu_data|set_cpu_data|async_gpu_push)\b", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
+        ("c", {"calls": (Call.CPU_DATA,)}, "the format c cannot show a choice of calls"),
+        ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has none"),
+        ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; there are guards, configurations"),
+        ("mermaid", {"trace": trace_of("cpu_data")}, "the format mermaid cannot show a trace"),
+        ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
+        ("svg", {"calls": (Call.RELEASE,)}, "svg has no arrow for release, only a note"),
+        (
+            "dot",
+            {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
+            "the trace has cpu_data, which is not among the calls to show",
+        ),
+        ("plantuml", {"theme": Theme.DARK}, "the format plantuml cannot show a theme"),
+    ],
+)
+def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidExportError, match=re.escape(message)):
+        export(name, **options)  # type: ignore[arg-type]  # options of several types
+
+
+# --- templates
+
+
+def test_the_page_has_every_format() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "exports.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(FORMATS) == sorted(name for row in rows[1:] for name in re.findall(r"`([\w-]+)`", row))
+
+
+def test_a_format_has_a_writer_or_a_template() -> None:
+    templates = {f"{name}.{found.extension}.jinja" for name, found in FORMATS.items() if found.write is None}
+    assert {"c.h.jinja", "scxml.scxml.jinja"} <= templates
+    assert templates == {path.name for path in FOLDER.iterdir()}
+
+
+def test_without_jinja2_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "syncedmem.model.exports.rendering", raising=False)
+    with pytest.raises(MissingPackageError, match=r"^the format c needs the package jinja2: pip install jinja2$"):
+        export("c")
+    assert str(export("mermaid")).startswith("stateDiagram-v2")
+
+
+def test_a_name_that_a_template_cannot_know_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = templates()
+    monkeypatch.setattr(environment, "loader", DictLoader({"wrong": "${drawing(edition).title} ${misspelt}"}))
+    with pytest.raises(UndefinedError, match="'misspelt' is undefined"):
+        rendered("wrong", "caffe", (), None)
+
+
+@pytest.mark.parametrize(("name", "text"), [("new.scxml.jinja", "&lt;&amp;&gt;"), ("new.h.jinja", "<&>")])
+def test_values_are_escaped_in_xml(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates(), "loader", DictLoader({name: "${edition}"}))
+    assert text == rendered(name, "<&>", (), None)
+
+
+# --- what every drawing says
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_guards_are_told_apart(edition: str) -> None:
+    """At the detail of guards every row that leads somewhere stands for itself, with all it does."""
+    steps = 0
+    for edge in drawing(edition, detail=Detail.GUARDS).edges:
+        for line in edge.lines:
+            assert len(line.steps) in (0, 1, len(line.identifiers))
+            assert not [step for step in line.steps if step.startswith("(")]
+            steps += len(line.identifiers)
+    rows = head_machine(edition).declaration.rows
+    assert steps == sum(len(row.source) for row in rows if row.dest is not None)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_configurations_are_drawn_as_they_are_reached(edition: str) -> None:
+    drawn = drawing(edition, detail=Detail.CONFIGURATIONS)
+    assert [str(it) for it in configurations(edition)] == [node.name for node in drawn.nodes]
+    expected = {
+        (str(before), str(asked), str(entry.after))
+        for before, row in matrix(edition).items()
+        for asked, entry in row.items()
+        if entry.refusal is None
+    }
+    assert expected == {(edge.source, line.call, edge.dest) for edge in drawn.edges for line in edge.lines}
+    assert len({(edge.source, edge.dest) for edge in drawn.edges}) == len(drawn.edges)
+
+
+def test_an_edge_has_the_kind_of_its_first() -> None:
+    edges = {(edge.source, edge.dest): edge for edge in drawing().edges}
+    assert edges["HEAD_AT_CPU", "HEAD_AT_GPU"].kind is Kind.GPU
+    assert edges["SYNCED", "SYNCED"].kind is Kind.NONE
+
+
+def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
+    assert [note.text for note in drawing(calls=(Call.RELEASE,)).notes] == [
+        "release in every head: (free), then the end"
+    ]
+    assert drawing(calls=(Call.CPU_DATA,)).notes == ()
+    assert "note" not in mermaid(calls=(Call.CPU_DATA,))
+    assert "note" not in exported("plantuml", calls=(Call.CPU_DATA,))
+
+
+@pytest.mark.parametrize("detail", Detail)
+@pytest.mark.parametrize("name", ["mermaid", "plantuml"])
+def test_text_has_every_edge_and_line(name: str, detail: Detail) -> None:
+    """Both languages have an arrow per edge, an initial one, and one to the end from every node."""
+    drawn, text = drawing(detail=detail), exported(name, detail=detail)
+    assert len(drawn.edges) + 1 + len(drawn.nodes) == len(re.findall(r"-->", text))
+    assert text.count("--> [*] : release") == len(drawn.nodes)
+    calls = sum(len(edge.lines) for edge in drawn.edges)
+    assert calls == len(re.findall(r"(?:: |<br/>|\\n)(?:\w+_data|async_gpu_push)(?=<br/>|\\n|$)", text, re.MULTILINE))
+
+
+def test_names_of_configurations_are_identifiers_in_mermaid() -> None:
+    text = mermaid(detail=Detail.CONFIGURATIONS)
+    assert 'state "C:o-" as C_on' in text
+    assert not [line for line in text.splitlines() if "-->" in line and re.search(r"^\s*\w:", line)]
+
+
+# --- Graphviz
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("detail", Detail)
+def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> None:
+    program("dot")
+    root = ET.fromstring(laid_out(dot(edition, detail=detail), "svg"))  # noqa: S314 -- from Graphviz
+    titles = [node.text or "" for node in root.iter(f"{SVG}title")]
+    drawn = drawing(edition, detail=detail)
+    assert {node.name for node in drawn.nodes} <= set(titles)
+    plan = plan_of(drawn, detail)
+    assert len(plan.arrows) == sum("->" in title for title in titles) - 1
+    framed = sum(len(arrow.sources) > 1 for arrow in plan.arrows)
+    assert framed == sum(re.match(r"group\d->", title) is not None for title in titles)
+    words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
+    assert not [kind for kind in plan.kinds if kind.value not in words]
+    assert not [text for text in (*plan.abbreviations, drawn.title) if text not in words]
+
+
+STARTS = {"png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+def without_cairo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(_name: str) -> None:
+        return None
+
+    monkeypatch.setattr(pictures, "find_spec", nowhere)
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program("dot")
+    without_cairo(monkeypatch)
+    found = export(kind, detail=Detail.GUARDS, calls=(Call.CPU_DATA,))
+    assert isinstance(found, bytes)
+    assert found.startswith(STARTS[kind])
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+@pytest.mark.parametrize("detail", Detail)
+def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    found = export(kind, detail=detail)
+    assert isinstance(found, bytes)
+    assert found.startswith(STARTS[kind])
+    if kind == "png":
+        root = ET.fromstring(str(export("svg", detail=detail)))  # noqa: S314 -- our own
+        wide, high = struct.unpack(">II", found[16:24])
+        assert abs(wide - 2 * float(root.attrib["width"])) <= 1
+        assert abs(high - 2 * float(root.attrib["height"])) <= 1
+
+
+@pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
+def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
+    """It is not a browser that paints: nothing is blank, and nothing is black for want of a style."""
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+    found = export("png", edition="caffe", theme=theme)
+    assert isinstance(found, bytes)
+    picture = image.open(io.BytesIO(found)).convert("RGB")
+    counts = {f"#{bytes(colour).hex()}": count for count, colour in picture.getcolors(1 << 24)}
+    assert max(counts, key=lambda colour: counts[colour]) == palette.paper
+    assert {palette.ink, palette.soft, palette.head, palette.gpu, palette.cpu, palette.adopt} <= set(counts)
+    assert "#000000" not in counts
+
+
+@pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
+    if of == "CairoSVG":
+        pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    else:
+        program("dot")
+        without_cairo(monkeypatch)
+    first = export(kind, calls=(Call.CPU_DATA,))
+    time.sleep(1.01 - time.time() % 1)
+    assert export(kind, calls=(Call.CPU_DATA,)) == first
+    assert isinstance(first, bytes)
+    assert [date for date in re.findall(rb"D:\d+", first) if date != b"D:19700101000000"] == []
+
+
+def chunks(png: bytes) -> dict[bytes, bytes]:
+    """What is in a PNG, of each kind the last; its checksums are right."""
+    found, at = dict[bytes, bytes](), 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        body, check = png[at + 4 : at + 8 + length], png[at + 8 + length : at + 12 + length]
+        assert struct.pack(">I", zlib.crc32(body)) == check
+        found[body[:4]] = body[4:]
+        at += 12 + length
+    return found
+
+
+def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Width and height of the PNG in points, by its own density, are those of the PDF."""
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    pdf, png = export("pdf"), export("png")
+    assert isinstance(pdf, bytes)
+    assert isinstance(png, bytes)
+    sides = re.search(rb"/MediaBox \[ 0 0 (\S+) (\S+) \]", pdf)
+    assert sides
+    found = chunks(png)
+    per_metre = struct.unpack(">IIB", found[b"pHYs"])
+    assert per_metre == (7559, 7559, 1)
+    pixels = struct.unpack(">II", found[b"IHDR"][:8])
+    points = [72 * count / (0.0254 * per_metre[0]) for count in pixels]
+    assert points == pytest.approx([float(side) for side in sides.groups()], abs=0.6)
+    program("dot")
+    without_cairo(monkeypatch)
+    drawn = export("png")
+    assert isinstance(drawn, bytes)
+    assert struct.unpack(">IIB", chunks(drawn)[b"pHYs"]) == (5906, 5906, 1)
+
+
+def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
+    """One call less is painted."""
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    at_heads = diamond_svg(trace=trace_of("cpu_data"))
+    height = re.search(r' height="([\d.]+)"', at_heads)
+    assert height
+    most = 1 + int((32_767 / 2 - float(height[1])) / 25)
+    with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* would have 32,7"):
+        export("png", trace=trace_of("cpu_data " * (most + 1)))
+    assert export("png", trace=trace_of("cpu_data " * most))
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> None:
+    """In points, where a drawing is scaled to a width in millimetres."""
+    text = diamond_svg(detail=detail)
+    smallest = min(int(size) for size in re.findall(r'font-size="(\d+)"', text))
+    box = re.search(r'viewBox="0 0 (\d+) ', text)
+    assert box
+    found = [f"{smallest / int(box[1]) * width / 25.4 * 72:.1f}" for width in (170, 257, 400)]
+    assert f"| {detail} | {' | '.join(found)} |" in GUIDE
+
+
+def test_graphviz_has_the_places_of_the_diamond() -> None:
+    """CPU and GPU as far from the middle, on one level."""
+    places = dict(re.findall(r'"(\w+)" \[pos="(-?\d+,-?\d+)"', dot()))
+    (left, level), (right, other) = (
+        tuple(map(int, places[name].split(","))) for name in ("HEAD_AT_CPU", "HEAD_AT_GPU")
+    )
+    middle = int(places["SYNCED"].split(",")[0])
+    assert level == other
+    assert middle - left == right - middle
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_without_both_it_is_said_what_is_missing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(_name: str) -> None:
+        return None
+
+    without_cairo(monkeypatch)
+    monkeypatch.setattr(shutil, "which", nowhere)
+    message = f"a picture as {kind} needs the program cairosvg or dot: install cairosvg (pip install cairosvg) or"
+    with pytest.raises(MissingProgramError, match=re.escape(message)):
+        export(kind)
+
+
+def test_without_its_library_cairo_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CairoSVG is installed without the C library, and then it fails at its import."""
+    program("dot")
+
+    def nowhere(_name: str) -> None:
+        return None
+
+    monkeypatch.setattr(pictures, "find_library", nowhere)
+    monkeypatch.setattr(pictures, "diamond_svg", None)
+    assert export("png", calls=(Call.CPU_DATA,))
+
+
+def test_what_is_no_dot_is_refused_by_graphviz() -> None:
+    program("dot")
+    with pytest.raises(subprocess.CalledProcessError):
+        laid_out("graph {", "svg")
+
+
+# --- tables
+
+
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS, Detail.CONFIGURATIONS])
+def test_markups_say_the_same(detail: Detail) -> None:
+    """Without its marks each markup has the words of the Markdown table, in order."""
+    words = [re.findall(r"[^\s|`*<>]+", re.sub(r"<[^>]+>|---|[|`]", " ", _bare(markdown_table(detail=detail))))]
+    html = re.sub(r"<caption>.*</caption>", "", html_table(detail=detail))
+    words.append(_bare(re.sub(r"<[^>]+>", " ", html)).split())
+    rst = re.sub(r"^ *(\* )?- |^\.\. list-table::|^ +:.*$|\| |``", " ", rst_table(detail=detail), flags=re.MULTILINE)
+    words.append(_bare(re.sub(r"^   \* -", "", rst, flags=re.MULTILINE)).split())
+    assert words[0] == words[1] == words[2]
+
+
+def _bare(text: str) -> str:
+    return text.replace("**", " ").replace("*", " ").replace("&gt;", ">")
+
+
+def test_html_is_well_formed_and_has_scopes() -> None:
+    root = ET.fromstring(f"<div>{html_table(detail=Detail.CONFIGURATIONS)}</div>")  # noqa: S314 -- our own
+    assert {"col": 10, "row": 17} == {scope: len(root.findall(f".//th[@scope='{scope}']")) for scope in ("col", "row")}
+    assert len(root.findall(".//td")) == 153
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_csv_has_every_transition_and_cell(edition: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_table(edition))))
+    declared = {row.identifier(head): row for row in head_machine(edition).declaration.rows for head in row.source}
+    assert list(declared) == [row["id"] for row in rows]
+    for row in rows:
+        found = declared[row["id"]]
+        assert [action.value for action in found.actions] == row["actions"].split()
+        assert (found.dest.name if found.dest else "", found.cite) == (row["next"], row["cite"])
+    cells = list(csv.DictReader(io.StringIO(csv_table(edition, detail=Detail.CONFIGURATIONS))))
+    assert sum(map(len, matrix(edition).values())) == len(cells)
+    assert {cell["next"] for cell in cells} == {str(it) for it in configurations(edition)}
+    few = csv_table(edition, calls=(Call.SET_CPU_DATA,), detail=Detail.CONFIGURATIONS)
+    assert {"set_cpu_data", "set_cpu_data(NULL)"} == {row["call"] for row in csv.DictReader(io.StringIO(few))}
+
+
+def test_flags_that_change_are_said() -> None:
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(csv_table()))}
+    assert rows["cpu_data@UNINITIALIZED"]["flags"] == "+own_cpu_data; cpu_malloc_use_cuda by mode"
+    assert rows["set_gpu_data@SYNCED[has_data,own_gpu_data]"]["flags"] == "-own_gpu_data"
+    assert rows["gpu_data@SYNCED"]["flags"] == ""
+
+
+# --- traces
+
+
+def test_a_trace_says_what_it_copies() -> None:
+    trace = trace_of("cpu_data gpu_data mutable_gpu_data cpu_data set_cpu_data(NULL) release", size=4096)
+    assert trace.lines() == (
+        "1. cpu_data: UNINITIALIZED → HEAD_AT_CPU, alloc + zero",
+        "2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, 4,096 bytes",
+        "3. mutable_gpu_data: SYNCED → HEAD_AT_GPU, nothing",
+        "4. cpu_data: HEAD_AT_GPU → SYNCED, copy to CPU, 4,096 bytes",
+        "5. set_cpu_data(NULL) in SYNCED: refused, null_data",
+        "6. release: SYNCED → the end, free CPU + free GPU",
+        "Copied: 4,096 bytes to GPU, 4,096 bytes to CPU.",
+    )
+    assert (trace.total(Host.CPU), trace.total(Host.GPU)) == (4096, 4096)
+    assert trace.numbers_of(["gpu_data@HEAD_AT_CPU[!has_gpu_pointer]"], "C:o-") == [2]
+
+
+def test_without_a_size_a_trace_speaks_of_all_bytes() -> None:
+    trace = trace_of("mutable_cpu_data gpu_data mutable_cpu_data gpu_data")
+    assert trace.lines()[1:] == (
+        "2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, all bytes",
+        "3. mutable_cpu_data: SYNCED → HEAD_AT_CPU, nothing",
+        "4. gpu_data: HEAD_AT_CPU → SYNCED, copy to GPU, all bytes",
+        "Copied: all bytes 2 times to GPU, nothing to CPU.",
+    )
+    assert trace_of("cpu_data gpu_data").lines()[-1] == "Copied: all bytes to GPU, nothing to CPU."
+    with pytest.raises(InvalidExportError, match="depends on its size, and none was given"):
+        trace.total(Host.GPU)
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, "0 bytes"), (1, "1 byte"), (4096, "4,096 bytes")])
+def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
+    trace = trace_of("cpu_data gpu_data", size=size)
+    assert trace.lines()[1:] == (
+        f"2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, {said}",
+        f"Copied: {said} to GPU, 0 bytes to CPU.",
+    )
+    assert trace.total(Host.GPU) == size
+
+
+def test_a_call_is_named_with_its_first_step() -> None:
+    """And with an ellipsis where there are more; for the longest there is room."""
+    trace = trace_of("gpu_data " * 200)
+    assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@UNINITIALIZED"], "UNINITIALIZED")) == "1: gpu_data"
+    assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU")) == "2…: gpu_data"
+    assert trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "UNINITIALIZED") == []
+    assert trace.numbered("gpu_data", []) == "gpu_data"
+    assert trace.numbered("gpu_data", [13, 14]) == "13…: gpu_data"
+    assert trace.room == len("200…: ")
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ("cpu_data gpu_data", "3. release: SYNCED → the end, free CPU + free GPU"),
+        ("set_cpu_data gpu_data", "3. release: SYNCED → the end, free GPU"),
+        ("set_gpu_data cpu_data", "3. release: SYNCED → the end, free CPU"),
+        ("set_cpu_data set_gpu_data", "3. release: HEAD_AT_GPU → the end, nothing"),
+    ],
+)
+def test_the_end_of_a_trace_says_which_sides_are_freed(calls: str, said: str) -> None:
+    assert trace_of(f"{calls} release").lines()[2] == said
+
+
+def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
+    """The steps that no earlier one was drawn with: by the call and both states, of a frame any of its states."""
+    found: dict[object, int] = {}
+    for number, step in enumerate(trace.steps, 1):
+        before, after = step.before.configuration, step.after.configuration
+        inside = before[1:] == after[1:]
+        drawn = (before if inside else before[1:], after) if detail is Detail.CONFIGURATIONS else (before[0], after[0])
+        found.setdefault((step.asked, drawn), number)
+    return set(found.values())
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_every_step_is_found_in_the_drawing(detail: Detail, format_: str) -> None:
+    """The list names the states that are drawn, every call that was made has a number, and the legend says which."""
+    calls = "cpu_data gpu_data set_gpu_data cpu_data set_cpu_data gpu_data mutable_gpu_data mutable_cpu_data"
+    trace = trace_of(f"{calls} " * 5, size=8)
+    text = str(export(format_, trace=trace, detail=detail))
+    start, end = ("S:ee", "G:ee") if detail is Detail.CONFIGURATIONS else ("SYNCED", "HEAD_AT_GPU")
+    assert f"19. set_gpu_data: {start} → {end}, " in text
+    assert "3…: and later ones" in text
+    assert "3…: and later ones" not in str(export(format_, detail=detail))
+    assert not re.search(r"[^\d]…: ", text)
+    assert {int(number) for number in re.findall(r">(\d+)…?: [a-z]+_", text)} == first_on_a_way(trace, detail)
+
+
+@pytest.mark.parametrize("format_", ["svg", "dot"])
+@pytest.mark.parametrize("detail", Detail)
+def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
+    text = str(export(format_, detail=detail))
+    assert "(free)" in text
+    assert "(step) depends on a guard" in text
+
+
+def test_a_change_of_mode_is_a_step() -> None:
+    first, second = trace_of(["set_mode(CPU)", "cpu_data"]).steps
+    assert (first.identifier, first.actions, second.before.mode.name) == ("", (), "CPU")
+    assert second.after.head is SyncedHead.HEAD_AT_CPU
+    assert Action.ALLOCATE_CPU in second.actions
+
+
+@pytest.mark.parametrize(
+    ("calls", "size", "message"),
+    [
+        ("cpu_data gpu_dat", 0, "'gpu_dat' is no call of edition caffe; there are cpu_data"),
+        ("release cpu_data", 0, "release is the end, and cpu_data follows it"),
+        ("cpu_data", -1, "a memory has at least 0 bytes, got -1"),
+        (" , ", 0, "a trace has at least one call, got none"),
+    ],
+)
+def test_what_is_no_trace_is_refused(calls: str, size: int, message: str) -> None:
+    with pytest.raises(InvalidExportError, match=re.escape(message)):
+        trace_of(calls, size=size)
+
+
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
+def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
+    """In the SVG the arrows that it takes are marked and numbered, and all others are faint."""
+    trace = trace_of("cpu_data gpu_data cpu_data", size=64)
+    root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
+    arrows = [node for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
+    taken = {
+        (it.attrib["data-source"], it.attrib["data-dest"]) for it in arrows if "smd-taken" in it[0].attrib["class"]
+    }
+    ways = {("UNINITIALIZED", "HEAD_AT_CPU"), ("HEAD_AT_CPU", "SYNCED"), ("SYNCED", "SYNCED")}
+    assert ways == taken
+    assert len(arrows) - len(ways) == sum("smd-faint" in it[0].attrib["class"] for it in arrows)
+    texts = [node.text or "" for node in root.iter(f"{SVG}text")]
+    assert {"1: cpu_data", "2: gpu_data", "3: cpu_data"} <= set(texts)
+    assert texts[-1] == "Copied: 64 bytes to GPU, 0 bytes to CPU."
+
+
+@pytest.mark.parametrize("detail", Detail)
+@pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.GPU)])
+def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: Kind, detail: Detail) -> None:
+    """And not like a copy that another call would make on the same arrow: its colour and its tip are the step's."""
+    trace = trace_of(f"cpu_data {calls}")
+    root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
+    ways = [node[0] for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
+    taken = [way for way in ways if "smd-taken" in way.attrib["class"]]
+    assert [way.attrib["class"] for way in taken] == ["smd-none smd-taken", f"smd-{kind.name.lower()} smd-taken"]
+    assert {path.attrib["stroke"] for path in taken[1]} == {getattr(LIGHT, COLOURS[kind])}
+    (way,) = re.findall(r"color=\"(\S+)\", arrowhead=(\w+), penwidth=3", dot(detail=detail, trace=trace))[1:]
+    assert way == (getattr(LIGHT, COLOURS[kind]), {Kind.ADOPT: "odiamond", Kind.GPU: "normal"}[kind])
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
+    """The rows below the drawing have the bullets of the legend: which side was copied to, or what else it was."""
+    calls = "cpu_data gpu_data mutable_gpu_data cpu_data set_cpu_data set_cpu_data(NULL) release"
+    root = ET.fromstring(str(export("svg", trace=trace_of(calls), detail=detail)))  # noqa: S314 -- our own
+    groups = [node for node in root.findall(f"{SVG}g") if "data-source" not in node.attrib]
+    marks = {(node[-1].text or ""): [path.attrib["d"] for path in node.findall(f"{SVG}path")] for node in groups}
+    listed = {text[0]: marks[text] for text in marks if text[1:3] == ". "}
+    nothing, to_gpu, to_cpu, adopted = (marks[kind.value] for kind in (Kind.NONE, Kind.GPU, Kind.CPU, Kind.ADOPT))
+    assert [listed[number] for number in "12345"] == [nothing, to_gpu, nothing, to_cpu, adopted]
+    assert len({str(listed[number]) for number in "1567"}) == 4
+    assert marks["Copied: all bytes to GPU, all bytes to CPU."] == []
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_a_trace_is_drawn_by_graphviz(detail: Detail) -> None:
+    """Also where a call stays in its state, which is written in the box at the detail of configurations."""
+    text = dot(detail=detail, trace=trace_of("gpu_data gpu_data cpu_data", size=8))
+    assert text.count("penwidth=3") == (2 if detail is Detail.CONFIGURATIONS else 3)
+    assert "1: gpu_data" in text
+    assert "2: gpu_data" in text
+    assert "8 bytes to CPU" in text
+
+
+def test_graphviz_has_the_colours_of_the_theme() -> None:
+    assert dot(theme=Theme.LIGHT) == dot()
+    for theme, palette, other in ((Theme.LIGHT, LIGHT, DARK), (Theme.DARK, DARK, LIGHT)):
+        found = set(re.findall("#[0-9a-f]{6}", dot(theme=theme)))
+        assert {palette.paper, palette.ink, palette.gpu} <= found
+        assert not found & set(other)
+
+
+def test_coverage_of_configurations_is_not_drawn() -> None:
+    with pytest.raises(InvalidExportError, match="coverage is shown of heads and guards"):
+        diamond_svg(detail=Detail.CONFIGURATIONS, covered=())
+
+
+def test_json_of_an_edition_is_that_alone() -> None:
+    assert len(json.loads(str(export("json")))["editions"]) == len(EDITIONS)
+    assert len(json.loads(str(export("json", edition="early")))["editions"]) == 1

@@ -1,0 +1,256 @@
+"""The package holds what the checkout holds, and a checkout without links says what to do."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from importlib.metadata import metadata, version
+from pathlib import Path
+
+import pytest
+from programs import program
+
+import syncedmem
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "syncedmem"
+ROOMS = ("model", "runtime", "spec")
+
+
+def packages_below(source: Path) -> set[str]:
+    """The packages that the directories below ``source`` make up: those with Python files in them."""
+    return {
+        ".".join(Path(directory).relative_to(source).parts)
+        for directory, _, files in os.walk(source, followlinks=True)
+        if any(name.endswith(".py") for name in files)
+    }
+
+
+def has_entry(changelog: str, version: str) -> bool:
+    return re.search(rf"^## \[{re.escape(version)}\]", changelog, re.MULTILINE) is not None
+
+
+def run_setup(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``setup.py`` as every build does first."""
+    command = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", str(checkout)]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout as small as one can be, still without anything where the links belong."""
+    package = tmp_path / "src" / "syncedmem"
+    package.mkdir(parents=True)
+    shutil.copy(PACKAGE / "__init__.py", package)
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CITATION.cff", "src/README.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    folders = (
+        *(ROOT / room for room in ROOMS),
+        *(it for it in PACKAGE.iterdir() if it.is_dir() and not it.is_symlink()),
+    )
+    for package in (found for folder in folders for found in folder.rglob("__init__.py")):
+        copy = tmp_path / package.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.touch()
+    return tmp_path
+
+
+def test_links_are_relative() -> None:
+    assert {room: (PACKAGE / room).readlink() for room in ROOMS} == {room: Path("../..", room) for room in ROOMS}
+
+
+def test_checkout_with_links_builds(checkout: Path) -> None:
+    make_links(checkout)
+    done = run_setup(checkout)
+    assert done.returncode == 0, done.stderr
+    assert (checkout / "syncedmem.egg-info").is_dir()
+
+
+def make_links(checkout: Path) -> None:
+    for room in ROOMS:
+        (checkout / "src" / "syncedmem" / room).symlink_to(f"../../{room}")
+
+
+def advice_of(done: subprocess.CompletedProcess[str]) -> str:
+    """The command in the one line with which a build stopped."""
+    assert (1, "") == (done.returncode, done.stdout)
+    (message,) = done.stderr.splitlines()
+    return message.partition("In the directory of setup.py, run: ")[2]
+
+
+@pytest.mark.parametrize("left", ["text", "nothing"])
+@pytest.mark.parametrize("broken", [("spec",), ROOMS])
+def test_what_an_archive_without_links_is_told_helps(checkout: Path, broken: tuple[str, ...], left: str) -> None:
+    """Some programs unpack a link as a text file, and some leave it out; there is no git."""
+    make_links(checkout)
+    for path in (checkout / "src" / "syncedmem" / room for room in broken):
+        path.unlink()
+        if left == "text":
+            path.write_text(f"../../{path.name}", encoding="utf-8")
+
+    done = run_setup(checkout)
+    advice = advice_of(done)
+
+    assert f"src/syncedmem/{{{','.join(broken)}}}" in done.stderr
+    assert "git" not in advice
+    subprocess.run(["sh", "-c", advice], cwd=checkout, check=True)
+    assert 0 == run_setup(checkout).returncode
+    assert {room: (checkout / "src" / "syncedmem" / room).readlink() for room in ROOMS} == {
+        room: Path("../..", room) for room in ROOMS
+    }
+
+
+def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
+    def git(*words: str) -> None:
+        names = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid")
+        subprocess.run([program("git"), *names, *words], cwd=checkout, check=True)
+
+    make_links(checkout)
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "all")
+    git("config", "core.symlinks", "false")
+    for room in ROOMS:
+        (checkout / "src" / "syncedmem" / room).unlink()
+    git("checkout", "--quiet", "--", "src/syncedmem")
+
+    advice = advice_of(run_setup(checkout))
+
+    assert advice.startswith("git ")
+    subprocess.run(["sh", "-c", advice], cwd=checkout, check=True, capture_output=True)
+    assert 0 == run_setup(checkout).returncode
+
+
+def built(checkout: Path, umask: int) -> dict[str, bytes]:
+    """What a build makes, by the name of the file."""
+    command = [sys.executable, "setup.py", "--quiet", "sdist", "bdist_wheel"]
+    environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+    subprocess.run(command, cwd=checkout, env=environment, umask=umask, capture_output=True, check=True)
+    return {path.name: path.read_bytes() for path in (checkout / "dist").iterdir()}
+
+
+def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever the dates and the modes of the files, the place and the umask."""
+    make_links(checkout)
+    other = tmp_path_factory.mktemp("other") / "place"
+    shutil.copytree(checkout, other, symlinks=True)
+    for number, path in enumerate(sorted(path for path in other.rglob("*") if path.is_file())):
+        os.utime(path, (10**9 + number, 10**9 + number))
+        path.chmod(0o700)
+
+    first, second = built(checkout, 0o022), built(other, 0o077)
+
+    assert [".gz", ".whl"] == sorted(Path(name).suffix for name in first)
+    assert first == second
+
+
+def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_links(checkout)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(10**9))
+    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
+    (archive,) = (checkout / "dist").iterdir()
+    with tarfile.open(archive) as members:
+        assert {10**9} == {member.mtime for member in members}
+
+
+def test_the_sdist_holds_no_tests_and_the_page_of_the_package(checkout: Path) -> None:
+    make_links(checkout)
+    (checkout / "tests").mkdir()
+    (checkout / "tests" / "test_something.py").touch()
+    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
+    (archive,) = (checkout / "dist").iterdir()
+    with tarfile.open(archive) as members:
+        names = {member.name.partition("/")[2] for member in members}
+    assert {"src/README.md", "setup.py", "LICENSE", "CITATION.cff", "src/syncedmem/model/__init__.py"} <= names
+    assert not {"README.md", "tests", "tests/test_something.py"} & names
+
+
+def test_packages_are_those_in_the_source() -> None:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed: list[str] = pyproject["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted(packages_below(PACKAGE.parent))
+
+
+def test_a_forgotten_subpackage_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "room" / "new").mkdir(parents=True)
+    (tmp_path / "room" / "new" / "module.py").touch()
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "room").symlink_to("../room")
+    assert "package.room.new" in packages_below(tmp_path)
+
+
+def test_version_is_the_installed_one_and_has_an_entry_in_the_changelog() -> None:
+    assert syncedmem.__version__ == version("syncedmem")
+    assert has_entry((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), syncedmem.__version__)
+
+
+@pytest.mark.parametrize("changelog", ["", "0.1.0", "## [0.1.01]", "## [0.10]", "## [Unreleased]"])
+def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
+    assert not has_entry(changelog, "0.1.0")
+
+
+def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested() -> None:
+    """Its binding replaces that of the wheel."""
+    pins = dict(
+        re.findall(r"^(cupy\S*)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(), re.MULTILINE)
+    )
+
+    assert pins["cupy"] == pins["cupy-cuda12x"]
+
+
+def test_the_stand_in_for_cuda_is_in_no_package() -> None:
+    """It is a tool of the tests: the package neither holds it nor knows of it."""
+    modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
+    sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
+
+    assert PACKAGE / "runtime" / "devices" / "cuda.py" in sources
+    assert [] == [path for path in modules if "hostcuda" in path.name]
+    assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
+
+
+def links_of(page: str) -> list[str]:
+    """Where links and pictures lead that are no addresses."""
+    return [target for target in re.findall(r"\]\(([^)]+)\)", page) if not re.match(r"https?://|#", target)]
+
+
+def test_the_page_of_the_package_has_no_links_into_the_repository() -> None:
+    """It is read where the repository is not."""
+    page = (ROOT / "src" / "README.md").read_text(encoding="utf-8")
+    assert [] == links_of(page)
+    assert page == metadata("syncedmem")["Description"]
+
+
+def test_a_link_into_the_repository_is_seen() -> None:
+    assert ["docs/errors.md"] == links_of("[errors](docs/errors.md) and [Caffe](https://caffe.example)")
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert {f"version: {syncedmem.__version__}", "license: BSD-2-Clause"} <= set(citation)
+
+
+def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = {" ".join(words.split()[:2]) for words in re.findall(r"entry: \.venv/bin/(.*)", hooks)}
+    (recipe,) = re.findall(r"^lint: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    gates = {" ".join(words.split()[:2]) for words in re.findall(r"\$\(BIN\)/(.*)", recipe)}
+    assert entries == gates
+
+
+def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
+    """Pytest and CuPy, where there is no environment yet; CONTRIBUTING.md has the commands."""
+    make = [
+        shutil.which("make") or "make",
+        "--dry-run",
+        "--directory",
+        str(ROOT),
+        "VENV=.venv-that-is-not-there",
+        "hostcuda",
+    ]
+    planned = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+    assert "--requirement requirements/test.txt" in planned
+    assert "PYTHONPATH=build/hostcuda .venv/bin/pytest" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -1,0 +1,461 @@
+"""`OpenCLDeviceAllocator` on this machine's OpenCL; PoCL makes one of any processor."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from syncedmem.model import (
+    AllocationError,
+    DeviceError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    NoDeviceError,
+)
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    DeviceType,
+    MemcpyKind,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+    arithmetic_of,
+)
+from syncedmem.runtime.allocators.pointers import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+try:
+    import syncedmem.runtime.devices.opencl as opencl_module
+
+    opencl_module.OpenCLDeviceAllocator()
+except NoDeviceError as error:
+    pytest.skip(f"no OpenCL here: {error}", allow_module_level=True)
+
+cl: Any = opencl_module.cl
+cla: Any = opencl_module.cla
+
+SIZE = 16
+UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
+
+
+@pytest.fixture
+def device() -> Any:
+    """The first device, with a context of the test's own."""
+    return opencl_module.OpenCLDeviceAllocator()
+
+
+@pytest.fixture
+def gate(device: Any) -> Iterator[Any]:
+    """An event that a queue can be made to wait for; opened at the end, so that nothing hangs."""
+    event = cl.UserEvent(device.context)
+    yield event
+    if event.command_execution_status > 0:
+        event.set_status(cl.command_execution_status.COMPLETE)
+
+
+def hold(queue: Any, gate: Any) -> None:
+    """Let nothing that is queued from now happen before the gate is opened."""
+    cl.enqueue_barrier(queue, wait_for=[gate])
+    queue.flush()
+
+
+def let_go(gate: Any) -> None:
+    """Open the gate."""
+    gate.set_status(cl.command_execution_status.COMPLETE)
+
+
+def opening(gate: Any) -> None:
+    """Open the gate while the caller waits for something."""
+    threading.Timer(0.1, let_go, (gate,)).start()
+
+
+def row(value: int, size: int = SIZE) -> Any:
+    """Host bytes that are all the same."""
+    return np.full(size, value, np.uint8)
+
+
+def filled(device: Any, value: int, size: int = SIZE) -> Any:
+    """A block of device memory that holds one value."""
+    block = device.allocate(size)
+    block.set(row(value, size))
+    return block
+
+
+def test_the_device_is_named_by_its_driver(device: Any) -> None:
+    found = device.context.devices[0]
+
+    assert (DeviceType.OPENCL, "opencl:0") == (device.device_type, device.name)
+    assert found.name in device.description
+    assert found.platform.name in device.description
+
+
+def test_a_device_that_there_is_not_is_refused() -> None:
+    with pytest.raises(NoDeviceError, match="there is no OpenCL device 999; there are "):
+        opencl_module.OpenCLDeviceAllocator(999)
+    with pytest.raises(InvalidArgumentError, match="ordinal must be the number of a device"):
+        opencl_module.OpenCLDeviceAllocator("0")  # type: ignore[arg-type] # on purpose
+
+
+def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver lists it and then fails."""
+
+    def fail(_: object) -> None:
+        raise cl.Error("DEVICE_NOT_AVAILABLE")
+
+    monkeypatch.setattr(cl, "Context", fail)
+    with pytest.raises(NoDeviceError, match="OpenCL cannot be used: DEVICE_NOT_AVAILABLE"):
+        opencl_module.OpenCLDeviceAllocator()
+
+
+def test_blocks_are_counted_and_released_once(device: Any) -> None:
+    """Views, others' arrays and null are not blocks."""
+    block = device.allocate(SIZE)
+    assert (1, SIZE, np.uint8) == (device.live_blocks, block.nbytes, block.dtype)
+    for foreign in (block[:], device.empty(SIZE), row(0), 7):
+        with pytest.raises(InvalidPointerError, match="not a live block of this allocator"):
+            device.release(foreign)
+    device.release(block)
+    device.release(None)
+    with pytest.raises(InvalidPointerError, match="not a live block of this allocator"):
+        device.release(block)
+
+    assert (0, None) == (device.live_blocks, device.allocate(0))
+    assert (0, (0,), 0) == (len(device.empty(0)), device.empty(0).shape, address_of(device.empty(0)))
+
+
+def test_a_view_still_reads_after_the_release(device: Any) -> None:
+    block = filled(device, 7)
+    view = block[4:8]
+    device.release(block)
+    del block
+    gc.collect()
+    others = [filled(device, 9) for _ in range(8)]
+
+    assert ([7] * 4, 8) == (view.get().tolist(), len(others))
+
+
+@pytest.mark.parametrize("size", [1 << 60, 2**63 - 1])
+def test_no_room_is_one_error(device: Any, size: int) -> None:
+    """And the next call works."""
+    for allocate in (device.allocate, device.empty):
+        with pytest.raises(AllocationError, match=f"cannot allocate {size} bytes on opencl:0: "):
+            allocate(size)
+    device.release(device.allocate(SIZE))
+
+    assert device.live_blocks == 0
+
+
+def test_copies_in_every_direction_and_from_the_middle(device: Any) -> None:
+    """Waited for, or on a stream."""
+    for stream in (None, device.stream()):
+        for kind in MemcpyKind:
+            source = filled(device, 7) if kind.from_device else row(7)
+            dest = filled(device, 9) if kind.to_device else row(9)
+            device.memcpy(source[2:], dest[4:], 4, kind, stream)
+            if stream is not None:
+                stream.finish()
+            found = dest.get() if kind.to_device else dest
+            assert [9] * 4 + [7] * 4 + [9] * 8 == found.tolist(), kind
+
+
+def test_zeroing_starts_at_the_pointer(device: Any) -> None:
+    for stream in (None, device.stream()):
+        block = filled(device, 7)
+        device.memset_zero(block[4:], 2, stream)
+        if stream is not None:
+            stream.finish()
+
+        assert [*[7] * 4, 0, 0, *[7] * 10] == block.get().tolist()
+
+
+def test_null_ends_are_fine_for_no_bytes_alone(device: Any) -> None:
+    for kind in MemcpyKind:
+        device.memcpy(None, None, 0, kind)
+        with pytest.raises(InvalidSizeError):
+            device.memcpy(None, None, 1, kind)
+    device.memset_zero(None, 0)
+    with pytest.raises(InvalidSizeError):
+        device.memset_zero(filled(device, 7), SIZE + 1)
+
+
+def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
+    """Host memory for device memory, the other way round, another context's, and what is no row of bytes."""
+    near, elsewhere = filled(device, 7), opencl_module.OpenCLDeviceAllocator()
+    words = cla.zeros(device.queue, 4, np.int32)
+    for bad in (row(0), SimulatedDeviceAllocator().empty(SIZE), filled(elsewhere, 1)):
+        with pytest.raises(InvalidPointerError, match="src is not memory of this device"):
+            device.memcpy(bad, near, 4, ACROSS)
+        with pytest.raises(InvalidPointerError, match="ptr is not memory of this device"):
+            device.memset_zero(bad, 4)
+    for bad in (words, near[::2], near.reshape(4, 4)):
+        with pytest.raises(InvalidPointerError, match="dest is not a contiguous row of bytes"):
+            device.memcpy(row(0), bad, 4, UP)
+    with pytest.raises(InvalidPointerError, match="dest is not host memory"):
+        device.memcpy(near, near, 4, DOWN)
+    with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
+        device.memcpy(row(0)[::2], near, 4, UP)
+
+    assert [7] * SIZE == near.get().tolist()
+
+
+def test_streams_of_others_are_refused(device: Any) -> None:
+    near = filled(device, 7)
+    uses: list[Callable[[Any], object]] = [
+        lambda stream: device.memcpy(row(1), near, SIZE, UP, stream),
+        lambda stream: device.memset_zero(near, SIZE, stream),
+        device.check_stream,
+    ]
+    for stream in (opencl_module.OpenCLDeviceAllocator().stream(), 7):
+        for use in uses:
+            with pytest.raises(InvalidArgumentError, match="stream must be a command queue of opencl:0"):
+                use(stream)
+
+    assert [7] * SIZE == near.get().tolist()
+    with pytest.raises(InvalidArgumentError):
+        device.check_stream(None)
+
+
+def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
+    """Of any type and shape, and from the middle of a buffer."""
+    words = cla.zeros(device.queue, (4, 4), np.int32)
+    ptr = device.adopt(words[1:], 20)
+    ptr.set(np.ones(20, np.uint8))
+
+    assert [0] * 4 + [0x01010101] * 5 + [0] * 7 == words.get().ravel().tolist()
+    assert (0, 0) == (len(device.adopt(words, 0)), len(device.adopt(cla.zeros(device.queue, 0, np.uint8), 0)))
+
+
+def test_other_memory_is_not_adopted(device: Any) -> None:
+    """Each refusal says why."""
+    elsewhere, near = opencl_module.OpenCLDeviceAllocator(), device.empty(SIZE)
+    cases: list[tuple[Any, int, str]] = [
+        (row(0), SIZE, "not a pyopencl.array.Array, and opencl:0 is needed"),
+        (None, SIZE, "not a pyopencl.array.Array"),
+        (near.base_data, SIZE, "not a pyopencl.array.Array"),
+        (elsewhere.empty(SIZE), SIZE, "belongs to another OpenCL context"),
+        (cla.zeros(device.queue, (4, 4), np.uint8, order="F"), SIZE, "not contiguous"),
+        (device.empty(2 * SIZE)[::2], SIZE, "not contiguous"),
+        (near[1:], SIZE, "has 15 bytes, and 16 are needed"),
+        (near, -1, "between 0 and"),
+    ]
+    for buffer, size, reason in cases:
+        with pytest.raises(ValueError, match=reason):
+            device.adopt(buffer, size)
+
+
+def test_shared_virtual_memory_is_not_adopted(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyOpenCL's arrays can lie there, and copies here are between buffers."""
+    array = device.empty(SIZE)
+    monkeypatch.setattr(array, "base_data", object())
+    with pytest.raises(ValueError, match="lies in shared virtual memory"):
+        device.adopt(array, SIZE)
+
+
+def test_overlaps_are_shared_bytes(device: Any) -> None:
+    block, other = device.empty(SIZE), device.empty(SIZE)
+
+    assert device.overlaps(block[:8], block[7:])
+    assert not device.overlaps(block[:8], block[8:])
+    assert not device.overlaps(block[8:], block[:8])
+    assert not device.overlaps(block, other)
+    assert not device.overlaps(device.empty(0), device.empty(0))
+
+
+def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
+    """A sub-buffer is an object of its own over the same bytes, at an offset of its own."""
+    align = device.queue.device.mem_base_addr_align // 8
+    block = device.allocate(4 * align)
+    part = cla.Array(device.queue, (align,), np.uint8, data=block.base_data.get_sub_region(align, 2 * align))
+
+    assert device.overlaps(part, block)
+    assert device.overlaps(part, block[2 * align - 1 : 2 * align])
+    assert not device.overlaps(part, block[2 * align :])
+    assert not device.overlaps(part, block[:align])
+    device.release(block)
+
+
+# --- streams that are held back by a gate
+
+
+def test_a_queued_copy_is_over_when_its_stream_has_done_it(device: Any, gate: Any) -> None:
+    """Not before, and queueing it blocks nobody."""
+    block, stream = filled(device, 9), device.stream()
+    hold(stream, gate)
+    device.memcpy(row(7), block, SIZE, UP, stream)
+    event = device.record(stream)
+    assert (False, 9) == (event.done, block.get()[0])
+    let_go(gate)
+    event.synchronize()
+
+    assert (True, 7) == (event.done, block.get()[0])
+
+
+def test_later_work_of_the_own_queue_comes_after_an_event(device: Any, gate: Any) -> None:
+    """Without blocking the host."""
+    block, stream = filled(device, 9), device.stream()
+    hold(stream, gate)
+    device.memcpy(row(7), block, SIZE, UP, stream)
+    device.order_after(device.record(stream))
+    copy = device.empty(SIZE)
+    done = cl.enqueue_copy(device.queue, copy.base_data, block.base_data, byte_count=SIZE)
+    device.queue.flush()
+    assert done.command_execution_status != cl.command_execution_status.COMPLETE
+    let_go(gate)
+
+    assert [7] * SIZE == copy.get().tolist()
+
+
+def test_need_sync_waits_for_the_stream(device: Any) -> None:
+    """Of a copy, a fill, and a call that moves nothing."""
+    uses: list[Callable[[Any], object]] = [
+        lambda stream: device.memcpy(row(1), filled(device, 1), SIZE, UP, stream, need_sync=True),
+        lambda stream: device.memset_zero(filled(device, 1), SIZE, stream, need_sync=True),
+        lambda stream: device.memcpy(None, None, 0, UP, stream, need_sync=True),
+    ]
+    for use in uses:
+        stream, gate = device.stream(), cl.UserEvent(device.context)
+        hold(stream, gate)
+        event = device.record(stream)
+        opening(gate)
+        use(stream)
+        assert event.done
+
+
+def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate: Any) -> None:
+    """Here after a copy from the device into its source."""
+    block, stream, near, dest = filled(device, 7), device.stream(), row(0), row(0)
+    hold(stream, gate)
+    device.memcpy(block, near, SIZE, DOWN, stream)
+    opening(gate)
+    device.memcpy(near, dest, SIZE, MemcpyKind.CPU2CPU, stream)
+
+    assert [7] * SIZE == dest.tolist()
+
+
+def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
+    """Those in flight are, with their host memory."""
+    block, stream = filled(device, 9), device.stream()
+    hold(stream, gate)
+    for _ in range(3):
+        device.memcpy(row(7), block, SIZE, UP, stream)
+    assert len(device._copies) == 3
+    let_go(gate)
+    stream.finish()
+    device.memcpy(row(7), block, SIZE, UP, stream)
+
+    assert len(device._copies) == 1
+
+
+def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any, gate: Any) -> None:
+    """Neither the push nor gpu_data() waits for it; what is read through gpu_data() does."""
+    stream = device.stream()
+    with SyncedMemory(SIZE, device=device, host=CPUDeviceAllocator()) as memory:
+        memory.mutable_cpu_data()[:] = 7
+        hold(stream, gate)
+        memory.async_gpu_push(stream=stream)
+        view = memory.gpu_data()
+        assert not device.record(stream).done
+        let_go(gate)
+        assert [7] * SIZE == view.get().tolist()
+        memory.mutable_cpu_data()[:] = 8
+        assert [8] * SIZE == memory.gpu_data().get().tolist()
+
+    assert device.live_blocks == 0
+
+
+def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
+    """It will never be complete, so nobody may wait for that alone."""
+    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- a marker that fails at will
+    assert not event.done
+    gate.set_status(-5)
+
+    assert event.done
+    with pytest.raises(cl.Error):
+        event.synchronize()
+
+
+def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the memory stays as it was."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise cl.Error("clEnqueueWriteBuffer failed: OUT_OF_RESOURCES")
+
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_cpu_data()[:] = 7
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_copy", fail)
+        with pytest.raises(DeviceError, match="OUT_OF_RESOURCES"):
+            memory.gpu_data()
+        assert device.live_blocks == 0
+
+    assert [7] * SIZE == memory.gpu_data().get().tolist()
+
+
+def test_a_viewer_makes_new_arrays_over_the_same_bytes(device: Any) -> None:
+    block = filled(device, 7)
+    viewer = device.viewer(block)
+    first, second = viewer(), viewer()
+    first.set(row(8))
+
+    assert (3, [8] * SIZE) == (len({id(block), id(first), id(second)}), second.get().tolist())
+
+
+def test_waiting_for_a_push_lets_go_of_its_host_memory(device: Any) -> None:
+    """PyOpenCL's event keeps it, and we keep the event, but no longer than needed."""
+
+    class Buffer(bytearray):
+        __slots__ = ("__weakref__",)
+
+    buffer = Buffer(SIZE)
+    watch, stream = weakref.ref(buffer), device.stream()
+    with SyncedMemory(SIZE, device=device) as memory:
+        memory.set_cpu_data(buffer)
+        memory.async_gpu_push(stream=stream)
+    del buffer
+    gc.collect()
+
+    assert watch() is None
+
+
+def test_arithmetic_comes_after_what_is_in_the_queue(device: Any, gate: Any) -> None:
+    x = device.empty(16).view(np.float32)
+    x.set(np.ones(4, np.float32))
+    hold(device.queue, gate)
+    cl.enqueue_fill_buffer(device.queue, x.base_data, np.float32(3), 0, 16)
+    timer = threading.Timer(0.2, gate.set_status, [cl.command_execution_status.COMPLETE])
+    timer.start()
+
+    assert arithmetic_of(device).asum(x) == 12
+    timer.join()
+
+
+def test_an_allocator_that_computed_goes_without_a_collector() -> None:
+    device = opencl_module.OpenCLDeviceAllocator()
+    x = device.empty(16).view(np.float32)
+    arithmetic_of(device).scal(0.0, x)
+    gone = weakref.ref(device)
+    gc.disable()
+    try:
+        del device
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the view would wait for ever.  The tests of forks fork; this is how the child sees its device."""
+    device = opencl_module.OpenCLDeviceAllocator()
+    with SyncedMemory(8, device=device) as memory:
+        memory.gpu_data()
+        with monkeypatch.context() as child:
+            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child has it so
+            with pytest.raises(NoDeviceError, match="does not survive a fork"):
+                memory.gpu_data()
+        assert memory.gpu_data().get().tolist() == [0] * 8

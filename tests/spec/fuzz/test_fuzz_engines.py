@@ -1,0 +1,211 @@
+"""The fuzzer's engines, in this process: what they catch, what they pass, and how they are steered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from promises import ALL
+
+from syncedmem import SimulatedDeviceAllocator
+from syncedmem.spec.fuzz import (
+    AllocatorMachine,
+    Source,
+    Step,
+    Wrong,
+    allocator_machine,
+    fuzz,
+)
+from syncedmem.spec.fuzz.access import host_can_write
+from syncedmem.spec.fuzz.campaign import campaign, threaded
+from syncedmem.spec.fuzz.jobs import perform
+from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
+
+if TYPE_CHECKING:
+    from syncedmem.spec.mutants.registry import SeededBug
+
+INLINE = [it for it in ALLOCATOR_BUGS.values() if it.requirement not in ("A22-no-crash", "A23-no-hang")]
+
+
+@pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
+def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
+    """Objects have no name that a worker could look up."""
+    # Steps end it; with the seconds that are usual a machine with other work to do would end it before.
+    report = fuzz(bug.make, promises=bug.promises, threads=bug.threads, steps=20_000, seconds=600, first=True)
+
+    assert [bug.requirement] == [it.property_id for it in report.findings]
+    with pytest.raises(Wrong, match=bug.requirement):
+        report.require()
+
+
+@pytest.mark.parametrize("make", [Pool, CachingPool])
+def test_a_correct_pool_passes_every_engine(make: type) -> None:
+    promises = ALL if make is Pool else {"zero_size": "null", "double_free": "detect", "thread_safe": "yes"}
+    report = fuzz(make, promises=promises, threads=3, steps=20_000)
+    report.require()
+
+    assert ["fast", "hypothesis", "threads"] == [it.engine for it in report.runs]
+    assert all(it.rate > 0 for it in report.runs)
+    unchecked = {it.property_id for it in report.verdicts() if it.status == "not checked"}
+    assert make is not Pool or {"A08-size-known", "A22-no-crash", "A23-no-hang"} == unchecked
+
+
+@pytest.mark.parametrize(
+    "name", ["OneByteShort", "CallocInWords", "CopiesBackwards", "AsksTheWrongStream", "TrustsSizes", "ForgetsFrees"]
+)
+def test_hypothesis_finds_bugs_alone(name: str) -> None:
+    """And what it finds is short."""
+    bug = ALLOCATOR_BUGS[name]
+    machine = allocator_machine(bug.make, bug.promises)
+    answer = perform(
+        Source(bug.make),
+        {"job": "machine", "promises": bug.promises, "seed": 1, "examples": 300, "seconds": 60.0},
+        Journal(),
+    )
+
+    assert issubclass(machine, AllocatorMachine)
+    assert bug.requirement == answer["finding"]["property_id"]
+    assert len(answer["finding"]["program"]) <= 6
+
+
+def test_the_same_seed_takes_the_same_steps() -> None:
+    def taken(seed: int) -> tuple[Step, ...]:
+        journal = Journal()
+        source = Source(Pool())
+        campaign(source, source.open().capabilities, journal, seed=seed, steps=4_000, seconds=60)
+        return journal.steps()
+
+    assert taken(3) == taken(3)
+    assert taken(3) != taken(4)
+
+
+@pytest.mark.parametrize("target", [Pool, Pool()], ids=["fresh", "shared"])
+def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest.MonkeyPatch, target: object) -> None:
+    """And not in each round: that takes as long as a thousand steps."""
+    asked: list[int] = []
+
+    def asking(address: int, size: int) -> bool:
+        asked.append(address)
+        return host_can_write(address, size)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.access.host_can_write", asking)
+    source = Source(target)
+    outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=3_000, seconds=60)
+
+    assert 1 == len(asked)
+    assert (outcome.rounds > 1, "") == (True, outcome.unread)
+    assert outcome.checked["A04-contents-kept"]
+
+
+def test_a_shared_target_keeps_the_history_of_all_rounds() -> None:
+    """What an earlier round did may be why a later one fails."""
+    journal, source = Journal(), Source(Pool())
+    outcome = campaign(source, source.open().capabilities, journal, seed=0, steps=3_000, seconds=60)
+
+    assert journal.length == outcome.operations
+    assert 0 < outcome.last < journal.length
+
+
+def test_a_bug_of_a_shared_target_is_made_short_as_well() -> None:
+    report = fuzz(ALLOCATOR_BUGS["OneByteShort"].make(), steps=2_000, first=True)
+
+    assert ["A02-no-overlap"] == [it.property_id for it in report.findings]
+
+
+def test_threads_compare_at_the_end() -> None:
+    class Forgetful(Pool):
+        """Counts one too few, now and then."""
+
+        def close(self) -> None:
+            """Whatever is in use."""
+
+        def uncount(self, size: int) -> None:
+            super().uncount(size if self.live_blocks > 1 else size - 1)
+
+    source = Source(Forgetful)
+    outcome = threaded(source, source.open().capabilities, Journal(), seed=0, steps=2_000, seconds=60, threads=2)
+
+    assert outcome.wrong is not None
+
+
+def test_time_ends_a_campaign() -> None:
+    source = Source(Pool)
+    record = source.open().capabilities
+    outcome = campaign(source, record, Journal(), seed=0, steps=1 << 40, seconds=0.1)
+    several = threaded(source, record, Journal(), seed=0, steps=1 << 40, seconds=0.1, threads=2)
+
+    assert 0 < outcome.operations < 1 << 30
+    assert 0 < several.operations < 1 << 30
+
+
+def test_memory_behind_get_and_set_is_checked() -> None:
+    report = fuzz(SimulatedDeviceAllocator, steps=1_000)
+    report.require()
+
+    assert report.checked["A04-contents-kept"]
+
+
+def test_a_campaign_may_be_a_few_rounds() -> None:
+    source = Source(Pool)
+    outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=1 << 40, seconds=60, rounds=2)
+
+    assert 2 == outcome.rounds
+
+
+def test_small_pools_refuse_often_and_pass() -> None:
+    report = fuzz(lambda: Pool(4096), steps=20_000, promises={"stream_ordered": "yes"})
+    report.require()
+
+    assert report.checked["A18-limit"]
+
+
+def test_the_pieces_of_bugs_that_a_first_finding_leaves_out() -> None:
+    """A bug is wrong in one thing, and right in the rest."""
+    adds, short, null_first = (
+        ALLOCATOR_BUGS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize")
+    )
+    adds.allocate(1 << 20)
+    with pytest.raises(MemoryError):
+        adds.allocate(1)
+    with pytest.raises(MemoryError):
+        short.allocate(1 << 50)
+    null_first.memcpy(null_first.allocate(8), null_first.allocate(8), 8)
+    with pytest.raises(RuntimeError):
+        null_first.close()
+    with pytest.raises(MemoryError):
+        ALLOCATOR_BUGS["WrongErrorWhenFull"].make().allocate(1 << 50)
+    one_byte = ALLOCATOR_BUGS["ZeroIsOneByte"].make()
+    one_byte.deallocate(one_byte.allocate(0), 0)
+    with pytest.raises(MemoryError):
+        ALLOCATOR_BUGS["OverflowsOnTooMuch"].make().allocate(1 << 40)
+    full = Pool()
+    assert 0 == full.place(1 << 40, 64)
+
+
+def test_a_machine_needs_no_journal() -> None:
+    assert allocator_machine(Pool)().driver.allocate(0, 8)
+
+
+def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("the engine")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", broken)
+    with pytest.raises(KeyError, match="the engine"):
+        fuzz(Pool, steps=100)
+
+
+def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis then raises an error of its own."""
+
+    def flaky(machine: Any, **_: object) -> None:
+        example = machine()
+        example.driver.target.subject.live_blocks += 1
+        with pytest.raises(Wrong):
+            example.take("compare")
+        raise KeyError("flaky")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", flaky)
+
+    assert ["A17-statistics"] == [it.property_id for it in fuzz(Pool, steps=100).findings]

@@ -1,0 +1,367 @@
+"""What the fuzzer hands over: replays, the command, the pytest entry, and pages."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from unittest import SkipTest
+from xml.etree import ElementTree as ET
+
+import pytest
+from promises import ALL
+from typer.testing import CliRunner
+
+from syncedmem.cli import app, main
+from syncedmem.spec.fuzz import (
+    PROPERTIES,
+    AllocatorMachine,
+    AllocatorTests,
+    Finding,
+    Replay,
+    Step,
+    TargetError,
+    Wrong,
+    fuzz,
+    kit,
+)
+from syncedmem.spec.fuzz.replay import replay
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+
+POOL = "syncedmem.spec.mutants.allocator:Pool"
+TWICE = "syncedmem.spec.mutants.allocator.placement:PutBackTwice"
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
+    report = fuzz(TWICE, steps=2_000, first=True)
+    found = report.replay(report.findings[0])
+    file = tmp_path / "replay.json"
+    file.write_text(found.text(), encoding="utf-8")
+    other = tmp_path / "other.json"
+    other.write_text(found.text().replace("A01-distinct-pointers", "A02-no-overlap"), encoding="utf-8")
+
+    assert found.as_json() == Replay.read(file).as_json()
+    assert "still breaks A01-distinct-pointers" in run("replay", str(file), TWICE, code=1).output
+    assert "now breaks A01-distinct-pointers" in run("replay", str(other), TWICE, code=1).output
+    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
+    replay(file, POOL)
+    with pytest.raises(Wrong, match="A01"):
+        replay(file, TWICE)
+    with pytest.raises(Wrong, match="A01"):
+        exec(found.python(), {})  # noqa: S102 -- what is printed has to run
+
+
+def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
+    bug = ALLOCATOR_BUGS["NoLocks"]
+    finding = Finding("A20-threads", "what threads do", (), repeats=False)
+    found = Replay(bug.target, bug.promises, finding, seed=1, steps=4_000, threads=4)
+
+    assert found.run() is not None
+    assert "threads=4" in found.python()
+    compile(found.python(), "replay", "exec")
+
+
+def test_a_long_program_is_at_most_ten_lines() -> None:
+    steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(50))
+    text = Replay(POOL, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps)).python()
+
+    assert len(text.splitlines()) <= 10
+    exec(text, {})  # noqa: S102 -- as above
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is no replay: this is broken JSON: .*Expecting"),
+        ("[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
+        ('{"format": ' + "1" * 5000 + "}", "is no replay: this is broken JSON: Exceeds the limit"),
+        ('{"format": 1, "format": 1}', "is no replay: this is broken JSON: it says 'format' twice"),
+        ('{"format": NaN}', "is no replay: this is broken JSON: NaN is no number"),
+        ("", "is no replay: the file is empty"),
+        ("3", "is no replay of format 1; wanted is a replay of fuzz$"),
+        ('{"format": 2}', "is no replay of format 1; wanted is a replay of fuzz$"),
+        *((text, "is no replay of format 1; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
+        ('{"format": 1}', "is no replay: 'target' is missing or wrong; wanted is a replay of fuzz$"),
+        ('{"format": 1}', "'target' is missing"),
+        ('{"format": 1, "target": "a:b"}', "'promises' is missing"),
+    ],
+)
+def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "replay.json"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(TargetError, match=said):
+        Replay.read(file)
+
+
+WRONG: dict[str, list[Any]] = {
+    "target": [1, None],
+    "promises": [["ab"], {"alignment": 64}],
+    "property": ["A99", []],
+    "message": [0],
+    "repeats": [1],
+    "program": [{}, "fly"],
+    "seed": [True, 0.5],
+    "steps": [-1, "1"],
+    "threads": [0, 100_000, 1.0],
+    "hang": [0, -1.0, 1e999, "5"],
+    "named": ["yes"],
+}
+"""What the fields of a replay cannot be."""
+
+
+@pytest.mark.parametrize(("field", "values"), WRONG.items())
+def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: list[Any]) -> None:
+    """Before anything is run."""
+    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+    file = tmp_path / "replay.json"
+    for value in values:
+        file.write_text(json.dumps(good | {field: value}).replace("Infinity", "1e999"), encoding="utf-8")
+        with pytest.raises(TargetError, match=f"is no replay: '{field}' is missing or wrong"):
+            Replay.read(file)
+
+    assert set(good) == {"format", "kind", *WRONG}
+
+
+def test_a_step_that_is_none_is_said(tmp_path: Path) -> None:
+    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+    file = tmp_path / "replay.json"
+    steps: list[Any] = [["fly"], [[]], "allocate"]
+    for step in steps:
+        file.write_text(json.dumps(good | {"program": [step]}), encoding="utf-8")
+        with pytest.raises(TargetError, match="not a step"):
+            Replay.read(file)
+
+    assert good == Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command says that ends with status 2: one line."""
+    monkeypatch.setattr("sys.argv", ["syncedmem", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr()
+
+    assert (2, "", 1) == (stopped.value.code, said.out, said.err.count("\n"))
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
+        (b"\xff", "is no replay: this is no text; wanted is a replay of fuzz"),
+        (b"", "is no replay: the file is empty"),
+    ],
+)
+def test_what_is_no_replay_is_one_line_and_status_two(
+    content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not 1, which means that it still fails."""
+    file = tmp_path / "replay.json"
+    file.write_bytes(content)
+
+    assert f"syncedmem: {file} {said}" in refused(monkeypatch, capsys, "replay", str(file), POOL)
+    assert f"syncedmem: {tmp_path}: it is a directory\n" == refused(monkeypatch, capsys, "replay", str(tmp_path), POOL)
+
+
+def test_a_replay_imports_nothing_that_only_the_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows what the file names, and the command to give; with that it is imported and run."""
+    mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
+    module.write_text(
+        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.mutants.allocator import Pool\n",
+        encoding="utf-8",
+    )
+    target = f"{module}:Pool"
+    for repeats in (True, False):  # which are run in different ways
+        finding = Finding("A01-distinct-pointers", "", (), repeats=repeats)
+        file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
+        line = refused(monkeypatch, capsys, "replay", str(file))
+        command = shlex.split(line.partition("if you trust that: ")[2])
+
+        assert ["syncedmem", "replay", str(file), target] == command
+        assert repr(target) in line
+        assert not mark.exists()
+
+        run(*command[1:], code=0 if repeats else 1)
+
+        assert mark.exists()
+        mark.unlink()
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb:c", "a\nb:c", "a" * 2000 + ":c", "\ud800:c"])
+def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "replay.json"
+    file.write_text(Replay(name, {}, Finding("A01-distinct-pointers", "", ())).text(), encoding="utf-8")
+    line = refused(monkeypatch, capsys, "replay", str(file))
+
+    assert line.startswith("syncedmem: a replay imports and runs its target, so you have to name it after the file")
+    assert line[:-1].isprintable()
+    assert "trust" not in line
+
+
+def test_a_replay_of_an_object_says_that_it_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And takes one, if somebody knows one."""
+    file = tmp_path / "replay.json"
+    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", ()), named=False)
+    file.write_text(found.text(), encoding="utf-8")
+
+    assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))
+    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
+
+
+def test_the_command_passes_what_passes(tmp_path: Path) -> None:
+    arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
+    result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- written a moment ago
+
+    assert "passed. Seed 0." in result.output
+    assert (1, True, []) == (report["format"], report["passed"], report["findings"])
+    assert list(PROPERTIES) == [it["property_id"] for it in report["properties"]]
+    assert {"tests": str(len(PROPERTIES)), "failures": "0"} == {key: suite.attrib[key] for key in ("tests", "failures")}
+    assert len(suite) == len(PROPERTIES)
+
+
+def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
+    arguments = ("fuzz", TWICE, "--steps", "2000", "--out", str(tmp_path), "--promise", "alignment=64", "--first")
+    result = run(*arguments, "--json", "-", "--junit", str(tmp_path / "junit.xml"), code=1)
+    report = json.loads(result.stdout)
+
+    assert "A01-distinct-pointers" in result.stderr
+    assert f"Replay it: syncedmem replay {tmp_path}/A01-distinct-pointers.json {TWICE}" in result.stderr
+    assert "with driver_of(" in report["findings"][0]["python"]
+    assert (tmp_path / "A01-distinct-pointers.json").is_file()
+    assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("libnothing.so:a,b",), ("os:sep",), (POOL, "--promise", "alignment=5"), (POOL, "--promise", "alignment")],
+)
+def test_bad_input_is_one_line_and_status_two(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+
+    assert 2 == left.value.code
+    assert 1 == len(capsys.readouterr().err.strip().splitlines())
+
+
+def test_reasons_name_what_is_missing() -> None:
+    report = fuzz("libc.so.6:malloc,free", steps=500)
+    reasons = {it.property_id: it.detail for it in report.verdicts() if it.status == "not checked"}
+
+    assert "say --threads N" == reasons["A20-threads"]
+    assert "it has no realloc" == reasons["A14-resize-keeps"]
+
+
+class Correct(AllocatorTests):
+    """The suite on a correct pool: pytest collects its tests."""
+
+    target = Pool
+    promises: ClassVar[dict[str, str]] = ALL
+    steps = 4_000
+
+
+class TestPool(Correct):
+    """Every property is a test."""
+
+
+def listing(tmp_path: Path, *names: str) -> Path:
+    """A file that lists properties."""
+    file = tmp_path / "list.txt"
+    file.write_text("# known\n" + "".join(f"{name}  # because\n" for name in names), encoding="utf-8")
+    return file
+
+
+def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
+    class Twice(AllocatorTests):
+        target = ALLOCATOR_BUGS["PutBackTwice"].make
+        promises: ClassVar[dict[str, str]] = {"alignment": "1"}
+        steps = 1_000
+
+    broken, fine = "A01-distinct-pointers", "A03-aligned"
+    with pytest.raises(AssertionError, match="with driver_of"):
+        Twice().check(broken)
+    Twice().check(fine)
+    with pytest.raises(SkipTest, match="not checked"):
+        Twice().check("A08-size-known")
+    Twice.xfails = listing(tmp_path, broken, fine)
+    with pytest.raises(SkipTest, match="known to fail"):
+        Twice().check(broken)
+    with pytest.raises(AssertionError, match="known to fail, and it is passed"):
+        Twice().check(fine)
+    Twice.skips = Twice.xfails
+    with pytest.raises(SkipTest, match="is listed in"):
+        Twice().check(broken)
+    Twice.skips = listing(tmp_path, "A99-nonsense")
+    with pytest.raises(TargetError, match="lists A99-nonsense, which is no property"):
+        Twice().check(broken)
+
+
+def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
+    class Made(AllocatorTests):
+        target = staticmethod(Pool)
+        steps = 500
+
+    class Forgotten(AllocatorTests):
+        pass
+
+    assert Made.report().passed
+    with pytest.raises(TargetError, match="Forgotten says no target"):
+        Forgotten.report()
+    with pytest.raises(TargetError, match="has no target"):
+        AllocatorMachine()
+
+
+def test_progress_is_told() -> None:
+    told: list[str] = []
+    fuzz(Pool, steps=500, on_progress=lambda engine, done, of: told.append(f"{engine} {done <= of or done}"))
+
+    assert {"fast", "hypothesis"} == {it.split()[0] for it in told}
+
+
+def test_pages_show_every_property_with_its_sentence() -> None:
+    """The table in docs/fuzzing.md is this one."""
+    page = (Path(__file__).parents[3] / "docs" / "fuzzing.md").read_text(encoding="utf-8")
+
+    assert [it.id for it in PROPERTIES.values() if f"| `{it.id}` | {it.text} | {it.source} |" not in page] == []
+    assert f"{len(ALLOCATOR_BUGS)} in Python" in page
+
+
+def test_the_command_needs_no_report(tmp_path: Path) -> None:
+    """Without --json and --junit it writes replays alone."""
+    run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
+
+    assert {".json"} == {it.suffix for it in tmp_path.iterdir()}
+
+
+def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
+    """They are said twice, because ``--help`` is to come without Hypothesis."""
+    from syncedmem.cli import fuzz, verify
+    from syncedmem.spec.memory import kit as conformance
+
+    assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzz.STEPS, fuzz.SECONDS, fuzz.HANG)
+    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS

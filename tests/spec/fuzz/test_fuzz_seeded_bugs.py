@@ -1,0 +1,138 @@
+"""Every seeded bug of an allocator is caught, every time, within seconds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+from bugs_in_c import IN_C, BugInC
+
+from syncedmem.spec.fuzz import PROPERTIES, Report, driver_of, fuzz
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from syncedmem.spec.mutants.registry import SeededBug
+
+TIME = 10.0
+"""Seconds of a processor's time within which each is caught, the time to make a finding short included."""
+
+BUSY = 6 * TIME
+"""Seconds by the clock, on a machine that does other things besides."""
+
+
+KUIPER = {
+    "release returns while there is no small buffer": "ReleasesNothingWithoutSmall",
+    "zero bytes hand out any idle buffer": "ZeroTakesAnIdleBuffer",
+    "null is checked before the size": "NullBeforeSize",
+    "leaves another device current": "ReclaimLeavesADevice",
+    "a double release counts its size twice": "CountsDoubleReleases",
+    "allocate() overwrites the old pointer": "ReallocKeepsTheOld",
+    "copy_from in the wrong direction": "CopiesBackwards",
+    "return codes are dropped": "DropsErrors",
+    "a message and null": "NullOnFailure",
+    "what a reclaim freed is fatal": "ReclaimForgetsBusy",
+    "no locks": "PoolWithoutLocks",
+    "a released buffer is reusable at once": "IgnoresStreams",
+}
+"""The defects of KuiperLLama's memory system that an allocator can show, and where they are seeded."""
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The faulty allocators in C, compiled."""
+    from pathlib import Path
+
+    source = Path(__file__).parents[2] / "support" / "faulty_allocators.c"
+    made = tmp_path_factory.mktemp("faulty") / "libfaulty.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-lpthread"], check=True)
+    return made
+
+
+Catch = Callable[[str, object, str, Mapping[str, str], int], None]
+
+
+@pytest.fixture
+def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
+    """Fuzzes, and looks whether the first finding is the seeded one; notes after how many operations."""
+
+    def look(name: str, target: object, property_id: str, promises: Mapping[str, str], threads: int) -> None:
+        # To see a seeded hang one need not wait long; elsewhere a busy machine must not look like one.
+        hang = 1 if property_id == "A23-no-hang" else 10
+        start, busy = time.perf_counter(), processor_time()
+        report = fuzz(target, promises=promises, threads=threads, steps=20_000, seconds=BUSY, hang=hang, first=True)
+        seconds, busy = time.perf_counter() - start, processor_time() - busy
+
+        assert report.findings, f"{name} should break {property_id}, and nothing was found"
+        finding = report.findings[0]
+        report_catch(name, report, seconds)
+        assert property_id == finding.property_id, finding.message
+        assert len(report.replay(finding).python().splitlines()) <= 10
+        assert busy < TIME
+
+    return look
+
+
+def processor_time() -> float:
+    """Seconds that this process and those it has waited for have computed."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+@pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
+def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
+    """It names the property that was broken, and is quick about it."""
+    catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
+
+
+@pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
+def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
+    """A library may end the process, or never return."""
+    target = f"{library}:{bug.symbols}?abi={bug.abi}"
+    catch(bug.symbols.partition(",")[0], target, bug.property_id, bug.promises, bug.threads)
+
+
+def test_there_are_many_bugs_and_one_for_every_property() -> None:
+    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.property_id for it in IN_C}
+
+    assert len(ALLOCATOR_BUGS) + len(IN_C) >= 25
+    assert set(PROPERTIES) == seeded
+
+
+@pytest.mark.parametrize("defect", KUIPER)
+def test_every_defect_of_kuiperllama_is_seeded(defect: str) -> None:
+    assert "KuiperLLama" in ALLOCATOR_BUGS[KUIPER[defect]].source
+    assert defect in ALLOCATOR_BUGS[KUIPER[defect]].source
+
+
+def test_every_bug_says_what_is_wrong_and_where_it_was_seen() -> None:
+    assert all(bug.text.endswith(".") and bug.source for bug in ALLOCATOR_BUGS.values())
+
+
+@pytest.mark.parametrize(
+    ("symbols", "abi"),
+    [
+        ("good_nep49_malloc,good_nep49_free,good_nep49_calloc,good_nep49_realloc", "nep49"),
+        ("good_nep49_malloc,good_nep49_free", "nep49"),
+        ("good_torch_malloc,good_torch_free", "torch"),
+        ("good_cupy_malloc,good_cupy_free", "cupy"),
+        ("moving_malloc,moving_free,moving_calloc", "malloc"),
+    ],
+)
+def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> None:
+    target = f"{library}:{symbols}?abi={abi}"
+    with driver_of(target) as driver:
+        driver.allocate(0, 100)
+        driver.resize(0, 1000)
+        driver.calloc(1, 100)
+    report = fuzz(target, steps=10_000)
+
+    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert {"A04-contents-kept": "passed"} == {
+        it.property_id: it.status for it in report.verdicts() if it.property_id == "A04-contents-kept"
+    }

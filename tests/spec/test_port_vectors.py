@@ -1,0 +1,514 @@
+"""Test vectors: they say what the oracle says, our memories pass them, wrong ones do not, and ports can read them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import random
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from subjects import device_subject, devices, host_subject
+from typer.testing import CliRunner
+
+from syncedmem.cli import app, main
+from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
+from syncedmem.model.suites import counter_words, cycles, pair_tour
+from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
+from syncedmem.spec import Oracle, ReferenceMemory, Subject
+from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
+from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.mutants import measurement
+from syncedmem.spec.mutants.measurement import measure, refused
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.registry import SeededBug
+from syncedmem.spec.vectors import REFUSALS, SUITES, Kills, Replay, model_digest, programs, replay, vectors
+from syncedmem.spec.vectors.kills import StaleKillsError
+from syncedmem.spec.vectors.replay import Difference
+
+if TYPE_CHECKING:
+    from syncedmem.spec import Maker
+    from syncedmem.spec.memory.oracle import Copy, Expected
+
+ROOT = Path(__file__).parents[2]
+EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
+QUICK = [it for it in EACH if "hsi-extra" not in it.values]
+SHARES_STATE = ("ZeroesItsNeighbour", "SharesAScratchThatIsTooShort")
+"""Bugs between memories: what becomes of one depends on the memories before it."""
+
+
+@cache
+def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
+    """The vectors of a suite, read from their lines."""
+    return tuple(json.loads(vector.line()) for vector in vectors(suite, edition))
+
+
+def subject(edition: str, make: Maker = SyncedMemory) -> Subject:
+    return host_subject(make) if edition == "cpu_only" else device_subject(make)
+
+
+def find(suite: str, **wanted: Any) -> dict[str, Any]:
+    """A copy of the first vector of Caffe's with a step that has these values."""
+    found = next(it for it in written("caffe", suite) if any(wanted.items() <= step.items() for step in it["steps"]))
+    copy: dict[str, Any] = json.loads(json.dumps(found))
+    return copy
+
+
+# --- what they say
+
+
+def test_the_suites_have_the_size_that_is_known() -> None:
+    """In vectors and steps, for Caffe; the release of each is a step."""
+    found = {suite: written("caffe", suite) for suite in SUITES}
+
+    assert {suite: (len(lines), sum(len(it["steps"]) for it in lines)) for suite, lines in found.items()} == {
+        "cells": (558, 2655),
+        "tour": (61, 790),
+        "pairs": (579, 8307),
+        "hsi": (723, 3754),
+        "hsi-extra": (6708, 41308),
+        "counters": (28, 553),
+        "modes": (36, 204),
+        "failures": (428, 2544),
+        "aliases": (80, 591),
+        "zero": (61, 790),
+    }
+
+
+@pytest.mark.parametrize(("edition", "suite"), EACH)
+def test_every_line_is_valid_and_has_a_name_of_its_own(edition: str, suite: str) -> None:
+    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    found = written(edition, suite)
+    few = found if len(found) < 200 else random.Random(0).sample(found, 200)  # noqa: S311 -- a sample
+
+    assert [] == [error.message for it in few for error in validator.iter_errors(it)]
+    assert len({it["id"] for it in found}) == len(found)
+    assert {model_digest(edition)} == {it["model"] for it in found}
+    assert {"release"} == {it["steps"][-1]["call"] for it in found}
+
+
+def test_what_is_no_vector_is_not_valid() -> None:
+    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    wrong = find("tour", call="cpu_data")
+    wrong["steps"][0]["head"] = "HEAD_AT_TPU"
+
+    assert [it.json_path for it in validator.iter_errors(wrong)] == ["$.steps[0].head"]
+
+
+def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
+    """In the schema, from the list of them."""
+    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
+    said = schema["$defs"]["step"]["properties"]["refusal"]["oneOf"]
+    used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
+    used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
+    wrong = find("cells", refusal="null_data")
+    wrong["steps"][-2]["refusal"] = "because"
+
+    assert REFUSALS == {it["const"]: it["description"] for it in said}
+    assert used == set(REFUSALS)
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in validator.iter_errors(wrong)]
+
+
+def test_the_name_depends_on_what_is_done_alone() -> None:
+    one, other, *_ = vectors("tour", "caffe")
+    renamed = type(one)("pairs", one.program, ("SomeBug",))
+
+    assert renamed.id == one.id != other.id
+    assert renamed.line() != one.line()
+    assert one.id != type(one)("tour", one.program._replace(size=5)).id
+
+
+def test_the_digests_of_the_editions_differ() -> None:
+    assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
+
+
+@pytest.mark.parametrize(("edition", "suite"), [it for it in QUICK if "early" not in it.values])
+def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
+    """It never reads the table, which the vectors come from."""
+    for vector in written(edition, suite):
+        oracle, mode = Oracle(vector["size"], edition != "cpu_only"), Mode.GPU
+        for step in vector["steps"]:
+            if step["call"] == "set_mode":
+                mode = Mode[step["argument"]]
+            elif step["call"] == "write_buffer":
+                oracle = oracle.written(next(it for it in ("cpu", "gpu") if oracle.copy(it).fresh), content(step))
+            elif "fail" not in step and step["refusal"] != "own_buffer":
+                oracle = told(oracle, mode, step)
+            if "head" in step:
+                assert step["head"] == oracle.head.name
+                assert step["bytes"] == {"cpu": held(oracle.cpu), "gpu": held(oracle.gpu)}
+
+
+def content(step: dict[str, Any]) -> bytes:
+    return bytes.fromhex(step["argument"]["bytes"])
+
+
+def held(copy: Copy) -> str | None:
+    return copy.content.hex() if copy.fresh and copy.content is not None else None
+
+
+def told(oracle: Oracle, mode: Mode, step: dict[str, Any]) -> Oracle:
+    """What the oracle says of a step, compared with the step."""
+    call = Call(step["call"])
+    expected: Expected
+    if call in READS:
+        expected = oracle.read(SIDES[call], mode)
+    elif call in WRITES:
+        expected = oracle.write(SIDES[call], mode)
+    elif call in ADOPTIONS:
+        expected = oracle.adopt(SIDES[call], adopted(oracle, call, step["argument"]))
+    else:
+        expected = oracle.push() if call is Call.ASYNC_GPU_PUSH else oracle.release()
+    assert expected.refused == (step["refusal"] is not None)
+    if oracle.size:
+        moved = [f"{it.operation}_{it.side}" for it in expected.calls]
+        told = [it.replace("copy_to_gpu_async", "push_gpu").replace("_to", "") for it in step["actions"]]
+        assert moved == [it for it in told if not it.startswith("adopt")]
+    if "shows" in step:
+        assert expected.after.copy(SIDES[call]).content == bytes.fromhex(step["shows"])
+    return expected.after.written(SIDES[call], bytes.fromhex(step["write"])) if "write" in step else expected.after
+
+
+def adopted(oracle: Oracle, call: Call, argument: dict[str, Any] | None) -> bytes | None:
+    """The bytes of a buffer that is handed in: new ones, or those that the side has held since it was."""
+    if argument is None:
+        return None
+    return bytes.fromhex(argument["bytes"]) if "bytes" in argument else oracle.copy(SIDES[call]).content
+
+
+def test_failing_actions_are_counted() -> None:
+    """For every allocator call of every transition there are two vectors where it fails, with more after it and not."""
+    actions = [it for row in space().steps.values() for step in row.values() for it in step.actions]
+    points = sum(not action.value.startswith("adopt") for action in actions)
+
+    assert len(programs("failures", "caffe")) == 2 * points
+
+
+# --- suites that are new in the model
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_tour_of_pairs_takes_every_pair(edition: str) -> None:
+    found = space(edition)
+    taken = [(state, entry, step.after) for state, row in found.steps.items() for entry, step in row.items()]
+    pairs = {(state, entry, other) for state, entry, after in taken for other in found.steps[after]}
+    for word in pair_tour(edition):
+        state, last = found.start, None
+        for entry in word:
+            if last is not None:
+                pairs.discard((*last, entry))
+            last, state = (state, entry), found.steps[state][entry].after
+
+    assert not pairs
+
+
+def test_one_state_more_takes_longer_words() -> None:
+    assert len(hsi_suite("caffe", 1)) == 6708
+    assert 1 + max(map(len, hsi_suite())) == max(map(len, hsi_suite("caffe", 1)))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_cycles_are_repeated(edition: str) -> None:
+    """And lead back, so that they can be."""
+    found = space(edition)
+    for cycle in cycles(edition):
+        state = found.start
+        for entry in cycle * 2:
+            assert found.steps[state][entry].refusal is None
+            state = found.steps[state][entry].after
+    assert counter_words(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
+
+
+# --- replayed
+
+
+@pytest.mark.parametrize("make", [SyncedMemory, ReferenceMemory])
+@pytest.mark.parametrize(("edition", "suite"), EACH)
+def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
+    there = subject(edition, make)
+    found = written(edition, suite)
+    few = found if len(found) < 1000 else random.Random(1).sample(found, 1000)  # noqa: S311 -- a sample
+
+    assert [] == [it["id"] for it in few if replay(there, it).result != "passed"]
+
+
+@pytest.mark.parametrize("device", devices(), ids=lambda it: it.name)
+def test_every_device_of_this_machine_passes_the_tour(device: Any) -> None:
+    there = Subject("here", SyncedMemory, CPUDeviceAllocator(), device)
+
+    assert [] == [it["id"] for it in written("caffe", "tour") if replay(there, it).result != "passed"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "step", "change", "said"),
+    [
+        ("tour", {"call": "gpu_data"}, {"head": "HEAD_AT_CPU"}, "the head is"),
+        ("tour", {"call": "cpu_data"}, {"flags": {"own_cpu_data": False}}, "own_cpu_data is True, expected False"),
+        ("tour", {"call": "cpu_data"}, {"shows": "ffffffff"}, "cpu_data shows"),
+        ("tour", {"call": "cpu_data"}, {"bytes": {"cpu": "ffffffff"}}, "the cpu side holds"),
+        ("tour", {"call": "gpu_data"}, {"bytes": {"gpu": "ffffffff"}}, "the gpu side holds"),
+        ("tour", {"call": "cpu_data"}, {"refusal": "no_gpu"}, "cpu_data was not refused"),
+        ("cells", {"refusal": "null_data"}, {"refusal": None}, "raised"),
+        ("tour", {"call": "cpu_data", "head": "HEAD_AT_CPU"}, {"actions": ["free_cpu"]}, "expected free_cpu"),
+        ("modes", {"actions": ["allocate_cpu", "zero_cpu"]}, {"flags": {"own_cpu_data": True}}, ""),
+    ],
+)
+def test_a_vector_that_says_otherwise_is_not_met(
+    suite: str, step: dict[str, Any], change: dict[str, Any], said: str
+) -> None:
+    """Each thing that a step says is compared; what it does not say is not."""
+    vector = find(suite, **step)
+    for it in vector["steps"]:
+        if step.items() <= it.items():
+            it.update(change)
+    found = replay(subject("caffe"), vector)
+
+    assert ("failed" if said else "passed") == found.result
+    assert all(said in it.message for it in found.differences)
+
+
+def test_the_kind_of_host_memory_is_compared() -> None:
+    """By the flag, if the edition has it."""
+
+    class AlwaysPageable(ReferenceMemory):
+        def malloc_cpu(self) -> tuple[Any, bool]:
+            return self.host.allocate(self.size), True
+
+        def allocator(self, pinned: bool) -> Any:
+            del pinned
+            return self.host
+
+    vector = find("modes", call="cpu_data")
+    there = subject("caffe", AlwaysPageable)
+    results = [replay(there, it) for it in written("caffe", "modes")]
+
+    assert vector
+    assert any("host memory is pageable" in str(it.differences) for it in results)
+
+
+def test_what_is_wasteful_is_acceptable() -> None:
+    """One more copy, with the right bytes; but not where a call must do nothing else."""
+    there = subject("caffe", MEMORY_BUGS["CopiesOnEveryRead"].make)
+    results = {replay(there, it).result for it in written("caffe", "hsi")}
+
+    assert {"passed", "acceptable"} == results
+    eager = subject("caffe", MEMORY_BUGS["RoundedSize"].make)
+    assert {"failed"} == {replay(eager, it).result for it in written("caffe", "counters")}
+
+
+def test_a_subject_that_cannot_be_looked_at_fails() -> None:
+    there = subject("caffe", MEMORY_BUGS["ReturnsNothing"].make)
+    found = [replay(there, it) for it in written("caffe", "tour")]
+
+    assert any("looking at it raised AttributeError" in str(it.differences) for it in found)
+
+
+def test_what_is_left_after_release_is_a_leak() -> None:
+    class NeverFrees(ReferenceMemory):
+        def free_gpu(self) -> None:
+            """Forget it."""
+
+    found = [replay(subject("caffe", NeverFrees), it) for it in written("caffe", "tour")]
+
+    assert any("1 allocations are left after release" in str(it.differences) for it in found)
+
+
+def test_the_worst_difference_is_the_result() -> None:
+    wasteful, wrong = Difference(0, "two copies", "acceptable"), Difference(1, "another head")
+
+    assert ["passed", "acceptable", "failed"] == [Replay(it).result for it in ((), (wasteful,), (wasteful, wrong))]
+
+
+# --- kills
+
+
+def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
+    """Those that are not are about what vectors do not say: views, streams, several memories, other devices."""
+    kills = Kills.known()
+    each = [kills.of(edition, suite) for edition in EDITIONS for suite in SUITES]
+    refused_by_some = {name for found in each for names in found for name in names}
+
+    assert tuple(MEMORY_BUGS) == kills.bugs
+    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
+    assert f"{len(refused_by_some)} of the {len(MEMORY_BUGS)} seeded bugs are refused by some vector" in page
+
+
+@pytest.mark.parametrize(("edition", "suite"), EACH)
+def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> None:
+    """Twelve pairs of a vector and a bug, for each suite, half of them kills; others each time."""
+    known, found = Kills.known().of(edition, suite), written(edition, suite)
+    kind = "no device" if edition == "cpu_only" else "device"
+    bugs = [it for name, it in MEMORY_BUGS.items() if it.shows_on == kind and name not in SHARES_STATE]
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)  # noqa: S311 -- a sample
+    for turn in range(12):
+        number = chance.randrange(len(found))
+        wanted = [it for it in bugs if (it.name in known[number]) == bool(turn % 2)] or bugs
+        bug = chance.choice(wanted)
+        told = f"{bug.name} and vector {number}, with seed {seed}"
+        assert refused(bug, subject(edition), found[number]) == (bug.name in known[number]), told
+
+
+def test_measuring_finds_what_a_bug_does() -> None:
+    """Every bit is tested with every vector; a memory that cannot even be made is refused, a right one is not."""
+    kills = measure(device_subject, host_subject, only=["modes"])
+    for edition in EDITIONS:
+        pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)
+        assert all(set(now) ^ set(then) <= set(SHARES_STATE) for now, then in pairs)
+    healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
+    assert not refused(healthy, device_subject(), written("caffe", "modes")[0])
+
+
+def test_a_memory_that_cannot_be_made_is_refused() -> None:
+    class Unmakeable(ReferenceMemory):
+        def set_up(self) -> None:
+            raise RuntimeError
+
+    broken = SeededBug("Unmakeable", "R01-lazy", "a control", Unmakeable)
+    assert refused(broken, device_subject(), written("caffe", "modes")[0])
+
+
+def few_bugs(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """As if there were no others."""
+    monkeypatch.setattr(measurement, "MEMORY_BUGS", {name: MEMORY_BUGS[name] for name in names})
+
+
+def measured(kept: Path, processes: int = 1) -> tuple[list[str], Kills]:
+    """Which bugs are measured, given what is kept; and what is known then."""
+    told: list[str] = []
+    kills = measure(device_subject, host_subject, only=["modes"], kept=kept, processes=processes, progress=told.append)
+    return told, kills
+
+
+def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug's own source counts, and that of other bugs in its module does not."""
+    few_bugs(monkeypatch, "FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice")
+    first, kills = measured(tmp_path)
+    assert ["FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice"] == first
+    assert ([], kills) == measured(tmp_path)
+
+    flights = MEMORY_BUGS["FourthPushSkipped"].make.__module__
+    assert flights == MEMORY_BUGS["WritesInFlight"].make.__module__
+    source = inspect.getsource(sys.modules[flights])
+    changed = ast.parse(source.replace("pushes = 0", "pushes = 1"))
+    assert source != ast.unparse(changed)
+
+    def parsed(module: str) -> ast.Module:
+        return changed if module == flights else ast.parse(inspect.getsource(sys.modules[module]))
+
+    monkeypatch.setattr(measurement, "_parsed", parsed)
+    assert (["FourthPushSkipped"], kills) == measured(tmp_path)
+
+
+def test_several_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [*MEMORY_BUGS][::25]
+    few_bugs(monkeypatch, *names)
+    every, kills = measured(tmp_path)
+    shutil.rmtree(tmp_path)
+
+    assert names == every
+    found, same = measured(tmp_path, processes=2)
+    assert (set(every), kills) == (set(found), same)
+
+
+def test_a_process_that_dies_while_it_measures_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_bugs(monkeypatch, "FourthPushSkipped")
+
+    def dead(*_: object, **__: object) -> Any:
+        yield "FourthPushSkipped", Death("crash", "SIGSEGV", "FourthPushSkipped")
+
+    monkeypatch.setattr(measurement, "side_by_side", dead)
+    with pytest.raises(ChildProcessError, match="measured FourthPushSkipped was ended by SIGSEGV"):
+        measured(tmp_path, processes=2)
+
+
+def test_kills_of_other_vectors_are_not_used() -> None:
+    stale = Kills(("A",), (0,), {"caffe/tour": ("0" * 16, (0,))})
+    with pytest.raises(StaleKillsError, match="caffe/tour were measured for other vectors"):
+        stale.of("caffe", "tour")
+
+
+def test_kills_are_kept_as_text() -> None:
+    text = (ROOT / "spec" / "vectors" / "kills.json").read_text(encoding="utf-8")
+
+    assert Kills.known().as_text() == text
+
+
+# --- the command line
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["vectors", *arguments])
+
+
+def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
+    """A file that is changed or missing is named."""
+    few = ("--suite", "cpu_only/tour, counters")
+    assert "6 files" in run("--out", str(tmp_path), *few).output
+    files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
+    counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}
+    assert {"manifest.json", "vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
+    assert 0 == run("--out", str(tmp_path), *few, "--check").exit_code
+    (tmp_path / "early" / "counters.jsonl").write_bytes(b"\xff")  # not even text
+    (tmp_path / "manifest.json").unlink()
+    result = run("--out", str(tmp_path), *few, "--check")
+    assert 1 == result.exit_code
+    named = [line.split(" is not up to date")[0] for line in result.output.splitlines()]
+    assert [tmp_path / "early" / "counters.jsonl", tmp_path / "manifest.json"] == sorted(map(Path, named))
+
+
+def test_the_committed_vectors_are_up_to_date() -> None:
+    committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
+    result = run("--out", str(ROOT / "vectors"), *(word for name in committed for word in ("--suite", name)), "--check")
+
+    assert committed
+    assert (0, "") == (result.exit_code, result.output)
+
+
+def test_the_manifest_tells_of_every_file() -> None:
+    manifest = json.loads((ROOT / "vectors" / "manifest.json").read_text(encoding="utf-8"))
+
+    files = [it["file"] for it in manifest["suites"]]
+    assert files == [f"{edition}/{suite}.jsonl" for edition in EDITIONS for suite in SUITES]
+    tour = next(it for it in manifest["suites"] if it["file"] == "caffe/tour.jsonl")
+    assert (61, 790) == (tour["vectors"], tour["steps"])
+
+
+def test_kills_are_measured_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_bugs(monkeypatch, "FourthPushSkipped", "CudaFreeWithoutDevice")
+    monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)
+    result = run("--out", str(tmp_path), "--suite", "modes", "--measure", "--kept", str(tmp_path / "kept"))
+    found = json.loads((tmp_path / "kills.json").read_text(encoding="utf-8"))
+
+    assert 0 == result.exit_code
+    assert [f"{edition}/modes" for edition in EDITIONS] == [*found["suites"]]
+    assert {"FourthPushSkipped.json", "CudaFreeWithoutDevice.json"} == {it.name for it in (tmp_path / "kept").iterdir()}
+
+
+def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["syncedmem", "vectors", "--out", "x", "--suite", "caffe/detour"])
+    with pytest.raises(SystemExit) as left:
+        main()
+
+    assert 2 == left.value.code
+    assert "caffe/detour" in capsys.readouterr().err
+
+
+def test_a_pattern_is_written_by_every_step() -> None:
+    """So that no two contents of a vector are taken for each other."""
+    for vector in written("caffe", "tour"):
+        calls = [it for it in vector["steps"] if it["call"] != "set_mode"]
+        arguments: list[dict[str, str]] = [it["argument"] for it in calls if "argument" in it]
+        contents = [str(it["write"]) for it in calls if "write" in it] + [it["bytes"] for it in arguments]
+        assert len(set(contents)) == len(contents)
+        assert contents.count(pattern(1, 4).hex()) <= 1

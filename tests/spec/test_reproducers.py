@@ -1,0 +1,198 @@
+"""A reproducer does what the kit did: the same calls with the same arguments, on a subject of whoever runs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
+
+from syncedmem.model import Call, Input, Mode, using_mode
+from syncedmem.spec import Subject, Violation, check_conformance, suite_names
+from syncedmem.spec.engine.reproducer import Reproducer
+from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from syncedmem.spec.mutants.registry import SeededBug
+
+Calls = list[tuple[Any, ...]]
+GPU_NULL = Input(Call.SET_GPU_DATA, data=False)
+
+_CALLS = (
+    "cpu_data",
+    "mutable_cpu_data",
+    "gpu_data",
+    "mutable_gpu_data",
+    "set_cpu_data",
+    "set_gpu_data",
+    "async_gpu_push",
+    "close",
+)
+
+
+class Told:
+    """A maker whose memories tell of the calls that are made to them."""
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+        self.calls: Calls = []
+
+    def __call__(self, size: int, **options: Any) -> Any:
+        """Make one, and tell of it."""
+        self.calls.append(("make", size, sorted(options)))
+        return Telling(self.make(size, **options), self.calls)
+
+
+class Telling:
+    """A memory that tells of its calls."""
+
+    def __init__(self, memory: Any, calls: Calls) -> None:
+        self._memory = memory
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._memory, name)
+        if name not in _CALLS:
+            return found
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            self._calls.append((name, *map(shown, arguments), *keywords))
+            return found(*arguments, **keywords)
+
+        return call
+
+
+def shown(argument: Any) -> object:
+    """What can be compared of an argument: its kind, and the bytes of host memory or the length of the rest."""
+    try:
+        return type(argument).__name__, bytes(memoryview(argument))
+    except TypeError:
+        return type(argument).__name__, getattr(argument, "nbytes", None)
+
+
+def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation:
+    """What the quickest suite finds."""
+    wrong = replace(subject, make=bug.make)
+    for name in suites or [name for name in QUICKEST_FIRST if name in suite_names(wrong)]:
+        if violation := check_conformance(wrong, steps=300, suites=[name]).suites[0].violation:
+            return violation
+    raise AssertionError(bug.name)
+
+
+def ran(program: str, subject: Subject) -> Calls:
+    """Run a program; it may end with an error in its last statement, if that is what it shows."""
+    told = Told(subject.make)
+    *earlier, last = ast.parse(program).body
+    names: dict[str, Any] = {"subject": replace(subject, make=told)}
+    inside: AbstractContextManager[object] = nullcontext()
+    if program.startswith("with subject.elsewhere") and isinstance(last, ast.With) and subject.elsewhere is not None:
+        (*earlier, last), inside = last.body, subject.elsewhere.using()
+    with inside:
+        run(earlier, names)
+        with suppress(Exception):
+            run([last], names)
+    return told.calls
+
+
+def run(statements: list[ast.stmt], names: dict[str, Any]) -> None:
+    """As a user does."""
+    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- a program is to be run
+
+
+@pytest.fixture(autouse=True)
+def kept_mode() -> Iterator[None]:
+    """Programs set the mode, and the tests after this one have theirs."""
+    with using_mode(None):
+        yield
+
+
+@pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
+def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
+    """To its end, or to the error that is wrong; and it says what is wrong there."""
+    subject = device_subject() if bug.shows_on == "device" else host_subject()
+    violation = first_violation(bug, subject)
+    calls = ran(violation.reproducer, replace(subject, make=bug.make))
+
+    assert "make" == calls[0][0]
+    assert violation.reproducer.splitlines()[-1].startswith(f"# {violation.requirement}: ")
+    assert violation.reproducer.splitlines()[-1].removeprefix("# ") in str(violation).splitlines()[-1]
+
+
+def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
+    """With the very bytes, lengths, modes and failures, longer buffers included."""
+    told = Told(device_subject().make)
+    moves = (
+        *(WRITE, GPU_READ, ADOPT, Fail(PUSH, 1), GPU_ADOPT, Fail(READ, 1, partial=True), Input(None, mode=Mode.CPU)),
+        *(ADOPT, Stumble(GPU_ADOPT), ADOPT, Fail(GPU_READ, 1, interrupt=True), GPU_NULL, PUSH),
+    )
+    driver = run_case(replace(device_subject(), make=told), Case(moves, 7))
+    program = "\n".join(driver.reproducer.complete())
+    adopted = {len(call[1][1]) for call in told.calls if call[0] == "set_cpu_data"}
+
+    assert told.calls == ran(program, device_subject())
+    assert {7, 12} == adopted
+    assert "\nset_mode(Mode.CPU)\n" in program
+    assert "\nwith log.moves.armed(1, partial=True), suppress(Exception): memory.cpu_data()\n" in program
+    assert "armed(1, InjectedInterrupt), suppress(BaseException): memory.gpu_data()\n" in program
+    assert "\nwith suppress(Exception): memory.set_gpu_data(None)\n" in program
+
+
+def test_failures_that_do_no_harm_are_left_out() -> None:
+    """Whole, or all steps before the one that does."""
+    forgets = first_violation(MEMORY_BUGS["ForgetsThePushItCouldNotWaitFor"], device_subject(), "stumbles")
+    leaks = first_violation(MEMORY_BUGS["FailureLeaks"], device_subject(), "stumbles")
+    plain = first_violation(MEMORY_BUGS["SpoiltCopy"], device_subject(), "stumbles")
+
+    assert "steps.armed(1), suppress(Exception): view = memory.mutable_cpu_data()" in forgets.reproducer
+    assert "steps.armed(1)" not in leaks.reproducer
+    assert "steps.armed(2), suppress(Exception): memory.async_gpu_push" in leaks.reproducer
+    assert "armed" not in plain.reproducer
+
+
+def test_a_script_says_in_which_mode_a_call_is_made() -> None:
+    """Where it is another than before."""
+    reproducer = Reproducer(device_subject())
+    reproducer.call("subject.name", Mode.GPU)
+    reproducer.call("subject.name", Mode.CPU, keep="name")
+
+    assert ["subject.name", "set_mode(Mode.CPU)", "name = subject.name"] == reproducer.lines
+    assert ("from syncedmem.model import Mode, set_mode", *reproducer.lines) == reproducer.complete()
+
+
+def test_a_bench_says_where_it_comes_from() -> None:
+    """Then the program needs nothing."""
+    reproducer = Reproducer(replace(host_subject(), source="import this\nsubject = this"))
+    reproducer.run("gc.collect()")
+
+    assert ("import gc", "import this", "subject = this", "gc.collect()") == reproducer.complete()
+
+
+def test_a_violation_is_printed_with_its_program() -> None:
+    """By whoever prints it, `Conformance.require` included; a message of several lines stays a comment."""
+    verdict = check_conformance(device_subject(MEMORY_BUGS["SpoiltCopy"].make), suites=["cells"])
+    with pytest.raises(Violation) as caught:
+        verdict.require()
+
+    assert "\n    memory = subject.make(5, host=host, device=device)\n" in str(caught.value)
+    assert "x()\n# R10: two lines" == Violation("R10", "two\nlines", ("x()",)).reproducer
+    assert "none: a" == str(Violation("none", "a"))
+
+
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/conformance.md was not written from memory."""
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)  # noqa: S102 -- as its reader does
+
+    assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))

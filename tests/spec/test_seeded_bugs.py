@@ -1,0 +1,114 @@
+"""Every seeded bug is caught, for what is wrong with it; the table says by what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from subjects import blob_device_subject, device_subject, host_subject, subject_for
+
+from syncedmem.model import tour
+from syncedmem.spec import REQUIREMENTS, ReferenceBlob, ReferenceMemory, Violation, blob_suite_names, suite_names
+from syncedmem.spec.memory.suites import Case, run_case
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.registry import SeededBug
+from syncedmem.spec.mutants.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST, Kill, kill_table, run_bug
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALL = {**MEMORY_BUGS, **BLOB_BUGS}
+
+
+@pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
+def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
+    """Some suite refuses it and names the requirement it breaks."""
+    kill = run_bug(bug, subject_for(bug), thorough=every_suite)
+    report_kill(kill)
+
+    assert kill.killed, f"{bug.name} ({bug.text}) should break {bug.requirement}, caught: {kill.caught}"
+
+
+def test_every_requirement_has_a_bug() -> None:
+    """A requirement without one is not tested."""
+    assert set(REQUIREMENTS) == {bug.requirement for bug in ALL.values()}
+    assert {"memory"} == {REQUIREMENTS[bug.requirement].kind for bug in MEMORY_BUGS.values()}
+    assert {"blob"} == {REQUIREMENTS[bug.requirement].kind for bug in BLOB_BUGS.values()}
+    assert len(ALL) == len(MEMORY_BUGS) + len(BLOB_BUGS)
+    assert len(MEMORY_BUGS) >= 45
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
+def test_pages_say_how_many_bugs_there_are(page: str) -> None:
+    """A number that is written by hand is compared."""
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+
+    assert f"{len(MEMORY_BUGS)} " in text
+    assert f"{len(BLOB_BUGS)} " in text
+
+
+def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:
+    assert all(bug.text.endswith(".") and bug.source for bug in ALL.values())
+
+
+def test_every_suite_is_tried_on_a_bug() -> None:
+    """And a bug that one has named is tested with the others only on request."""
+    bug = MEMORY_BUGS["ShadowBuffer"]
+    quick, thorough = (run_bug(bug, device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
+
+    assert set(suite_names(device_subject())) == set(QUICKEST_FIRST)
+    assert ({"cells": bug.requirement}, ()) == (quick.caught, quick.missed)
+    assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
+
+
+def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
+    """As for memories."""
+    bug = BLOB_BUGS["ScaleAllocates"]
+    quick, thorough = (run_bug(bug, blob_device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
+
+    assert set(blob_suite_names(blob_device_subject())) == set(BLOBS_QUICKEST_FIRST)
+    assert ({"tables": bug.requirement}, ("rules",)) == (quick.caught, quick.missed)
+    assert set(BLOBS_QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
+
+
+def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
+    """At zero bytes or at one, in both modes, the kit finds what is wrong and never a slip in the bug itself."""
+    words = [word for word in tour() if len(word) > 1]
+    slips: list[str] = []
+    for bug in MEMORY_BUGS.values():
+        subject = device_subject(bug.make) if bug.shows_on == "device" else host_subject(bug.make)
+        for number, word in enumerate(words if bug.shows_on == "device" else tour("cpu_only")):
+            try:
+                run_case(subject, Case(word, number % 2))
+            except Violation as found:
+                if "AttributeError" in found.message or "NameError" in found.message:
+                    slips.append(bug.name)
+
+    assert {"CudaFreeWithoutDevice"} == set(slips)  # for which that is the point
+
+
+def test_a_memory_without_a_bug_is_not_caught() -> None:
+    """The table can say no."""
+    healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
+    kill = run_bug(healthy, device_subject(), steps=60, suites=["cells", "contracts"])
+
+    assert ({}, False) == (kill.caught, kill.killed)
+
+
+def test_a_blob_without_a_bug_is_not_caught() -> None:
+    healthy = SeededBug("Healthy", "B01-empty", "a control", ReferenceBlob)
+    kill = run_bug(healthy, blob_device_subject(), steps=60, suites=["rules", "tables"])
+
+    assert ({}, False) == (kill.caught, kill.killed)
+
+
+def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each on a subject of the kind it shows on."""
+    few = {name: MEMORY_BUGS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
+    monkeypatch.setattr("syncedmem.spec.mutants.selftest.MEMORY_BUGS", few)
+    kills = list(kill_table(device_subject, host_subject, steps=0))
+
+    assert list(few) == [kill.bug.name for kill in kills]
+    assert all(kill.killed for kill in kills)

@@ -1,0 +1,163 @@
+"""Real allocators, as the fuzzer takes them: the C libraries, other packages' pools, and ours."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib
+import runpy
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem import (
+    CPUDeviceAllocator,
+    GuardingAllocator,
+    LimitingAllocator,
+    NoDeviceError,
+    PoolAllocator,
+    StatisticsAllocator,
+    TrackingAllocator,
+    named_device,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BACKENDS", "Backend"]
+
+_STEPS = 20_000
+_EXAMPLE = Path(__file__).parents[2] / "examples" / "rmm_pool.py"
+_OURS = {"zero_size": "null", "foreign_free": "detect", "double_free": "detect"}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """An allocator that has to pass.
+
+    Attributes
+    ----------
+    name : str
+        As the table shows it.
+    target : callable
+        Gives what the fuzzer takes, or skips the test with the reason.
+    promises : dict of str to str
+    threads, steps : int
+    """
+
+    name: str
+    target: Callable[[], object]
+    promises: dict[str, str] = field(default_factory=dict[str, str])
+    threads: int = 1
+    steps: int = _STEPS
+
+
+def _library(name: str) -> Callable[[], str]:
+    """A shared library of the system."""
+
+    def target() -> str:
+        found = ctypes.util.find_library(name)
+        if found is None:
+            pytest.skip(f"lib{name} is not installed: make system-deps")
+        return f"{found}:malloc,free,calloc,realloc"
+
+    return target
+
+
+# --- RMM, whose pools run over a Python callback without a GPU
+
+
+def _rmm(make: Callable[[Any, Any], object]) -> Callable[[], object]:
+    def target() -> object:
+        rmm: Any = pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
+        rmm.set_logging_level(rmm.level_enum.off)  # it tells of every refusal, and there are thousands
+        upstream = _example()["UPSTREAM"]
+        return lambda: make(rmm.mr, upstream)
+
+    return target
+
+
+@cache
+def _example() -> dict[str, Any]:
+    """The names of the example, kept: pools of RMM call its functions even when the collector takes both at once."""
+    return runpy.run_path(str(_EXAMPLE))
+
+
+def _rmm_pool(mr: Any, upstream: Any) -> Any:
+    return mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
+
+
+def _rmm_fixed(mr: Any, upstream: Any) -> Any:
+    return mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=64)
+
+
+# --- PyOpenCL and cuda.core
+
+
+def _opencl() -> Any:
+    try:
+        return named_device("opencl")
+    except NoDeviceError as error:
+        pytest.skip(f"no OpenCL here: {error}")
+
+
+def _opencl_pool() -> object:
+    queue = _opencl().queue
+    tools: Any = importlib.import_module("pyopencl.tools")
+    return tools.MemoryPool(tools.ImmediateAllocator(queue))
+
+
+def _cuda_core() -> object:
+    pytest.importorskip("cuda.core", reason="cuda.core is not installed: pip install cuda-core")
+    from syncedmem.interop import cuda_core
+
+    return lambda: cuda_core.as_resource(CPUDeviceAllocator())
+
+
+_RMM = {"alignment": "256"}
+# PyOpenCL refuses what is beyond all memory as an invalid size, and not as out of memory.
+_POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
+
+BACKENDS = (
+    Backend("glibc", _library("c"), {"alignment": "16"}, threads=2),
+    Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
+    Backend("mimalloc", _library("mimalloc"), {"alignment": "8"}, threads=2),
+    Backend("tcmalloc", _library("tcmalloc_minimal"), {"alignment": "8"}, threads=2),
+    Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
+    Backend("RMM pool", _rmm(_rmm_pool), _RMM),
+    Backend("RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM),
+    Backend("RMM fixed-size", _rmm(_rmm_fixed), _RMM),
+    Backend("RMM limiting", _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)), _RMM),
+    Backend("RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM),
+    Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM),
+    Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
+    Backend("cuda.core resource over ours", _cuda_core),
+    Backend(
+        "pool of the kit",
+        lambda: "syncedmem.spec.mutants.allocator:Pool",
+        {**_OURS, "alignment": "64", "wrong_size": "detect", "stream_ordered": "yes", "thread_safe": "yes"},
+        threads=4,
+    ),
+    Backend(
+        "caching pool of the kit",
+        lambda: "syncedmem.spec.mutants.allocator:CachingPool",
+        {**_OURS, "thread_safe": "yes"},
+        threads=4,
+    ),
+    Backend("CPUDeviceAllocator", lambda: "syncedmem:CPUDeviceAllocator", {**_OURS, "alignment": "64"}),
+    Backend("SimulatedDeviceAllocator", lambda: "syncedmem:SimulatedDeviceAllocator", _OURS),
+    Backend("OpenCLDeviceAllocator", _opencl, _OURS, steps=1_000),
+    Backend(
+        "PoolAllocator",
+        lambda: lambda: PoolAllocator(CPUDeviceAllocator()),
+        {**_OURS, "alignment": "64", "thread_safe": "yes"},
+        threads=4,
+    ),
+    Backend("TrackingAllocator", lambda: lambda: TrackingAllocator(CPUDeviceAllocator()), _OURS),
+    Backend("StatisticsAllocator", lambda: lambda: StatisticsAllocator(CPUDeviceAllocator()), _OURS),
+    Backend("LimitingAllocator", lambda: lambda: LimitingAllocator(CPUDeviceAllocator(), 1 << 24), _OURS),
+    Backend("GuardingAllocator", lambda: lambda: GuardingAllocator(CPUDeviceAllocator()), _OURS),
+)
+"""Every one has to pass."""

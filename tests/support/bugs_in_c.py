@@ -1,0 +1,43 @@
+"""The allocators of ``faulty_allocators.c``: what each does wrong, and which property the fuzzer names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class BugInC(NamedTuple):
+    """A faulty pair in ``faulty_allocators.c``."""
+
+    symbols: str
+    property_id: str
+    source: str
+    promises: dict[str, str]
+    threads: int = 1
+    abi: str = "malloc"
+
+
+IN_C = (
+    BugInC("twice_malloc,twice_free", "A01-distinct-pointers", "a cache that keeps what it hands out", {}),
+    BugInC("overlap_malloc,overlap_free", "A02-no-overlap", "an end counted as inside", {"alignment": "1"}),
+    BugInC("skewed_malloc,skewed_free", "A03-aligned", "a header of four bytes", {}),
+    BugInC("marking_malloc,marking_free", "A04-contents-kept", "a header at the wrong address", {}),
+    BugInC("cut_malloc,cut_free", "A06-out-of-memory", "Caffe: size -1655996416", {}),
+    BugInC("wrapping_malloc,wrapping_free,wrapping_calloc", "A06-out-of-memory", "CVE-2002-0391: calloc", {}),
+    BugInC("idle_malloc,idle_free", "A09-zero-size", "KuiperLLama: any idle buffer", {"zero_size": "null"}),
+    BugInC("dirty_malloc,dirty_free,dirty_calloc", "A13-zeroed", "NEP 49", {}),
+    BugInC("moving_malloc,moving_free,moving_calloc,moving_realloc", "A14-resize-keeps", "C17 7.22.3.5", {}),
+    BugInC("hasty_malloc,hasty_free,hasty_calloc,hasty_realloc", "A04-contents-kept", "C17 7.22.3.5", {}),
+    BugInC(
+        "forgetting_malloc,forgetting_free,forgetting_calloc,forgetting_realloc", "A16-no-leaks", "C17 7.22.3.5", {}
+    ),
+    BugInC("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
+    BugInC("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
+    BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "KuiperLLama alloc_cpu.cpp:28-29, malloc unchecked", {}),
+    BugInC(
+        "fatal_malloc,fatal_free",
+        "A22-no-crash",
+        "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal",
+        {},
+    ),
+    BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
+)

@@ -1,0 +1,54 @@
+"""The page to play with in a real browser, as a fixture; and the option that keeps pictures of it.
+
+``pytest --screenshots FOLDER tests/cli/test_explorer_access.py`` writes them, to be looked at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from browser import Explorer
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", type=Path, metavar="FOLDER", help="keep pictures of the page to play with here")
+
+
+@pytest.fixture
+def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where pictures go."""
+    folder: Path = request.config.getoption("--screenshots") or tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """One browser for all tests of a worker, or none where there is no Chromium."""
+    pytest.importorskip("selenium", reason="Selenium is not installed: pip install selenium")
+    from browser import MISSING, Explorer
+
+    from syncedmem.explorer import explorer_page
+
+    if MISSING:
+        pytest.skip(MISSING)
+    page = tmp_path_factory.mktemp("explorer") / "page.html"
+    page.write_text(explorer_page(), encoding="utf-8")
+    explorer = Explorer(page)
+    yield explorer
+    explorer.driver.quit()
+
+
+@pytest.fixture
+def explorer(opened: Explorer) -> Iterator[Explorer]:
+    """The page as it is at first; whatever a test does, the page must not complain."""
+    opened.look(1360, 1000)
+    opened.open()
+    yield opened
+    assert opened.complaints() == []

@@ -1,0 +1,57 @@
+"""Programs that some tests need: found, or the test is skipped by the name of what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NODE = Path(__file__).parent / "node"
+
+
+def program(name: str) -> str:
+    """The path of a program."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name} here: make system-deps")
+    return found
+
+
+def node_folder() -> Path:
+    """A folder with the runners of ``node/`` and what they import, made with npm once for these versions."""
+    program("node")
+    npm, files = program("npm"), sorted(NODE.iterdir())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    folder = ROOT / "build" / f"node-{digest}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=folder.parent))
+    for path in files:
+        shutil.copy(path, making)
+    command = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(command, cwd=making, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(making)
+        pytest.skip(f"npm cannot install what tests/support/node/package.json names: {done.stderr.strip()[-200:]}")
+    try:
+        making.rename(folder)
+    except OSError:  # another worker was quicker, and its folder is as good
+        shutil.rmtree(making)
+    return folder
+
+
+def run_node(script: str, request: object) -> Any:
+    """What a runner answers."""
+    command = [program("node"), script]
+    text = json.dumps(request)
+    done = subprocess.run(command, input=text, cwd=node_folder(), capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
