@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "commands", "main"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

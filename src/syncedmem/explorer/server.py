@@ -6,7 +6,7 @@ import sys
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["MOST_CLIENTS", "page_server"]
 
@@ -90,7 +90,7 @@ class Page(BaseHTTPRequestHandler):
     """Has one page, and nothing else."""
 
     server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride] -- it is served by no other
-    timeout = IDLE
+    timeout: ClassVar[float] = IDLE
 
     def __init__(self, body: bytes, *args: object) -> None:
         self._body = body

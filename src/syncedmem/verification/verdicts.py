@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
 
-MARKS: Mapping[Status, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
+MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 """What stands for the status of a requirement in a report."""
 
 
