@@ -90,7 +90,7 @@ class Page(BaseHTTPRequestHandler):
     """Has one page, and nothing else."""
 
     server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride] -- it is served by no other
-    timeout: ClassVar[float] = IDLE
+    timeout: ClassVar[float | None] = IDLE
 
     def __init__(self, body: bytes, *args: object) -> None:
         self._body = body
