@@ -132,7 +132,7 @@ hostcuda-tests-%:
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
 	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda $(COUNTED)
 
-proof: $(STAMPS)/test  ## put the fuzzer to real allocators and to seeded bugs, and write docs/fuzzing-proof.md
+proof: $(STAMPS)/test  ## run the fuzzer against real allocators and seeded bugs, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/spec/fuzz/test_fuzz_backends.py tests/spec/fuzz/test_fuzz_seeded_bugs.py
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what

@@ -76,14 +76,12 @@ _CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "mermaid": Format(
-            "the state diagram as GitHub draws it in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
+            "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
         ),
-        "dot": Format(
-            "the state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)
-        ),
-        "svg": Format("the state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
+        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
+        "svg": Format("state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
-            "the same picture in pixels, by CairoSVG or Graphviz",
+            "picture in pixels; needs CairoSVG or Graphviz",
             "png",
             png_picture,
             _ALL,
@@ -91,25 +89,31 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             trace=True,
             theme=True,
         ),
-        "pdf": Format("the same picture for print", "pdf", pdf_picture, _ALL, calls=True, trace=True, theme=True),
-        "plantuml": Format("the state diagram for PlantUML", "puml", details=_ALL, calls=True),
-        "markdown": Format("the table of calls", "md", markdown_table, _TABLES, calls=True),
-        "rst": Format("the same table in reStructuredText", "rst", rst_table, _TABLES, calls=True),
-        "html": Format("the same table in HTML", "html", html_table, _TABLES, calls=True),
-        "csv": Format("the same table in CSV, a row per transition or cell", "csv", csv_table, _CHARTS, calls=True),
-        "matrix": Format("configurations and calls in Markdown", "md", markdown_matrix),
-        "page": Format("a Markdown page with the diagram and the tables", "md", markdown_page),
-        "json": Format(
-            "the whole machine as data; every edition, unless one is named", "json", machine_json, every=True
+        "pdf": Format(
+            "picture for print; needs CairoSVG or Graphviz",
+            "pdf",
+            pdf_picture,
+            _ALL,
+            calls=True,
+            trace=True,
+            theme=True,
         ),
-        "schema": Format("the JSON Schema of the format json", "json", _schema),
-        "xstate": Format("a configuration of XState", "json", xstate_json, _CHARTS, calls=True),
-        "scxml": Format("a state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
-        "c": Format("a C header", "h"),
-        "rust": Format("a Rust module", "rs"),
-        "tla": Format("a TLA+ module with invariants", "tla"),
-        "tla-config": Format("the checker's configuration for that module, contents modulo 4", "cfg"),
-        "promela": Format("a model for SPIN with invariants", "pml"),
+        "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
+        "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
+        "rst": Format("table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True),
+        "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
+        "csv": Format("transitions or cells in CSV, one in each row", "csv", csv_table, _CHARTS, calls=True),
+        "matrix": Format("table of configurations and calls in Markdown", "md", markdown_matrix),
+        "page": Format("Markdown page with the diagram and all tables", "md", markdown_page),
+        "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
+        "schema": Format("JSON Schema of the format json", "json", _schema),
+        "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
+        "scxml": Format("state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
+        "c": Format("C header", "h"),
+        "rust": Format("Rust module", "rs"),
+        "tla": Format("TLA+ module with invariants", "tla"),
+        "tla-config": Format("configuration of TLC for the format tla", "cfg"),
+        "promela": Format("model for SPIN with invariants", "pml"),
     }
 )
 
@@ -203,15 +207,15 @@ def export(  # noqa: PLR0913 -- the options of all formats
     found = FORMATS[format_]
     options: dict[str, Any] = {}
     if calls:
-        options["calls"] = _had(found.calls, format_, "choice of calls", calls)
+        options["calls"] = _had(found.calls, format_, "a choice of calls", calls)
         _check_calls(format_, edition or DEFAULT_EDITION, calls, trace)
     if trace is not None:
-        options["trace"] = _had(found.trace, format_, "trace", trace)
+        options["trace"] = _had(found.trace, format_, "a trace", trace)
     if theme is not None:
-        options["theme"] = _had(found.theme, format_, "theme", theme)
+        options["theme"] = _had(found.theme, format_, "a theme", theme)
     if detail is not None and detail not in found.details:
         had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
-        raise InvalidExportError(f"{format_} has no detail {detail}; {had}")
+        raise InvalidExportError(f"the format {format_} has no detail {detail}; {had}")
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
@@ -248,5 +252,5 @@ def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Tra
 
 def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is
     if not can:
-        raise InvalidExportError(f"{format_} has no {what}")
+        raise InvalidExportError(f"the format {format_} cannot show {what}")
     return value

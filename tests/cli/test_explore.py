@@ -372,7 +372,7 @@ def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTP
 def test_a_port_and_a_file_are_not_taken_together(refused: Refuse, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
 
-    assert "--port says where to serve the page" in refused("--port", 0, "--out", page)
+    assert "--port is where the page is served" in refused("--port", 0, "--out", page)
     assert not page.exists()
 
 
@@ -416,9 +416,11 @@ def test_no_two_scripts_declare_the_same_name() -> None:
 def test_every_script_is_in_the_page_after_those_it_imports() -> None:
     page = explorer_page()
     firsts = {name: page.index(DECLARED.sub(r"\g<0>", source.split("*/")[0])) for name, source in SCRIPTS.items()}
-    for name, source in SCRIPTS.items():
-        for imported in re.findall(r'from "\./(\w+\.js)"', source):
-            assert firsts[imported] < firsts[name]
+    imports = [
+        (name, imported) for name, source in SCRIPTS.items() for imported in re.findall(r'from "\./(\w+\.js)"', source)
+    ]
+    assert len(imports) > len(SCRIPTS)
+    assert not [(name, imported) for name, imported in imports if firsts[imported] > firsts[name]]
 
 
 def words_of_the_machine() -> set[str]:
@@ -478,6 +480,7 @@ def test_operations_of_vectors_are_inputs_of_the_machine(operation: dict[str, An
 
 def test_the_page_is_told_the_whole_machine() -> None:
     machine = explorer_material()["machine"]
+    assert [it["name"] for it in machine["editions"]] == list(EDITIONS)
     for edition in machine["editions"]:
         rows = head_machine(edition["name"]).declaration.rows
         assert [it["id"] for it in edition["transitions"]] == [

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
+from syncedmem import cli
 from syncedmem.cli import app
+from syncedmem.cli.display import help_of
 
 COMMANDS = sorted(getattr(get_command(app), "commands"))  # noqa: B009 -- whose type differs from release to release of typer
 
@@ -26,8 +30,39 @@ def test_a_command_prints_its_help(command: str | None) -> None:
 def test_the_page_of_the_package_names_commands_that_exist() -> None:
     page = (Path(__file__).parents[2] / "src" / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`syncedmem (\w+)`", page))
-    assert {"verify", "devices"} <= named <= set(COMMANDS)
+    assert set(COMMANDS) - {"replay"} <= named <= set(COMMANDS)
 
 
 def test_the_commands_are_found() -> None:
     assert {"verify", "devices", "diagram", "fuzz", "replay", "explore", "vectors"} <= set(COMMANDS)
+
+
+def test_a_command_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a function of its name; what has none is no command."""
+    (tmp_path / "greet.py").write_text("def greet(): ...\n", encoding="utf-8")
+    (tmp_path / "words.py").write_text("def say(): ...\n", encoding="utf-8")
+    monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
+
+    assert {"greet", *COMMANDS} == {command.__name__ for command in cli.commands()}
+
+
+def test_a_list_in_a_docstring_stays_one() -> None:
+    """And what is no list is wrapped."""
+
+    def command() -> None:
+        """Do it.
+
+        Statuses:
+          0  done
+        """
+
+    assert "Do it.\n\n\b\nStatuses:\n  0  done" == help_of(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_command_does_is_said_in_one_line(command: str) -> None:
+    """In the list of commands, where a longer sentence would be cut off."""
+    listed = CliRunner().invoke(cli.app, ["--help"]).output
+    first = (getattr(import_module(f"syncedmem.cli.{command}"), command).__doc__ or "").strip().splitlines()[0]
+
+    assert re.search(rf"^  {command} +{re.escape(first)}$", listed, re.MULTILINE)

@@ -87,10 +87,10 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
     ("name", "options", "message"),
     [
         ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
-        ("c", {"calls": (Call.CPU_DATA,)}, "c has no choice of calls"),
+        ("c", {"calls": (Call.CPU_DATA,)}, "the format c cannot show a choice of calls"),
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
         ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; it has guards, configurations"),
-        ("mermaid", {"trace": trace_of("cpu_data")}, "mermaid has no trace"),
+        ("mermaid", {"trace": trace_of("cpu_data")}, "the format mermaid cannot show a trace"),
         ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
         ("svg", {"calls": (Call.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
         (
@@ -98,7 +98,7 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
             {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
             "the trace calls cpu_data, which is not among the calls to show",
         ),
-        ("plantuml", {"theme": Theme.DARK}, "plantuml has no theme"),
+        ("plantuml", {"theme": Theme.DARK}, "the format plantuml cannot show a theme"),
     ],
 )
 def test_what_a_format_has_not_is_refused(name: str, options: dict[str, object], message: str) -> None:

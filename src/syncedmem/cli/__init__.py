@@ -18,6 +18,7 @@ import typer
 from syncedmem import __version__
 from syncedmem.model import SyncedMemoryError
 
+from .display import help_of
 from .output import name_standard_output
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "commands", "main"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Host/device mirrored memory as Caffe defined it: check it, list the devices, draw the machine.",
+    rich_markup_mode=None,  # plain text: Rich draws boxes, and shows flags as if they took a <bool>
+    help="Host/device mirrored memory as Caffe defined it. To check it on this machine, run: syncedmem verify",
 )
 
 _STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
@@ -54,14 +56,15 @@ def _version(wanted: bool) -> None:
 def _root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version and exit."),
     ] = False,
 ) -> None:
     del version
 
 
 for command in commands():
-    app.command()(command)
+    app.command(help=help_of(command))(command)
 
 
 def main() -> None:

@@ -19,13 +19,15 @@ __all__ = ["devices"]
 def devices(
     *, as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")] = False
 ) -> None:
-    """List the devices of this machine: what each one is, or what is missing for it.
+    """List the devices of this machine.
 
-    SyncedMemory(size, device=NAME) takes these names; cpu is the host alone, as device=None. A number says which device
-    of its kind, counted from 0, as in cuda:1. Without device= it is "auto": the line below the table says what that is
-    here. The variable SYNCEDMEM_DEVICE may name one of these devices for it.
+    For each device the list says what it is, or what is missing for it. SyncedMemory(size, device=NAME) takes these
+    names; cpu is the host alone, as device=None. A number says which device of its kind, counted from 0, as in cuda:1.
 
-    "memory only": the device cannot compute, because it cannot compile. Memory and copies work all the same, and with
+    Without device=, a memory has device="auto". The line below the table says which device that is here. The
+    environment variable SYNCEDMEM_DEVICE can name another one of the list.
+
+    "memory only" means that the compiler of the device does not work. Memory and copies work all the same, and with
     OpenCL the host computes.
     """
     from syncedmem.runtime import probe

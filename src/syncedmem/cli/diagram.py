@@ -11,6 +11,7 @@ from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
+from syncedmem.model.head import DEFAULT_EDITION
 
 from .output import file_place, named, write
 
@@ -23,8 +24,11 @@ __all__ = ["diagram"]
 Choice = TypeVar("Choice", Detail, Theme)
 
 
-_ENDINGS = ", ".join(f"{ending} {names[0]}" for ending, names in ENDINGS.items())
-_ABOUT = "\n\n".join(f"{name}: {found.about}." for name, found in FORMATS.items())
+def _endings(name: str) -> str:
+    return " ".join(ending for ending, names in ENDINGS.items() if names[0] == name)
+
+
+_FORMATS = "\n".join(f"  {name:<10}  {_endings(name):<14}  {found.about}" for name, found in FORMATS.items())
 
 
 def diagram(  # noqa: PLR0913 -- the options of the command
@@ -34,47 +38,46 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"One of {', '.join(FORMATS)}; see above. Without this option the ending of the file of -o decides: "
-            f"{_ENDINGS}. Without both it is mermaid.",
+            help="One of the formats above. Default: the one with the ending of the --out file, or else mermaid.",
         ),
     ] = None,
     edition: Annotated[
         str | None,
         typer.Option(
             metavar="EDITION",
-            help=f"Whose machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            "Without this option: the first, and for json all of them.",
+            help=f"Edition of the machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            f"Default: {DEFAULT_EDITION}, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CALL",
-            help="Show this call; repeat it for more, or separate them by commas. By itself, all.",
+            help="Show only this call. Repeat the option for more, or separate the calls by commas. Default: all.",
         ),
     ] = None,
     detail: Annotated[
         str | None,
-        typer.Option(metavar="DETAIL", help=f"What to tell apart: {', '.join(Detail)}. Each format has a default."),
+        typer.Option(metavar="DETAIL", help=f"What to distinguish: {', '.join(Detail)}. Each format has a default."),
     ] = None,
     trace: Annotated[
         str | None,
         typer.Option(
             metavar="CALLS",
-            help="Calls to draw as a way through the diagram: 'cpu_data gpu_data'. With --calls, those must be among "
-            "the calls that are shown.",
+            help="Draw these calls as a path through the diagram, for example 'cpu_data gpu_data'. With --calls, only "
+            "calls that are shown can be in it.",
         ),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(metavar="BYTES", help="The size of the memory that --trace is about, if it matters."),
+        typer.Option(metavar="BYTES", help="Size of the memory that --trace is about. The labels of copies show it."),
     ] = None,
     theme: Annotated[
         str | None,
         typer.Option(
             metavar="THEME",
-            help=f"The colours of a picture: {', '.join(Theme)}. By itself the first: light, and in SVG dark where the "
-            "reader's system is. A document for print takes light.",
+            help=f"Colours of a picture: {', '.join(Theme)}. Default: auto, which is light; an SVG is dark "
+            "where the reader's system is.",
         ),
     ] = None,
     out: Annotated[
@@ -83,24 +86,23 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "--out",
             "-o",
             metavar="FILE",
-            help="Write to this file instead of standard output. Folders that are missing are made; - is standard "
-            "output.",
+            help="Write to this file. Missing folders are created. Default: standard output, which is also named -.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", metavar="", help="Write nothing; exit with 1 if the file of -o is not what would be written."
+            "--check", metavar="", help="Write nothing. Compare the --out file with what would be written to it."
         ),
     ] = False,
 ) -> None:
-    """Draw the head machine, tabulate it or translate it, from its one declaration."""
+    """Draw the head machine, or write it in another format."""
     path = None if out is None else file_place(out)
     if check and path is None:
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
     if size is not None and trace is None:
-        raise InvalidExportError("--size is of the memory that a trace is about, and there is no --trace")
-    walk = None if trace is None else trace_of(trace, edition=edition or "caffe", size=_bytes(size))
+        raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
+    walk = None if trace is None else trace_of(trace, edition=edition or DEFAULT_EDITION, size=_bytes(size))
     found = export(
         format_of("" if path is None else str(path), format_),
         edition=edition,
@@ -116,7 +118,16 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise typer.Exit(1)
 
 
-diagram.__doc__ = f"{diagram.__doc__}\n\n{_ABOUT}"
+diagram.__doc__ = f"""{diagram.__doc__}
+
+Formats:
+{_FORMATS}
+
+Exit status:
+  0  it was written, or with --check the file is up to date
+  1  with --check, the file is missing or not up to date
+  2  the command line is wrong, or a file cannot be read or written
+"""
 
 
 def _calls(given: Sequence[str]) -> tuple[Call, ...]:

@@ -1,18 +1,39 @@
-"""How commands show tables."""
+"""What commands show on a terminal: help, tables and progress bars."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Callable, Generator
 
-__all__ = ["table", "widen"]
+    from rich.console import Console
+    from rich.progress import ProgressColumn
+
+__all__ = ["help_of", "progress_bars", "table", "widen"]
 
 NARROWEST = 80
+
+
+def help_of(command: Callable[..., Any]) -> str:
+    """The docstring of a command; a paragraph that has indented lines, such as a list, is printed as it is."""
+    paragraphs = (getdoc(command) or "").split("\n\n")
+    return "\n\n".join(f"\b\n{it}" if "\n " in it else it for it in paragraphs)
+
+
+@contextmanager
+def progress_bars(console: Console, *columns: ProgressColumn) -> Generator[Progress]:
+    """Progress bars, which are shown on a terminal only; elsewhere Rich would print an empty line for them."""
+    start = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    bars = Progress(*start, *columns, TimeElapsedColumn(), console=console, transient=True)
+    with bars if console.is_interactive else nullcontext():
+        yield bars
 
 
 def widen(console: Console) -> None:

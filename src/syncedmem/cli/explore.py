@@ -17,8 +17,10 @@ def explore(
     trace: Annotated[
         Path | None,
         typer.Argument(
-            help="A trace to open with: the report.json of verify, a replay of fuzz, a file of vectors, or calls by "
-            "name, one a line."
+            metavar="TRACE",
+            help="File with a trace to open: report.json of verify, a replay file of fuzz, a file of test vectors, a "
+            "reproducer, or names of calls.",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -28,8 +30,8 @@ def explore(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the page to this file, which needs no network, and stop. Folders that are missing are made; - "
-            "is standard output.",
+            help="Write the page to this file, and serve nothing. The page needs no network. Missing folders are "
+            "created; - is standard output.",
         ),
     ] = None,
     port: Annotated[
@@ -38,19 +40,26 @@ def explore(
             min=0,
             max=65535,
             metavar="NUMBER",
-            help="The port to serve at; 0, and none said, take one that is free. Not with --out, which serves nothing.",
+            help="Port to serve at. Default: 0, which takes a free port. Not with --out.",
         ),
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or only print its address.")
+    ] = True,
 ) -> None:
-    """Play with the machine in a browser.
+    """Explore the machine in a browser, call by call.
 
-    Serves a page on this machine alone, until it is interrupted.
+    The page is served until you press Ctrl+C, and only to this machine.
 
-    Exit status 2: the command line is wrong, the trace is none, the page cannot be written or the port not be had.
+    Exit status:
+      0  the page was written, or served until Ctrl+C
+      2  the command line is wrong, the file is no trace, or the page cannot be
+         written or served
     """
     if out is not None and port is not None:
-        raise typer.BadParameter("--port says where to serve the page, but with --out it is written and not served")
+        raise typer.BadParameter(
+            "--port is where the page is served, but with --out it is not served: leave one of them out"
+        )
     from syncedmem.explorer import explorer_page, page_server, read_trace
 
     path = None if out is None else file_place(out)

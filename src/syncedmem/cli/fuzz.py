@@ -11,16 +11,17 @@ import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
+from .display import progress_bars
 from .output import write
 from .replay import replaying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
     from syncedmem.spec.fuzz import Finding, Report
 
@@ -40,48 +41,72 @@ _MARKS = {
 
 
 def fuzz(  # noqa: PLR0913 -- the options of the command
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="module:attr, file.py:attr, module:alloc,free or path/to/lib.so:alloc,free[,calloc,realloc]"
-            "[?abi=malloc|torch|cupy|nep49]; what it is, is found out from what it has."
-        ),
-    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The allocator, in one of the forms above.")],
     *,
     promise: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="What the allocator promises (repeatable): alignment=64 ..."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Something that the allocator promises, for example alignment=64. Repeat the option for more.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed takes the same steps.")] = 0,
-    steps: Annotated[int, typer.Option(help="Operations of the fast engine.")] = STEPS,
-    seconds: Annotated[float, typer.Option(help="The most time for each engine.")] = SECONDS,
-    threads: Annotated[int, typer.Option(help="Run from that many threads too; needs thread_safe=yes.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
+    ] = 0,
+    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast engine.")] = STEPS,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each engine stops.")] = SECONDS,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="Number of threads that use the allocator. More than 1 needs --promise thread_safe=yes.",
+        ),
+    ] = 1,
     hang: Annotated[
         float,
         typer.Option(
-            help="Seconds after which a call that has not returned never will; an import has 12 times as many."
+            metavar="SECONDS",
+            help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = HANG,
-    first: Annotated[bool, typer.Option("--first", "-x", help="Stop at the first finding.")] = False,
+    first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
     json_path: Annotated[
-        str | None, typer.Option("--json", metavar="PATH|-", help="Write the report as JSON; - for standard output.")
+        str | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
+        ),
     ] = None,
     junit: Annotated[
-        str | None, typer.Option(metavar="PATH|-", help="Write the report as JUnit XML; - for standard output.")
+        str | None,
+        typer.Option(metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Where a replay of each finding goes. Folders that are missing are made.")
+        Path,
+        typer.Option(metavar="FOLDER", help="Folder for a replay file of each finding. Missing folders are created."),
     ] = DEFAULT_OUT,
 ) -> None:
-    """Find what is wrong with an allocator.
+    """Search an allocator for bugs.
 
-    Exits with 0 if nothing is, with 1 if something is, and with 2 if the target or a promise cannot be used.
+    TARGET is written in one of these forms:
+      MODULE:NAME             an object of a Python module
+      FILE.py:NAME            an object of a Python file
+      MODULE:ALLOC,FREE       two functions of a module
+      FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
+                              may follow, and ?abi= with malloc, torch, cupy or
+                              nep49
+
+    The interface of an object is recognised by its methods.
+
+    Exit status:
+      0  no bug was found
+      1  a bug was found
+      2  the command line is wrong, or the target or a promise cannot be used
     """
     from syncedmem.spec.fuzz import fuzz as run_fuzz
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
-    with _progress(console) as progress:
+    with progress_bars(console, MofNCompleteColumn()) as progress:
         report = run_fuzz(
             target,
             seed=seed,
@@ -137,17 +162,6 @@ def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
             raise typer.BadParameter(f"{option} cannot be written: {error}") from error
 
 
-def _progress(console: Console) -> Progress:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=console, transient=True)
-
-
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
     """A bar for each engine."""
     tasks: dict[str, TaskID] = {}
@@ -162,7 +176,7 @@ def _follow(progress: Progress) -> Callable[[str, int, int], None]:
 
 def _print_report(console: Console, report: Report) -> None:
     console.print(f"{report.target}: {report.kind}", markup=False, highlight=False, soft_wrap=True)
-    table = Table("requirement", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
+    table = Table("requirement", "verdict", "checked", "", box=SIMPLE, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     table.columns[2].justify = "right"
     for verdict in report.verdicts():

@@ -18,19 +18,25 @@ _LONGEST = 1000
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="A file that fuzz wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Replay file that fuzz wrote.")],
     target: Annotated[
         str | None,
         typer.Argument(
-            help="What to take the steps on, as for fuzz. It is imported and run, so you have to name it, and not the "
-            "file. Without it the command only shows what the file names."
+            metavar="TARGET",
+            help="The allocator, in a form that fuzz takes. Without it, the command only shows what the file names.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Take the steps of a finding again.
+    """Repeat the steps of a finding of fuzz.
 
-    Exits with 0 if nothing is wrong any more; with 1 if it still fails, or never failed twice, so that nobody knows;
-    and with 2 if it cannot be replayed.
+    The target is imported and run. So you have to name it: a target that only the file names is never run.
+
+    Exit status:
+      0  the finding does not occur any more
+      1  it still occurs; or it has never occurred twice, so that a run without it
+         proves nothing
+      2  it cannot be replayed
     """
     from syncedmem.spec.fuzz import Replay, TargetError
 

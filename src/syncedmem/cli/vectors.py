@@ -24,51 +24,57 @@ def vectors(
     out: Annotated[
         str,
         typer.Option(
-            metavar="FOLDER", help="Where the files go, over what is there. Folders that are missing are made."
+            metavar="FOLDER",
+            help="Folder for the files, which are replaced if they exist. Missing folders are created.",
         ),
     ],
     suite: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this suite, as tour or caffe/tour; repeat it for more, or separate them by commas. The manifest "
-            "tells of all in any case.",
+            help="Write only this suite, for example tour or caffe/tour. Repeat the option for more, or separate the "
+            "suites by commas. The manifest always lists all suites.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", metavar="", help="Write nothing; exit with 1 if a file is not what it should be.")
+        bool,
+        typer.Option(
+            "--check", metavar="", help="Write nothing. Compare the files with what would be written to them."
+        ),
     ] = False,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: replay every vector on every seeded bug of memories, which takes minutes.",
+            help="Write only kills.json: which seeded bugs of memories each vector finds. This takes minutes.",
         ),
     ] = False,
     kept: Annotated[
         str | None,
         typer.Option(
             metavar="FOLDER",
-            help="With --measure: where measurements are kept, so that only what has changed is measured again.",
+            help="With --measure: folder that keeps the measurements, so that only what has changed is measured again.",
         ),
     ] = None,
 ) -> None:
-    """Write test vectors for ports: programs of calls, and what must be seen of each (docs/vectors.md).
+    """Write test vectors for ports to other languages.
 
-    Exit status 0: they are written, or as they should be.
+    A test vector is a sequence of calls, with what must be seen after each of them. docs/vectors.md describes the
+    format.
 
-    Exit status 1: with --check, a file is missing or different.
-
-    Exit status 2: there is no such suite, the options contradict each other, or a file cannot be written.
+    Exit status:
+      0  the files were written, or with --check they are up to date
+      1  with --check, a file is missing or not up to date
+      2  the command line is wrong, or a file cannot be read or written
     """
     from syncedmem.spec.vectors import write
 
     folder = place("--out", out, "folder")
     if measure and check:
-        raise InvalidExportError("--measure compares nothing: leave --check out, or --measure")
+        raise InvalidExportError("--measure and --check exclude each other: leave one of them out")
     if kept is not None and not measure:
-        raise InvalidExportError("--kept is for --measure: leave it out, or add --measure")
+        raise InvalidExportError("--kept needs --measure: leave it out, or add --measure")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
     if measure:

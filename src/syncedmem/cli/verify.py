@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TextColumn
 
-from .display import table, widen
+from .display import progress_bars, table, widen
 from .output import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from rich.progress import Progress
     from rich.table import Table
 
     from syncedmem.verification import DeviceVerdict, Verification
@@ -25,7 +26,6 @@ __all__ = ["verify"]
 
 DEFAULT_OUT = Path("build/verify")
 DEFAULT_STEPS = 6000
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 _COLOURS = {
     "passed": "green",
     "failed": "bold red",
@@ -41,52 +41,51 @@ def verify(  # noqa: PLR0913 -- options
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Check this one only; repeat it for more. There are cpu (host memory alone), simulated, "
-            "simulated-seeded (the same, with queued copies happening when a seeded scheduler decides), opencl and "
-            "cuda; a number says which one of its kind, as in cuda:1. Without this option all of them are checked.",
+            help="Check only this device: cpu (host memory alone), simulated, simulated-seeded (a seeded scheduler "
+            "decides when queued copies happen), opencl or cuda. A number says which one of its kind, as in cuda:1. Repeat the option for more. "
+            "Default: all of them.",
         ),
     ] = None,
     steps: Annotated[
         int,
         typer.Option(
-            min=0, metavar="NUMBER", help="How many generated steps to take on each device, after the enumerated ones."
+            min=0, metavar="NUMBER", help="Number of generated steps on each device, after the enumerated ones."
         ),
     ] = DEFAULT_STEPS,
     seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="What the generated steps follow from: the same seed, the same steps.")
+        int, typer.Option(metavar="NUMBER", help="Seed of the generated steps. The same seed gives the same steps.")
     ] = 0,
     processes: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="NUMBER",
-            help="How many devices to check at a time, each in a process of its own; 1 checks all in this one. Without "
-            "this option: as many as there are processors.",
+            help="Number of devices that are checked at the same time, each in a process of its own. With 1, all are "
+            "checked in this process. Default: the number of processors.",
         ),
     ] = None,
     json_path: Annotated[
         str | None,
-        typer.Option("--json", metavar="FILE", help="Write report.json to this file too; - is standard output."),
+        typer.Option("--json", metavar="FILE", help="Also write report.json to this file; - is standard output."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where index.html and report.json go, over what is there. Without this option: "
-            f"{DEFAULT_OUT}, or if not all devices are checked {DEFAULT_OUT}-NAME+NAME. Folders that are missing are "
-            "made.",
+            help="Folder for index.html and report.json, which are replaced if they exist. Missing folders are "
+            f"created. Default: {DEFAULT_OUT}, or {DEFAULT_OUT}-NAME+NAME if not all devices are checked.",
         ),
     ] = None,
 ) -> None:
-    """Check the model, then every device of this machine, against the spec.
+    """Check the model and all devices against the specification.
 
-    A device that is not here is said, and is no failure.
+    The model is compared with what was observed of Caffe. On each device of this machine, memories and blobs are tested
+    against every requirement. A device that is not available is listed with the reason; this is not a failure.
 
-    Exit status 0: what is here passed.
-
-    Exit status 1: something failed, or nothing could be checked.
-
-    Exit status 2: the command line is wrong, or a file cannot be written.
+    Exit status:
+      0  the model and every available device passed
+      1  something failed, or no device was available
+      2  the command line is wrong, or a file cannot be written
     """
     from syncedmem.spec.engine.supervisor import processors
     from syncedmem.verification import SUBJECTS, page
@@ -94,7 +93,7 @@ def verify(  # noqa: PLR0913 -- options
 
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or SUBJECTS))
-    with _progress(console) as progress:
+    with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         result = run_verification(
             names,
             steps=steps,
@@ -114,17 +113,6 @@ def verify(  # noqa: PLR0913 -- options
         write(None if json_path == "-" else Path(json_path), data)
     if not result.passed:
         raise typer.Exit(1)
-
-
-def _progress(console: Console) -> Progress:
-    columns: tuple[Any, ...] = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[cases]} cases"),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=console, transient=True)
 
 
 @contextmanager
@@ -160,7 +148,7 @@ def _print_verification(console: Console, result: Verification) -> None:
     if result.ran:
         console.print(_requirement_table(result))
         console.print(
-            "✓ passed, ✗ failed, – not checked: a package is missing, or a suite stopped earlier, · not applicable",
+            "✓ passed, ✗ failed, – not checked (a package is missing, or a suite stopped before), · not applicable",
             style="dim",
         )
         if result.unchecked:
@@ -170,6 +158,8 @@ def _print_verification(console: Console, result: Verification) -> None:
         _print_failure(console, device)
     failed = "failed" if result.ran else "nothing could be checked"
     console.print("[green]passed[/green]" if result.passed else f"[bold red]{failed}[/bold red]", end=". ")
+    if result.ran and result.unavailable:
+        console.print(f"Not available, so not checked: {', '.join(result.unavailable)}.", end=" ", highlight=False)
 
 
 def _device_table(result: Verification) -> Table:
@@ -202,13 +192,14 @@ def _row(device: DeviceVerdict) -> list[str]:
 
 def _requirement_table(result: Verification) -> Table:
     from syncedmem.spec.requirements import requirements_of
+    from syncedmem.verification import MARKS
 
     rows = table("requirement", *(device.name for device in result.ran))
     for column in rows.columns[1:]:
         column.justify = "center"
     for identifier in requirements_of("memory", "blob"):
         statuses = [device.requirement_status(identifier) for device in result.ran]
-        rows.add_row(identifier, *(f"[{_COLOURS[status]}]{_MARKS[status]}[/]" for status in statuses))
+        rows.add_row(identifier, *(f"[{_COLOURS[status]}]{MARKS[status]}[/]" for status in statuses))
     return rows
 
 
@@ -220,7 +211,7 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         console.print(f"{device.name}: {said}", style="dim", markup=False)
     for violation in device.violations[:1]:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
-        console.print("The shortest way to see it:\n", markup=False)
+        console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
     for what, verdict in (("transitions", device.conformance), ("cells of blobs", device.blobs)):
         if verdict is not None and verdict.coverage.missing:

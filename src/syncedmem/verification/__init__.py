@@ -2,9 +2,10 @@
 
 from .checks import SUBJECTS, make_blob_subject, make_subject, verify, verify_device, verify_model
 from .report import page
-from .verdicts import DeviceVerdict, ModelVerdict, Verification
+from .verdicts import MARKS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
+    "MARKS",
     "SUBJECTS",
     "DeviceVerdict",
     "ModelVerdict",

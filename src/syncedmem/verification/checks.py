@@ -130,7 +130,7 @@ def make_blob_subject(name: str, seed: int) -> Subject:
 def verify_device(
     name: str, *, steps: int, seed: int, progress: Callable[[str, int], None] | None = None
 ) -> DeviceVerdict:
-    """Put one device to every check, or say why it is not available; blobs take a third of the generated steps."""
+    """Run every check on one device, or say why it is not available; blobs are given a third of the steps."""
     try:
         subject, blobs = make_subject(name, seed), make_blob_subject(name, seed)
     except NoDeviceError as error:
@@ -170,7 +170,7 @@ def verify(
     Raises
     ------
     InvalidArgumentError
-        If a name is unknown, or a number is none, or a variable of the environment has no meaning.
+        If a name is unknown, a number is out of range, or an environment variable has a value without meaning.
     NoDeviceError
         If ``SYNCEDMEM_DEVICE`` names no device at all.
     """

@@ -9,6 +9,8 @@ from syncedmem import __version__
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.spec.requirements import requirements_of
 
+from .verdicts import MARKS
+
 if TYPE_CHECKING:
     from syncedmem.spec import Requirement
 
@@ -32,14 +34,13 @@ th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align
 th { font-weight: 600; }
 th.number, td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td.name { white-space: nowrap; } td.mark { text-align: center; } td.wide { min-width: 16rem; }
+@media (max-width: 40rem) { td.wide { min-width: 9rem; } th, td { padding: .35rem .4rem; } }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: .8rem 0; }
 dl div { background: var(--shade); border-radius: .5rem; padding: .6rem .8rem; }
 dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
 pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x: auto; font-size: .8rem; }
 figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
 """
-
-_MARKS = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 
 
 def page(result: Verification) -> str:
@@ -60,19 +61,25 @@ def page(result: Verification) -> str:
 <body>
 <h1>syncedmem verification: <span class="{verdict}">{verdict}</span></h1>
 <p class="soft">version {escape(__version__)}, seed {result.seed}, {result.seconds:.1f} seconds</p>
+{_unavailable(result)}
+{"".join(map(_violations, result.devices))}
 {_model(result)}
 <h2>Devices</h2>
 {_devices(result)}
-{"".join(map(_violations, result.devices))}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">R: of memories, B: of blobs. ✓ passed, ✗ failed, – not checked: a package is missing for it, or a suite
-stopped before it, · not applicable: the device has no use for it, or it is of another profile.</p>
+<p class="soft">R are requirements of memories, B of blobs. ✓ passed. ✗ failed. – not checked: a package is missing, or
+a suite stopped before. · not applicable: the device does not need it, or it belongs to another profile.</p>
 <p class="soft">{escape(result.unchecked)}</p>
 {_requirements(result)}
 </body>
 </html>
 """
+
+
+def _unavailable(result: Verification) -> str:
+    names = escape(", ".join(result.unavailable))
+    return f'<p class="soft">Not available, so not checked: {names}</p>' if names else ""
 
 
 def _model(result: Verification) -> str:
@@ -126,7 +133,7 @@ def _violations(device: DeviceVerdict) -> str:
         f'<p class="failed">{escape(found.sentence)}</p><pre>{escape(found.reproducer)}</pre>'
         for found in device.violations
     )
-    return f"<h2>What {escape(device.name)} does wrong</h2>{shown}"
+    return f"<h2>Failures of {escape(device.name)}</h2>{shown}"
 
 
 def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
@@ -144,17 +151,17 @@ def _requirements(result: Verification) -> str:
     heads = "".join(f"<th>{escape(device.name)}" for device in result.ran)
     rows = "".join(_requirement(it, result.ran) for it in requirements_of("memory", "blob").values())
     return (
-        f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
+        f'<div class="scroll"><table><thead><tr><th>requirement{heads}<th>profile<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
         '<p class="soft">Sources: syncedmem.cpp:42-47 is lines 42 to 47 of Caffe\'s file of that name (BVLC/caffe '
-        "9b8915401); H1 to H20 are hazards known of it; #1234 is an issue of BVLC/caffe.</p>"
+        "9b8915401); H1 to H20 are known hazards of Caffe; #1234 is an issue of BVLC/caffe.</p>"
     )
 
 
 def _requirement(it: Requirement, ran: list[DeviceVerdict]) -> str:
     statuses = [device.requirement_status(it.id) for device in ran]
-    marks = "".join(f'<td class="mark {status}" title="{status}">{_MARKS[status]}' for status in statuses)
+    marks = "".join(f'<td class="mark {status}" title="{status}">{MARKS[status]}' for status in statuses)
     return (
-        f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}<td>{it.profile}{marks}'
+        f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}{marks}<td>{it.profile}'
         f'<td class="soft">{escape(it.source)}'
     )

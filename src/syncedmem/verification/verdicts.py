@@ -10,10 +10,15 @@ from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from syncedmem.spec import BlobCoverage, Conformance, Coverage, Violation
     from syncedmem.spec.engine.report import Status
 
-__all__ = ["DeviceVerdict", "ModelVerdict", "Verification"]
+__all__ = ["MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
+
+MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
+"""What stands for the status of a requirement in a report."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class DeviceVerdict:
 
 @dataclass
 class Verification:
-    """Everything one run found out.
+    """Everything that one run found out.
 
     Attributes
     ----------
@@ -122,6 +127,11 @@ class Verification:
     def ran(self) -> list[DeviceVerdict]:
         """The devices that are here."""
         return [device for device in self.devices if device.conformance is not None]
+
+    @property
+    def unavailable(self) -> list[str]:
+        """The names of the other devices."""
+        return [device.name for device in self.devices if device.conformance is None]
 
     @property
     def passed(self) -> bool:
