@@ -12,8 +12,9 @@ from ..vocabulary import Host, Verb, place_of, verb_of
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
-    from ..head import Action, Refusal
     from collections.abc import Collection, Iterable
+
+    from ..head import Action, Refusal
 
 __all__ = ["Step", "Trace", "trace_of"]
 

@@ -193,7 +193,7 @@ def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch)
     """An action that nobody said the effect of is named, and where to say it."""
     left = {action: effect for action, effect in EFFECTS.items() if action is not Action.ZERO_CPU}
     monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
-    with pytest.raises(DeclarationError, match="^no effect of zero_cpu: add it to EFFECTS$"):
+    with pytest.raises(DeclarationError, match=r"^no effect of zero_cpu: add it to EFFECTS$"):
         Declaration.of("caffe")
 
 
