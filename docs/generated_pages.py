@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import REFUSALS, SUITES
+from syncedmem.spec.vectors.kills import Kills
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,6 +181,13 @@ def committed_sentence() -> str:
     )
 
 
+def refused_sentence() -> str:
+    """How many seeded bugs are refused by some vector, as it was measured."""
+    kills = Kills.known()
+    refused = reduce(or_, kills.sets).bit_count()
+    return f"{refused} of the {len(kills.bugs)} seeded bugs of memories are refused by some vector."
+
+
 def _manifest() -> Any:  # noqa: ANN401 -- JSON
     return json.loads((VECTORS / "manifest.json").read_text(encoding="utf-8"))
 
@@ -186,7 +196,12 @@ PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "blobs.md": {"caffe": blob_table},
     "conformance.md": {"calls": blob_calls},
-    "vectors.md": {"suites": suite_table, "refusals": refusal_table, "committed": committed_sentence},
+    "vectors.md": {
+        "suites": suite_table,
+        "refusals": refusal_table,
+        "committed": committed_sentence,
+        "refused": refused_sentence,
+    },
 }
 
 

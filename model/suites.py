@@ -16,7 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .exploration import Input, Space, State, space
-from .head import DEFAULT_EDITION, EDITIONS, Action, Fact
+from .head import DEFAULT_EDITION, EDITIONS, Fact
+from .vocabulary import Host, Verb, place_of, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -231,8 +232,8 @@ def output(found: Space, state: State, entry: Input) -> Output:
     step = found.steps[state][entry]
     seen: list[object] = [] if step.refusal is None else [step.refusal]
     for action in step.actions:
-        pinned = step.after.facts if action is Action.ALLOCATE_CPU else state.facts
-        host = action in (Action.ALLOCATE_CPU, Action.FREE_CPU)
+        pinned = step.after.facts if verb_of(action) is Verb.ALLOCATE else state.facts
+        host = place_of(action) is Host.CPU and verb_of(action) in (Verb.ALLOCATE, Verb.FREE)
         seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
     return tuple(seen)
 

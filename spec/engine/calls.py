@@ -6,13 +6,15 @@ from typing import Literal
 
 from syncedmem.model import Call
 
-__all__ = ["ADOPTIONS", "READS", "SIDES", "WRITES", "Side"]
+__all__ = ["ADOPTIONS", "PUSHES", "READS", "SIDES", "WRITES", "Side"]
 
 Side = Literal["cpu", "gpu"]
 
 READS = (Call.CPU_DATA, Call.GPU_DATA)
 WRITES = (Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA)
 ADOPTIONS = (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+PUSHES: dict[Call, Side] = {Call.ASYNC_GPU_PUSH: "gpu"}
+"""The calls that queue a copy, and where it goes; they take a stream."""
 SIDES: dict[Call, Side] = {
     **dict.fromkeys((Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA), "cpu"),
     **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),

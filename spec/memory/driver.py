@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Input, Mode, SyncedHead
 
-from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
+from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
@@ -316,7 +316,7 @@ class MemoryDriver:
 
     def _argument(self, entry: Input) -> str:
         """The argument of a call, by its name in the reproducer."""
-        if entry.call is Call.ASYNC_GPU_PUSH:
+        if entry.call in PUSHES:
             return self._stream()
         if entry.call not in ADOPTIONS:
             return ""
@@ -345,7 +345,7 @@ class MemoryDriver:
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
         method = "close" if entry.ends else entry.call.value if entry.call else ""
-        keyword = "stream=" if entry.call is Call.ASYNC_GPU_PUSH else ""
+        keyword = "stream=" if entry.call in PUSHES else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""
         outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, cycles
+from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
 from ..engine.shrinking import shortest
@@ -160,12 +161,12 @@ def _failures(subject: Subject) -> Iterator[Case]:
     """
     after = [Input(Call.RELEASE), *(entry for entry in inputs(subject.edition) if entry.call in READS)]
     for sequence, entry, k, action in _actions(subject):
-        halfway = action.value.startswith(("copy", "zero"))
+        halfway = verb_of(action) in (Verb.COPY, Verb.ZERO)
         yield Case((*sequence, Fail(entry, k)))
         if halfway:
             yield Case((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
-        if not action.value.startswith("free"):
+        if verb_of(action) is not Verb.FREE:
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
@@ -176,11 +177,10 @@ def _failures(subject: Subject) -> Iterator[Case]:
 
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
     """Every allocator call of every transition: the sequence before, the input, the number of the call, the action."""
-    adoptions = (Action.ADOPT_CPU, Action.ADOPT_GPU)
     steps = space(subject.edition).steps
     for state, sequence in access_words(subject.edition).items():
         for entry, step in steps[state].items():
-            for k, action in enumerate((it for it in step.actions if it not in adoptions), 1):
+            for k, action in enumerate((it for it in step.actions if verb_of(it) is not Verb.ADOPT), 1):
                 yield sequence, entry, k, action
 
 

@@ -16,8 +16,9 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call
+from syncedmem.model.vocabulary import Verb, verb_of
 
-from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES, Side
+from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from .exploration import Breach, Versions, steps_from
 from .invariants import COPIES, Plain
 from .states import start
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COPYING", "Demand", "demand", "explore_schedules"]
 
-COPYING = frozenset(action for action in Action if action.value.startswith("copy"))
+COPYING = frozenset(action for action in Action if verb_of(action) is Verb.COPY)
 """The actions that copy bytes."""
 
 Sides = frozenset[Side]
@@ -55,7 +56,7 @@ def demand(call: Call) -> Demand:
         return Demand(side, side)
     if call in ADOPTIONS:
         return Demand(None, side)
-    return Demand("gpu" if call is Call.ASYNC_GPU_PUSH else None, None)
+    return Demand(PUSHES.get(call), None)
 
 
 def explore_schedules(system: System) -> Breach | None:

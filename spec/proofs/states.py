@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from syncedmem.model import EDITIONS, EFFECTS, Action, Declaration, Fact, SyncedHead
+from syncedmem.model.vocabulary import Host, Verb, place_of, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
@@ -147,7 +148,7 @@ class StateChange(NamedTuple):
 
 def side_of(action: Action) -> Side:
     """The side of an action; for a copy, the side that is written."""
-    return "cpu" if "cpu" in action.value else "gpu"
+    return "cpu" if place_of(action) is Host.CPU else "gpu"
 
 
 def start(contents: Contents, mode: Any) -> State:
@@ -164,19 +165,19 @@ def take(system: System, row: Transition, before: State, contents: Contents) -> 
     freed: list[Any] = []
     lost: list[Any] = []
     for action in row.actions:
-        side, kind = side_of(action), action.value.split("_")[0]
+        side, verb = side_of(action), verb_of(action)
         held = getattr(allocated, side)
-        if kind == "free":
+        if verb is Verb.FREE:
             freed.append(held)
             allocated = _noted(allocated, side, False, False)
-        elif kind in ("allocate", "adopt"):
+        elif verb in (Verb.ALLOCATE, Verb.ADOPT):
             lost.append(held)
-            if kind == "allocate":
+            if verb is Verb.ALLOCATE:
                 locks = before.mode if Fact.CPU_MALLOC_USE_CUDA in system.edition.flags else False
                 allocated = _noted(allocated, side, True, locks)
         copied = sides["gpu" if side == "cpu" else "cpu"]
-        results = {"adopt": data, "zero": before.zeros, "copy": copied}
-        sides[side] = results.get(kind, contents.garbage())
+        results = {Verb.ADOPT: data, Verb.ZERO: before.zeros, Verb.COPY: copied}
+        sides[side] = results.get(verb, contents.garbage())
     shown = sides[SIDES[row.call]] if row.call in READS + WRITES else None
     if row.call in WRITES:
         sides[SIDES[row.call]] = data

@@ -9,6 +9,7 @@ from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mo
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
+from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS, SIDES, WRITES
 from ..proofs.states import FRESH, side_of
@@ -124,11 +125,12 @@ class _Follower:
 
     def _act(self, action: Action) -> None:
         side = side_of(action)
-        if action.value.startswith("zero"):
+        verb = verb_of(action)
+        if verb is Verb.ZERO:
             self._store(side, bytes(self._size))
-        elif action.value.startswith("copy"):
+        elif verb is Verb.COPY:
             self._store(side, self._bytes["gpu" if side == "cpu" else "cpu"])
-        elif action.value.startswith("adopt"):
+        elif verb is Verb.ADOPT:
             self._bytes[side] = self._buffers[self._adopted[side]]
 
     def _store(self, side: Side, content: bytes) -> None:

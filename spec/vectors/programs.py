@@ -6,8 +6,9 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Action, Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
+from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_words, counter_words, pair_tour
+from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from ..engine.contents import pattern
@@ -30,7 +31,6 @@ Operation = dict[str, Any]
 """A call with its argument, the bytes that are written after it, and the action that fails; see docs/vectors.md."""
 
 _SIZE = 4
-_ADOPTED = (Action.ADOPT_CPU, Action.ADOPT_GPU)
 
 
 class Program(NamedTuple):
@@ -116,7 +116,7 @@ def _failures(edition: str) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_words(edition).items():
         for entry, step in space(edition).steps[state].items():
-            for k in range(1, 1 + sum(action not in _ADOPTED for action in step.actions)):
+            for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
                 failing = {**_operation(entry, number, _SIZE), "fail": k}
                 failing.pop("write", None)

@@ -8,12 +8,27 @@ import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode
+from syncedmem.model.vocabulary import Role, place_of, role_of
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Coverage, MemoryDriver
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
+from syncedmem.spec.engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.memory.oracle import Oracle, Wanted
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
+
+# --- the calls
+
+
+def test_the_kit_and_the_model_agree_on_what_each_call_is_for() -> None:
+    """The kit says it by hand, so that the oracle need not read the table."""
+    kinds = {Role.READ: READS, Role.WRITE: WRITES, Role.ADOPT: ADOPTIONS, Role.PUSH: PUSHES}
+    said = {call: role for role, calls in kinds.items() for call in calls}
+    sides = {call: place.value for call in Call if (place := place_of(call))}
+
+    assert said == {call: role_of(call) for call in Call if not call.ends}, "say it in spec/engine/calls.py"
+    assert sides == {**SIDES, **PUSHES}, "say it in spec/engine/calls.py"
+
 
 # --- the driver
 

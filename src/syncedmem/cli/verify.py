@@ -42,8 +42,8 @@ def verify(  # noqa: PLR0913 -- options
         typer.Option(
             metavar="NAME",
             help="Check only this device: cpu (host memory alone), simulated, simulated-seeded (a seeded scheduler "
-            "decides when queued copies happen), opencl or cuda. A number says which one of its kind, as in cuda:1. Repeat the option for more. "
-            "Default: all of them.",
+            "decides when queued copies happen), opencl or cuda. A number says which one of its kind, as in cuda:1. "
+            "Repeat the option for more. Default: all of them.",
         ),
     ] = None,
     steps: Annotated[
