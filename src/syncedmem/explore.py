@@ -152,7 +152,7 @@ class Page(BaseHTTPRequestHandler):
     """Has one page, and nothing else."""
 
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride] -- it is served by no other
-    timeout: ClassVar[float] = IDLE
+    timeout: ClassVar[float | None] = IDLE
 
     def __init__(self, body: bytes, *args: object) -> None:
         self._body = body
