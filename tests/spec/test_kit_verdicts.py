@@ -99,7 +99,7 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
             raise ZeroDivisionError
 
         @head.setter
-        def head(self, head: Any) -> None:
+        def head(self, head: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] -- wrong on purpose
             del head
 
     junk = check_conformance(device_subject(Junk), suites=["cells"]).violations[0]
