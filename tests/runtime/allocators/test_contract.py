@@ -19,6 +19,8 @@ from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from syncedmem.spec.mutants.registry import SeededBug
 
 
@@ -28,8 +30,10 @@ def _pooled(cuda: Any) -> Any:
 
 
 REQUIREMENTS = requirements_of("device allocator")
-DEVICES = {it.name: it for it in devices()}
-DEVICES |= {f"{name} with pools": _pooled(it) for name, it in DEVICES.items() if it.device_type is DeviceType.CUDA}
+DEVICES = {
+    **{it.name: it for it in devices()},
+    **{f"{it.name} with pools": _pooled(it) for it in devices() if it.device_type is DeviceType.CUDA},
+}
 UPSTREAMS = [CPUDeviceAllocator(), *devices()]
 ALLOCATORS: dict[str, Any] = {
     "cpu:0": CPUDeviceAllocator(),
@@ -113,7 +117,7 @@ class TestHost(AllocatorContract):
 class Exempt(TestHost):
     """Not collected, because a skip has to be on a list."""
 
-    exempt: ClassVar[dict[str, str]] = {LATE: "a pool cannot keep old bytes"}
+    exempt: ClassVar[Mapping[str, str]] = {LATE: "a pool cannot keep old bytes"}
 
 
 def test_the_class_has_a_test_for_every_requirement() -> None:
