@@ -44,7 +44,7 @@ def rate_of_the_fuzzer(target: object, seed: int) -> float:
     """Operations a second of the fast engine."""
     report = fuzz(target, steps=STEPS, seed=seed, promises={"alignment": "64"})
     report.require()
-    return next(run.rate for run in report.runs if run.engine == "fast")
+    return next(run.rate for run in report.suites if run.name == "fast")
 
 
 def rate_alone(allocator: Any) -> float:

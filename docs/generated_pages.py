@@ -8,35 +8,39 @@ from __future__ import annotations
 import json
 import re
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
-from syncedmem.spec import REQUIREMENTS
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import REFUSALS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from syncedmem.spec.mutants.registry import SeededBug
+    from syncedmem.spec.requirements import Kind, Profile
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **MEMORY_BUGS}
+_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
-PROFILES = {
-    "caffe": "What Caffe does",
-    "safe": "What is promised beyond Caffe",
+SECTIONS: dict[tuple[Kind, Profile], str] = {
+    ("memory", "caffe"): "What Caffe does: memories",
+    ("memory", "safe"): "What is promised beyond Caffe: memories",
+    ("blob", "caffe"): "What Caffe does: blobs",
+    ("blob", "safe"): "What is promised beyond Caffe: blobs",
+    ("allocator", "safe"): "What an allocator must do",
+    ("device allocator", "safe"): "What an allocator with our interface must do",
 }
-KINDS = {"memory": "memories", "blob": "blobs"}
 
 
 def errata_page() -> str:
@@ -70,26 +74,29 @@ def requirements_page() -> str:
         "# Requirements",
         NOTE.format("spec/requirements"),
         (
-            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md) names one. For each "
-            "there is a *seeded bug*, or several: a memory or a blob that breaks it, and that the kit must refuse, "
-            "naming it ([the test](../tests/spec/test_seeded_bugs.py)). R are about memories, B about blobs. Sources "
-            "are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 are "
-            "hazards of Caffe, which [the errata](errata.md) explain."
+            "Each is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
+            "[the fuzzer](fuzzing.md) and of [the contract](allocators.md#test-your-own) names one. For each there is "
+            "a *seeded bug*, or several: a memory, a blob or an allocator that breaks it, and that must be refused, "
+            "naming it ([of memories and blobs](../tests/spec/test_seeded_bugs.py), "
+            "[of allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), "
+            "[with our interface](../tests/runtime/allocators/test_contract.py)). "
+            "R are about memories, B about blobs, A about any allocator, D about one with our interface. Sources of R "
+            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues; H1 to H20 "
+            "are hazards of Caffe, which [the errata](errata.md) explain."
         ),
     ]
-    bugs = list(chain(MEMORY_BUGS.values(), BLOB_BUGS.values()))
-    for (profile, title), (kind, things) in ((p, k) for k in KINDS.items() for p in PROFILES.items()):
+    for (kind, profile), title in SECTIONS.items():
         rows = [
             (
                 f"{_place(name)}**{name}**",
                 it.text,
                 it.source,
-                "<br>".join(map(_planted, (bug for bug in bugs if bug.requirement == name))),
+                "<br>".join(map(_planted, (bug for bug in _PLANTED.values() if bug.requirement == name))),
             )
-            for name, it in REQUIREMENTS.items()
-            if (it.profile, it.kind) == (profile, kind)
+            for name, it in requirements_of(kind).items()
+            if it.profile == profile
         ]
-        parts += [f"## {title}: {things}", table(("requirement", "says", "source", "tested with"), rows)]
+        parts += [f"## {title}", table(("requirement", "says", "source", "tested with"), rows)]
     return "\n\n".join(parts) + "\n"
 
 

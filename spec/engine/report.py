@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncedmem.model import InvalidArgumentError
 
@@ -27,6 +28,7 @@ __all__ = [
     "SuiteResult",
     "Verdict",
     "check_steps",
+    "junit",
     "overall",
     "run_suites",
 ]
@@ -92,13 +94,13 @@ CoveringT = TypeVar("CoveringT", bound=Covering)
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """The result of one suite.
+    """The result of one suite, or of one engine of the fuzzer.
 
     Attributes
     ----------
     name : str
     cases : int
-        The number of sequences, scenarios, walks or contracts.
+        The number of sequences, scenarios, walks or contracts; of rounds or examples of the fuzzer.
     steps : int
         The number of calls.
     seconds : float
@@ -111,6 +113,11 @@ class SuiteResult:
     steps: int
     seconds: float
     violation: Violation | None
+
+    @property
+    def rate(self) -> float:
+        """Calls a second, the oracle's work included."""
+        return self.steps / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +195,26 @@ class Conformance(Generic[CoveringT]):
         if self.coverage.missing:
             message = f"{self.coverage.missing} {self.coverage.unit} were not taken"
             raise Violation("coverage", message)
+
+
+def junit(
+    title: str, classname: str, verdicts: Sequence[Verdict], violations: Iterable[Violation], seconds: float
+) -> str:
+    """Verdicts as JUnit XML: a requirement is a test case, and one that was not checked is skipped."""
+    reproducers = {violation.requirement: "\n".join(violation.statements) for violation in violations}
+    statuses = [verdict.status for verdict in verdicts]
+    suite = Element("testsuite", name=title, tests=str(len(verdicts)), failures=str(statuses.count("failed")))
+    suite.set("errors", "0")
+    suite.set("skipped", str(len(verdicts) - statuses.count("failed") - statuses.count("passed")))
+    suite.set("time", f"{seconds:.3f}")
+    for verdict in verdicts:
+        case = SubElement(suite, "testcase", classname=classname, name=verdict.requirement, time="0")
+        if verdict.status == "failed":
+            SubElement(case, "failure", message=verdict.detail).text = reproducers[verdict.requirement]
+        elif verdict.status != "passed":
+            SubElement(case, "skipped", message=verdict.detail)
+    indent(suite)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suite, encoding="unicode")}\n'
 
 
 class Counter:

@@ -10,35 +10,32 @@ allocators that all of this must catch.  Nothing here imports the runtime.
 
 from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
+from .contract import AllocatorContract, check_allocator
 from .driver import Driver
-from .finding import OPERATIONS, Finding, Step, TargetError, Wrong
+from .finding import OPERATIONS, Finding, Step, TargetError
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
-from .properties import PROPERTIES, Property
 from .recognition import Source
 from .replay import Replay, driver_of
-from .report import EngineRun, Report, Verdict
+from .report import Report
 from .targets import Target
 
 __all__ = [
     "OPERATIONS",
-    "PROPERTIES",
+    "AllocatorContract",
     "AllocatorMachine",
     "AllocatorTests",
     "Capabilities",
     "Driver",
-    "EngineRun",
     "Finding",
-    "Property",
     "Replay",
     "Report",
     "Source",
     "Step",
     "Target",
     "TargetError",
-    "Verdict",
-    "Wrong",
     "allocator_machine",
+    "check_allocator",
     "driver_of",
     "fuzz",
 ]

@@ -1,6 +1,7 @@
 """The suite as a test class: subclass it, say which target, and run pytest.
 
-pytest is not imported here: a property that cannot be checked is skipped by ``unittest.SkipTest``, which pytest knows.
+pytest is not imported here: a requirement that cannot be checked is skipped by ``unittest.SkipTest``, which pytest
+knows.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from unittest import SkipTest
 
+from ..requirements import requirements_of
 from .capabilities import check_names
 from .finding import TargetError
 from .kit import fuzz
-from .properties import PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..requirements import Requirement
     from .report import Report
 
 __all__ = ["AllocatorTests", "listed"]
 
 
 class AllocatorTests:
-    """One test for every property.
+    """One test for every requirement.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class AllocatorTests:
     steps, seed, threads : int
         As for `fuzz`.
     skips, xfails : path or None
-        Files with a property's name a line, and comments after ``#``: those not to look at, and those known to fail.
+        Files with a requirement's name a line, and comments after ``#``: those not to look at, and those known to fail.
         One that is known to fail and passes is a failure, so that the list stays true.
     """
 
@@ -63,16 +65,15 @@ class AllocatorTests:
         return _report(cast("Any", cls))
 
     def check(self, name: str) -> None:
-        """Look at the verdict of one property."""
+        """Look at the verdict of one requirement."""
         if name in listed(self.skips):
             raise SkipTest(f"{name} is listed in {self.skips}")
-        verdict = next(it for it in self.report().verdicts() if it.property_id == name)
+        verdict = self.report().verdict(name)
         known = name in listed(self.xfails)
         if verdict.status == "failed":
-            finding = next(it for it in self.report().findings if it.property_id == name)
             if known:
                 raise SkipTest(f"known to fail: {verdict.detail}")
-            raise AssertionError(f"{name}: {verdict.detail}\n\n{self.report().replay(finding).python()}")
+            raise next(it for it in self.report().violations if it.requirement == name)
         if known:
             raise AssertionError(f"{name} is listed in {self.xfails} as known to fail, and it is {verdict.status}")
         if verdict.status == "not checked":
@@ -89,7 +90,7 @@ def _report(tests: Any) -> Report:
 
 
 def listed(path: str | Path | None) -> set[str]:
-    """The properties that a file lists.
+    """The requirements that a file lists.
 
     Raises
     ------
@@ -100,18 +101,18 @@ def listed(path: str | Path | None) -> set[str]:
         return set()
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     names = {name for line in lines if (name := line.partition("#")[0].strip())}
-    if unknown := names - set(PROPERTIES):
-        raise TargetError(f"{path} lists {', '.join(sorted(unknown))}, which is no property")
+    if unknown := names - set(requirements_of("allocator")):
+        raise TargetError(f"{path} lists {', '.join(sorted(unknown))}, which is no requirement of allocators")
     return names
 
 
-def _test_of(name: str) -> Callable[[AllocatorTests], None]:
+def _test_of(requirement: Requirement) -> Callable[[AllocatorTests], None]:
     def test(self: AllocatorTests) -> None:
-        self.check(name)
+        self.check(requirement.id)
 
-    test.__doc__ = PROPERTIES[name].text
+    test.__doc__ = requirement.text
     return test
 
 
-for _name in PROPERTIES:
-    setattr(AllocatorTests, f"test_{_name.replace('-', '_')}", _test_of(_name))
+for _name, _requirement in requirements_of("allocator").items():
+    setattr(AllocatorTests, f"test_{_name.replace('-', '_')}", _test_of(_requirement))

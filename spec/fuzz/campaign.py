@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..engine.finding import Violation
 from .driver import Driver
-from .finding import Wrong
 from .rounds import Round, fixed_rounds
 from .shadow_heap import SharedIntervals
 
@@ -39,12 +39,12 @@ class Outcome:
     rounds : int
         Rounds begun.
     checked : Counter
-        How often each property was looked at.
+        How often each requirement was looked at.
     unread : str or None
         Why contents were not checked; empty where they were, None where there were none.
     last : int
         Where in the journal the last round begins.
-    wrong : Wrong or None
+    wrong : Violation or None
         What was wrong in the last round.
     """
 
@@ -54,7 +54,7 @@ class Outcome:
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str | None = None
     last: int = 0
-    wrong: Wrong | None = None
+    wrong: Violation | None = None
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Count what a driver did."""
@@ -107,7 +107,7 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
         start = time.perf_counter()
         try:
             live_out(driver, number, seed, steps - outcome.operations)
-        except Wrong as wrong:
+        except Violation as wrong:
             outcome.wrong = wrong
         outcome.add(driver, time.perf_counter() - start)
         access = driver.oracle.host_access
@@ -160,14 +160,14 @@ def threaded(  # noqa: PLR0913 -- as campaign
                 Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_SHORTEST)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
-        except Wrong as wrong:
+        except Violation as wrong:
             outcome.wrong = outcome.wrong or wrong
 
     _run_together(work, threads)
     if outcome.wrong is None:
         try:
             drivers[0].close()
-        except Wrong as wrong:
+        except Violation as wrong:
             outcome.wrong = wrong
     for driver in drivers:
         outcome.add(driver, 0.0)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .finding import Wrong
+from ..engine.finding import Violation
 from .journal import Journal, code
 from .oracle import Oracle
 from .shadow_heap import Block
@@ -216,8 +216,8 @@ class Driver:
         self._misuse("A10-wrong-size", promised, found.handle, size, f"{found}, given back as {size} bytes")
         return True
 
-    def _misuse(self, property_id: str, promised: Misuse, handle: Any, size: int, what: str) -> None:
-        self.oracle.judge_misuse(property_id, promised, what, _error_of(lambda: self._give(handle, size)))
+    def _misuse(self, requirement: str, promised: Misuse, handle: Any, size: int, what: str) -> None:
+        self.oracle.judge_misuse(requirement, promised, what, _error_of(lambda: self._give(handle, size)))
 
     # --- more than there can be, again and again, and until it is full
 
@@ -273,7 +273,7 @@ class Driver:
             if not before or not self.oracle.grew(size, measured, growth):
                 return True
             gc.collect()  # what waits for the collector is not lost
-        raise Wrong("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
+        raise Violation("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
 
     def _turn_over(self, size: int, count: int, how: int) -> bool:
         """Ask for a block and give it back so often; False where it is refused."""
@@ -401,7 +401,7 @@ class Driver:
 
         Raises
         ------
-        Wrong
+        Violation
             At the first step that shows something wrong.
         """
         for step in program:
@@ -418,7 +418,7 @@ class Driver:
 
         Raises
         ------
-        Wrong
+        Violation
             If something is not as it should be.
         """
         for stream in self._streams.values():
@@ -433,7 +433,7 @@ class Driver:
 
         Raises
         ------
-        Wrong
+        Violation
             If something is not as it should be.
         """
         self.oracle.compare(at_end=True)

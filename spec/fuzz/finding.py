@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Self, cast
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.errors import shown
 
-from .properties import PROPERTIES
+from ..engine.finding import Violation
+from ..requirements import REQUIREMENTS
 
-__all__ = ["OPERATIONS", "Finding", "Step", "TargetError", "Wrong"]
+__all__ = ["OPERATIONS", "Finding", "Step", "TargetError"]
 
 OPERATIONS = {
     "allocate": ("block", "size", "alignment", "stream"),
@@ -86,22 +87,13 @@ class TargetError(SyncedMemoryError, ValueError):
         super().__init__(" ".join(message.split()))
 
 
-class Wrong(AssertionError):
-    """An allocator broke a property; raised by the oracle at the step that showed it."""
-
-    def __init__(self, property_id: str, message: str) -> None:
-        super().__init__(f"{property_id}: {message}")
-        self.property_id = property_id
-        self.message = message
-
-
 @dataclass(frozen=True)
 class Finding:
-    """A broken property with the steps that show it.
+    """A violation as data, with the steps that show it: what a worker sends, and a file keeps.
 
     Attributes
     ----------
-    property_id : str
+    requirement : str
     message : str
     program : tuple of Step
         From a fresh target on; the last step shows it.  Empty where only a seed replays it; where it did not
@@ -117,7 +109,7 @@ class Finding:
         if what ended the process was hurt long before, or by another program.
     """
 
-    property_id: str
+    requirement: str
     message: str
     program: tuple[Step, ...] = field(repr=False)
     engine: str = "fast"
@@ -138,4 +130,8 @@ class Finding:
     @property
     def text(self) -> str:
         """The sentence that is broken."""
-        return PROPERTIES[self.property_id].text
+        return REQUIREMENTS[self.requirement].text
+
+    def violation(self, program: str) -> Violation:
+        """The violation, with a program in Python that shows it."""
+        return Violation(self.requirement, self.message, tuple(program.splitlines()))

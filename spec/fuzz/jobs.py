@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..engine.finding import Violation
 from .campaign import Outcome, campaign, threaded
 from .driver import Driver
-from .finding import Finding, Step, TargetError, Wrong
+from .finding import Finding, Step, TargetError
 from .machine import search
 from .shortening import shortened
 from .statistics import limit_of
@@ -102,10 +103,12 @@ def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: i
     if outcome.wrong is not None:
         # What only several threads find is wrong with threads, whatever it looks like.
         wrong, operations = outcome.wrong, outcome.operations
-        property_id, message = (
-            ("A20-threads", str(wrong)) if engine == "threads" else (wrong.property_id, wrong.message)
+        requirement, message = (
+            ("A20-threads", f"{wrong.requirement}: {wrong.message}")
+            if engine == "threads"
+            else (wrong.requirement, wrong.message)
         )
-        finding = Finding(property_id, message, program, engine, operations, shrunk=engine == "hypothesis")
+        finding = Finding(requirement, message, program, engine, operations, shrunk=engine == "hypothesis")
     return {
         "operations": outcome.operations,
         "seconds": outcome.seconds,
@@ -122,15 +125,15 @@ def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -
     wrong = run_program(source, record, program, journal)
     if wrong is None:
         return {"finding": None}
-    return {"finding": Finding(wrong.property_id, wrong.message, program).as_json()}
+    return {"finding": Finding(wrong.requirement, wrong.message, program).as_json()}
 
 
-def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Wrong | None:
+def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Violation | None:
     """Take the steps of a program on a target; what was wrong, or None."""
     journal.begin()
     try:
         Driver(source.open(), record, journal).run(program)
-    except Wrong as wrong:
+    except Violation as wrong:
         return wrong
     return None
 
@@ -138,13 +141,13 @@ def run_program(source: Source, record: Capabilities, program: tuple[Step, ...],
 def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     def fails(program: tuple[Step, ...]) -> bool:
         wrong = run_program(source, record, program, journal)
-        return wrong is not None and wrong.property_id == job["property"]
+        return wrong is not None and wrong.requirement == job["requirement"]
 
     shortest = shortened(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
     wrong = run_program(source, record, shortest, journal)
-    if wrong is None or wrong.property_id != job["property"]:
+    if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}
-    return {"finding": Finding(wrong.property_id, wrong.message, shortest, shrunk=True).as_json()}
+    return {"finding": Finding(wrong.requirement, wrong.message, shortest, shrunk=True).as_json()}
 
 
 _JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "shorten": _shorten}

@@ -13,7 +13,7 @@ from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
 from .recognition import spelling
 from .replay import MOST_STEPS, died
-from .report import EngineRun, Report
+from .report import Report
 from .shortening import shortened
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _EXAMPLES = 60
 _SHRINKING, _SHRINKING_HANG, _LONGER = 2.0, 3.0, 4.0
 """Seconds to make one finding short; one that hangs; and besides, one that is still too long to be shown."""
 _MOST_FAILURES = 6
-"""Failing jobs after which there is no point in going on; or two with the same property."""
+"""Failing jobs after which there is no point in going on; or two with the same requirement."""
 _QUICK_HANG = 0.5
 """Seconds that a call may take while a hang is made short."""
 _LAST = 200
@@ -154,7 +154,7 @@ class _Run:
             self._threads()
         if report.protected:
             report.checked["A22-no-crash"] = report.checked["A23-no-hang"] = report.operations
-        report.findings.sort(key=lambda finding: finding.property_id)
+        report.findings.sort(key=lambda finding: finding.requirement)
         return report
 
     def _goes_on(self) -> bool:
@@ -181,7 +181,7 @@ class _Run:
                 failures += _MOST_FAILURES // 2 if self._knows(finding) else 1
                 self._keep(finding, answer.get("last", 0))
             self._tell("fast", done, self._steps)
-        self._report.runs.append(EngineRun("fast", done, spent))
+        self._report.ran("fast", number, done, spent)
 
     def _hypothesis(self) -> None:
         self._tell("hypothesis", 0, _EXAMPLES)
@@ -190,7 +190,7 @@ class _Run:
         if finding is not None:
             self._keep(finding, 0)
         done = answer.get("operations", len(self._place.steps()))
-        self._report.runs.append(EngineRun("hypothesis", done, answer.get("seconds", 0.0)))
+        self._report.ran("hypothesis", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
     def _threads(self) -> None:
         steps = self._steps * 4  # two threads have to meet, which they seldom do
@@ -202,7 +202,8 @@ class _Run:
             self._report.findings.append(
                 Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False)
             )
-        self._report.runs.append(EngineRun("threads", answer.get("operations", 0), answer.get("seconds", 0.0)))
+        done = answer.get("operations", 0)
+        self._report.ran("threads", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
     def _ask(self, job: Job) -> Answer:
         return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
@@ -215,45 +216,45 @@ class _Run:
         finding = died(answer, self._place.steps())
         if finding is not None:
             self._report.lost = True
-            return Finding(finding.property_id, finding.message, finding.program, engine, before + len(finding.program))
+            return Finding(finding.requirement, finding.message, finding.program, engine, before + len(finding.program))
         if answer["finding"] is None:
             return None
         found = Finding.from_json(answer["finding"])
         return replace(found, operations=before + found.operations)
 
     def _keep(self, finding: Finding, last: int) -> None:
-        """Keep the first finding of each property, made short."""
+        """Keep the first finding of each requirement, made short."""
         if not self._knows(finding):
             self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
 
     def _knows(self, finding: Finding) -> bool:
-        return any(known.property_id == finding.property_id for known in self._report.findings)
+        return any(known.requirement == finding.requirement for known in self._report.findings)
 
     def _shrunk(self, finding: Finding, last: int) -> Finding:
-        hangs = finding.property_id == "A23-no-hang"
+        hangs = finding.requirement == "A23-no-hang"
         seconds = _SHRINKING_HANG if hangs else _SHRINKING
-        if self._fresh and finding.property_id not in ("A22-no-crash", "A23-no-hang"):
-            job = {"job": "shorten", "property": finding.property_id, "program": _data(finding.program[last:])}
+        if self._fresh and finding.requirement not in ("A22-no-crash", "A23-no-hang"):
+            job = {"job": "shorten", "requirement": finding.requirement, "program": _data(finding.program[last:])}
             answer = self._ask({**job, "seconds": seconds})
             if answer.get("finding") is not None:
                 return self._like(finding, Finding.from_json(answer["finding"]))
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            fails = partial(self._fails, finding.property_id)
+            fails = partial(self._fails, finding.requirement)
             shortest = shortened(program, fails, seconds)
             if len(shortest) > MOST_STEPS and not hangs:
                 shortest = shortened(shortest, fails, _LONGER)
-            again = self._again(shortest, finding.property_id)
+            again = self._again(shortest, finding.requirement)
             if again is not None:
                 return self._like(finding, again)
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
 
-    def _fails(self, property_id: str, program: tuple[Step, ...]) -> bool:
-        return self._again(program, property_id) is not None
+    def _fails(self, requirement: str, program: tuple[Step, ...]) -> bool:
+        return self._again(program, requirement) is not None
 
-    def _again(self, program: tuple[Step, ...], property_id: str) -> Finding | None:
+    def _again(self, program: tuple[Step, ...], requirement: str) -> Finding | None:
         """What a program shows in a process of its own, if it is the same."""
         job: Job = {"job": "program", "program": _data(program)}
-        if property_id == "A23-no-hang":
+        if requirement == "A23-no-hang":
             job["hang"] = min(self._report.hang, _QUICK_HANG)
         answer = self._ask(job)
         if "hang" in answer:
@@ -263,12 +264,12 @@ class _Run:
             found = replace(found, program=program)  # and not what was given back at its end
         elif answer["finding"] is not None:
             found = Finding.from_json(answer["finding"])
-        return found if found is not None and found.property_id == property_id else None
+        return found if found is not None and found.requirement == requirement else None
 
     @staticmethod
     def _like(finding: Finding, shorter: Finding) -> Finding:
         return Finding(
-            finding.property_id, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
+            finding.requirement, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
         )
 
 

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from ..engine.finding import Violation
 from .campaign import Outcome
 from .driver import Driver
-from .finding import Step, TargetError, Wrong
+from .finding import Step, TargetError
 from .recognition import Source
 from .rounds import TOO_MANY, TOO_MUCH
 
@@ -57,7 +58,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Take a step; after something was wrong there is nothing more to be learnt."""
         try:
             self.driver.perform(Step(operation, numbers))
-        except Wrong:
+        except Violation:
             self._over = True
             raise
 
@@ -238,7 +239,7 @@ def search(  # noqa: PLR0913 -- as campaign
     examples : int
     """
     deadline = time.perf_counter() + seconds
-    outcome, wrongs = Outcome(), list[tuple[Wrong, tuple[Step, ...]]]()
+    outcome, wrongs = Outcome(), list[tuple[Violation, tuple[Step, ...]]]()
     base = allocator_machine(source, _all(capabilities), journal)
 
     class Watched(base):  # type: ignore[valid-type, misc]  # a class made just above
@@ -255,7 +256,7 @@ def search(  # noqa: PLR0913 -- as campaign
     start = time.perf_counter()
     try:
         run_state_machine_as_test(seed(number)(Watched), settings=_settings(examples))
-    except Wrong:
+    except Violation:
         outcome.wrong, steps = wrongs[-1]
     except Exception:
         # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
@@ -269,11 +270,11 @@ def search(  # noqa: PLR0913 -- as campaign
 
 
 @contextmanager
-def _noted(wrongs: list[tuple[Wrong, tuple[Step, ...]]], journal: Journal) -> Generator[None]:
+def _noted(wrongs: list[tuple[Violation, tuple[Step, ...]]], journal: Journal) -> Generator[None]:
     """Note what goes wrong, with the steps that led to it."""
     try:
         yield
-    except Wrong as wrong:
+    except Violation as wrong:
         wrongs.append((wrong, journal.steps()))
         raise
 

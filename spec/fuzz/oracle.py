@@ -1,6 +1,7 @@
 """What must be true of a target's answers, from a shadow heap and the capability record alone.
 
-The driver calls the target and hands what came of it to the oracle, which raises `Wrong` where a property is broken.
+The driver calls the target and hands what came of it to the oracle, which raises `Violation` where a requirement is
+not met.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from syncedmem.model.errors import said
 
+from ..engine.finding import Violation
 from .access import PATTERN, HostAccess, access_to
-from .finding import Wrong
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
 from .targets import is_null, size_of
@@ -50,7 +51,7 @@ class Oracle:
     heap : ShadowHeap
         What is in use.
     checked : Counter
-        How often each property was looked at, but for those that every step looks at: `looked_at` has all.
+        How often each requirement was looked at, but for those that every step looks at: `looked_at` has all.
     limit : int
         The most bytes that may be live at once; 0 where nobody says.
     baseline : dict of Gauge to int
@@ -84,7 +85,7 @@ class Oracle:
         self._device = device_of(target.subject)
 
     def looked_at(self) -> Counter[str]:
-        """How often each property was looked at."""
+        """How often each requirement was looked at."""
         found = Counter(self.checked)
         found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
         found["A05-served"], found["A07-free-accepts"] = self._served, self.accepted
@@ -119,7 +120,7 @@ class Oracle:
         """
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
-            raise Wrong("A05-served", f"a request for {size} bytes gave {block.handle!r:.60}, which is no memory")
+            raise Violation("A05-served", f"a request for {size} bytes gave {block.handle!r:.60}, which is no memory")
         if not size:
             self._admit_nothing(block)
             return
@@ -136,7 +137,7 @@ class Oracle:
         try:
             access.fill(block)
         except Exception as error:
-            raise Wrong("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
+            raise Violation("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
         self._served += 1
         if size > self._largest:  # noqa: PLR1730 -- max() takes longer
             self._largest = size
@@ -153,19 +154,21 @@ class Oracle:
         self.checked["A09-zero-size"] += 1
         promised = self._capabilities.zero_size
         if promised in ("null", "error"):
-            raise Wrong("A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised")
+            raise Violation(
+                "A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised"
+            )
         other = self.heap.at(block.address)
         if promised == "unique" and other is None:
             same = (it for it in self.heap.blocks.values() if not it.size and it.address == block.address)
             other = next(same, None) if block.address else None
         if other is not None:
-            raise Wrong("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
+            raise Violation("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
         self.heap.add_nothing(block)
 
     def _check_alignment(self, block: Block, alignment: int) -> None:
         if block.address & self._mask or (alignment and block.address % alignment):
             wanted = max(alignment, self._mask + 1)
-            raise Wrong("A03-aligned", f"{block} is not at a multiple of {wanted}")
+            raise Violation("A03-aligned", f"{block} is not at a multiple of {wanted}")
         self.checked["A03-aligned"] += 1
 
     def _check_size(self, block: Block) -> None:
@@ -174,7 +177,7 @@ class Oracle:
             return
         self.checked["A08-size-known"] += 1
         if found < block.size:
-            raise Wrong("A08-size-known", f"{block} says that it has {found} bytes")
+            raise Violation("A08-size-known", f"{block} says that it has {found} bytes")
 
     def judge_zeros(self, block: Block) -> None:
         """A new block has to be zero: that was asked for, or is promised of fresh memory."""
@@ -184,14 +187,14 @@ class Oracle:
         content = self._reach(block).read(block, block.size)
         if content.count(0) != len(content):
             at = len(content) - len(content.lstrip(b"\0"))
-            raise Wrong("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
+            raise Violation("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
         self.checked["A19-stream-order"] += 1
         self._pending = [it for it in self._pending if it[2].finished < it[3]]
         for start, end, stream, _ in self._pending:
             if start < block.address + block.size and block.address < end and stream.number != block.stream:
-                raise Wrong(
+                raise Violation(
                     "A19-stream-order",
                     f"{block} for stream {block.stream} is memory that {stream} still writes to",
                 )
@@ -199,7 +202,7 @@ class Oracle:
     def _check_limit(self) -> None:
         self.checked["A18-limit"] += 1
         if self.heap.bytes > self.limit and self.heap.alone:
-            raise Wrong("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}")
+            raise Violation("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}")
 
     # --- requests that are refused
 
@@ -210,9 +213,9 @@ class Oracle:
             self.checked["A09-zero-size"] += 1
             promised = self._capabilities.zero_size in ("null", "unique")
             if promised or not (isinstance(error, ValueError) or out_of_memory):
-                raise Wrong("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
+                raise Violation("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
         elif not out_of_memory:
-            raise Wrong(
+            raise Violation(
                 "A05-served", f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
             ) from error
 
@@ -223,16 +226,18 @@ class Oracle:
             self.checked["A09-zero-size"] += 1
             promised = self._capabilities.zero_size
             if promised in ("unique", "error"):
-                raise Wrong("A09-zero-size", f"a request for zero bytes gave null; {promised} was promised")
+                raise Violation("A09-zero-size", f"a request for zero bytes gave null; {promised} was promised")
         elif "null" not in self._capabilities.out_of_memory:
-            raise Wrong("A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised")
+            raise Violation(
+                "A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
+            )
 
     def judge_exhausted(self, size: int) -> None:
         """A size is refused with nothing in use: not if it was served before, or is far below the limit."""
         if size <= self._largest:
-            raise Wrong("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
+            raise Violation("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
         if self.limit and size <= self.limit // 2:
-            raise Wrong("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+            raise Violation("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
 
     def judge_too_much(self, request: str, answer: object) -> None:
         """A request for what cannot be had: it gave a handle, or raised an exception.
@@ -247,13 +252,13 @@ class Oracle:
         self.checked["A06-out-of-memory"] += 1
         if isinstance(answer, Exception):
             if not self._capabilities.is_out_of_memory(answer):
-                raise Wrong(
+                raise Violation(
                     "A06-out-of-memory", f"{request}: {said(answer)}; {self._promised_errors()} was promised"
                 ) from answer
         elif not is_null(answer):
-            raise Wrong("A06-out-of-memory", f"{request} was met, with {answer!r:.60}")
+            raise Violation("A06-out-of-memory", f"{request} was met, with {answer!r:.60}")
         elif "null" not in self._capabilities.out_of_memory:
-            raise Wrong("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
+            raise Violation("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
 
     def _promised_errors(self) -> str:
         return " or ".join(self._capabilities.out_of_memory)
@@ -268,25 +273,25 @@ class Oracle:
         try:
             difference = access.differs(block, block.size)
         except Exception as error:
-            raise Wrong("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
+            raise Violation("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
         if difference:
-            raise Wrong("A04-contents-kept", f"{block}: {difference}")
+            raise Violation("A04-contents-kept", f"{block}: {difference}")
 
     def judge_resize(self, old: Block, new: Block) -> None:
         """A block has another size, and maybe place; `admit` has to be told of it besides."""
         self.checked["A14-resize-keeps"] += 1
         if difference := self._reach(new).differs(new, min(new.size, old.size)):
-            raise Wrong("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
+            raise Violation("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
         """So many bytes were copied from one block to another, or an error was raised."""
         self.checked["A15-copies"] += 1
         if error is not None:
-            raise Wrong("A15-copies", f"copying {size} bytes: {said(error)}") from error
+            raise Violation("A15-copies", f"copying {size} bytes: {said(error)}") from error
         copied = Block(target.number, target.handle, target.address, target.size, origin.key, 0)
         access = self._reach(target)
         if difference := access.differs(copied, size) or self._rest_differs(target, size):
-            raise Wrong("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
+            raise Violation("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
         access.fill(target)
         self.look(origin)
 
@@ -300,7 +305,7 @@ class Oracle:
         """Zero bytes were copied from null to null."""
         self.checked["A15-copies"] += 1
         if error is not None:
-            raise Wrong("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
+            raise Violation("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
 
     # --- what is given back
 
@@ -310,16 +315,16 @@ class Oracle:
 
     def judge_free(self, block: Block, error: Exception) -> NoReturn:
         """A free of a live block raised something."""
-        raise Wrong("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
+        raise Violation("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
 
-    def judge_misuse(self, property_id: str, promised: Misuse, what: str, error: Exception | None) -> None:
+    def judge_misuse(self, requirement: str, promised: Misuse, what: str, error: Exception | None) -> None:
         """A free was wrong on purpose."""
-        self.checked[property_id] += 1
+        self.checked[requirement] += 1
         if error is None:
             if promised == "detect":
-                raise Wrong(property_id, f"{what}: it went unnoticed")
+                raise Violation(requirement, f"{what}: it went unnoticed")
         elif promised == "ignore":
-            raise Wrong(property_id, f"{what}: {said(error)}; to be ignored was promised") from error
+            raise Violation(requirement, f"{what}: {said(error)}; to be ignored was promised") from error
 
     def grew(self, size: int, times: int, growth: int) -> bool:
         """Whether a process grew by more than has other reasons, while a block was given back so many times."""
@@ -330,7 +335,7 @@ class Oracle:
         """The target was closed with nothing in use."""
         self.checked["A24-closes"] += 1
         if error is not None:
-            raise Wrong("A24-closes", f"closing with nothing in use: {said(error)}") from error
+            raise Violation("A24-closes", f"closing with nothing in use: {said(error)}") from error
 
     # --- what the target says of itself
 
@@ -344,7 +349,7 @@ class Oracle:
         if self._device is not None:
             self.checked["A21-device-kept"] += 1
             if (device := device_of(self._target.subject)) != self._device:
-                raise Wrong("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
+                raise Violation("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
 
     def _compare_gauge(self, gauge: Gauge, value: int, at_end: bool) -> None:
         heap, before = self.heap, self.baseline.get(gauge, 0)
@@ -362,7 +367,7 @@ class Oracle:
             wrong = value != expected if gauge.exact or not heap.bytes else value < expected
         if wrong:
             leaked = at_end and value > expected and not gauge.meaning.startswith("peak")
-            raise Wrong(
+            raise Violation(
                 "A16-no-leaks" if leaked else "A17-statistics",
                 f"{gauge.name} is {value}, the shadow heap has {expected}",
             )

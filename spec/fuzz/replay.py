@@ -12,10 +12,11 @@ from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.errors import shown
 from syncedmem.model.files import parsed_json, read_text
 
+from ..engine.finding import Violation
+from ..requirements import requirements_of
 from .driver import Driver
-from .finding import Finding, Step, TargetError, Wrong
+from .finding import Finding, Step, TargetError
 from .isolation import Isolated
-from .properties import PROPERTIES
 from .recognition import Source
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _MOST_THREADS = 1 << 10
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "target": lambda it: isinstance(it, str),
     "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in cast("Any", it).values()),
-    "property": lambda it: isinstance(it, str) and it in PROPERTIES,
+    "property": lambda it: isinstance(it, str) and it in requirements_of("allocator"),
     "message": lambda it: isinstance(it, str),
     "repeats": lambda it: isinstance(it, bool),
     "program": lambda it: isinstance(it, list),
@@ -61,7 +62,7 @@ def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
 
     Raises
     ------
-    Wrong
+    Violation
         At the first step that shows something wrong, or at the end.
     TargetError
         If the target or a promise cannot be used.
@@ -106,7 +107,7 @@ class Replay:
             "kind": "syncedmem allocator replay",
             "target": self.target,
             "promises": dict(self.promises),
-            "property": self.finding.property_id,
+            "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
             "program": [step.as_json() for step in self.finding.program],
@@ -176,7 +177,7 @@ class Replay:
             return died(answer, place.steps()) or _finding(answer)
 
     def _run_again(self) -> Finding | None:
-        """The same property found by the run that found it, made again."""
+        """The same requirement found by the run that found it, made again."""
         from .kit import fuzz  # noqa: PLC0415 -- whose reports bring this module
 
         report = fuzz(
@@ -187,7 +188,7 @@ class Replay:
             promises=self.promises,
             hang=self.hang,
         )
-        return next((it for it in report.findings if it.property_id == self.finding.property_id), None)
+        return next((it for it in report.findings if it.requirement == self.finding.requirement), None)
 
     @property
     def shows_steps(self) -> bool:
@@ -205,7 +206,7 @@ class Replay:
             promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
             lines += ["from syncedmem.spec.fuzz import driver_of", f"with driver_of({target}{promises}) as driver:"]
             lines += [f"    {line}" for line in _packed([f"driver.{step}" for step in self.finding.program])]
-            lines += ["    # this does not return"] if self.finding.property_id == "A23-no-hang" else []
+            lines += ["    # this does not return"] if self.finding.requirement == "A23-no-hang" else []
         return "\n".join(lines) + "\n"
 
 
@@ -236,11 +237,11 @@ def replay(path: Path, target: str) -> None:
 
     Raises
     ------
-    Wrong
+    Violation
         If it still fails.
     TargetError
         If it cannot be replayed.
     """
     found = Replay.read(path).aimed_at(target).run()
     if found is not None:
-        raise Wrong(found.property_id, found.message)
+        raise Violation(found.requirement, found.message)

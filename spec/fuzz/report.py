@@ -1,52 +1,21 @@
-"""What a fuzzing run found out: a verdict for every property, and the findings."""
+"""What a fuzzing run found out: a verdict for every requirement, and the findings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from typing import TYPE_CHECKING, Any
 
+from ..engine.report import SuiteResult, Verdict, junit
+from ..requirements import REQUIREMENTS, requirements_of
 from .capabilities import Capabilities
-from .finding import Finding, Wrong
-from .properties import PROPERTIES
 from .replay import Replay
 
-__all__ = ["EngineRun", "Report", "Verdict"]
+if TYPE_CHECKING:
+    from ..engine.finding import Violation
+    from .finding import Finding
 
-Status = Literal["passed", "failed", "not checked"]
-
-
-class Verdict(NamedTuple):
-    """What is known of one property.
-
-    Attributes
-    ----------
-    property_id : str
-    status : {"passed", "failed", "not checked"}
-    times : int
-        How often it was looked at.
-    detail : str
-        What was wrong, or why it was not checked.
-    """
-
-    property_id: str
-    status: Status
-    times: int
-    detail: str
-
-
-class EngineRun(NamedTuple):
-    """What one engine did."""
-
-    engine: str
-    operations: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Operations a second, the oracle's work included."""
-        return self.operations / self.seconds if self.seconds else 0.0
+__all__ = ["Report"]
 
 
 @dataclass
@@ -67,7 +36,13 @@ class Report:
     named : bool
         Whether `target` names the target, so that another process can look it up.
     findings : list of Finding
-        At most one for a property.
+        At most one for a requirement.
+    suites : list of SuiteResult
+        What each engine did.
+    checked : Counter
+        How often each requirement was checked.
+    unread : str
+        Why contents were not checked.
     """
 
     target: str
@@ -79,12 +54,17 @@ class Report:
     threads: int
     hang: float
     protected: bool
-    findings: list[Finding] = field(default_factory=list[Finding])
-    runs: list[EngineRun] = field(default_factory=list[EngineRun])
+    findings: list[Finding] = field(default_factory=list["Finding"])
+    suites: list[SuiteResult] = field(default_factory=list[SuiteResult])
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str = "nothing was allocated"
     named: bool = True
     lost: bool = False
+
+    def ran(self, engine: str, cases: int, steps: int, seconds: float) -> None:
+        """Note what an engine did, once what it found is noted."""
+        found = (it.violation(self.replay(it).python()) for it in self.findings if it.engine == engine)
+        self.suites.append(SuiteResult(engine, cases, steps, seconds, next(found, None)))
 
     @property
     def passed(self) -> bool:
@@ -94,17 +74,27 @@ class Report:
     @property
     def operations(self) -> int:
         """How many steps were taken, by all engines."""
-        return sum(run.operations for run in self.runs)
+        return sum(suite.steps for suite in self.suites)
+
+    @property
+    def seconds(self) -> float:
+        """How long all engines took."""
+        return sum(suite.seconds for suite in self.suites)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What was found, each with the program that shows it."""
+        return [finding.violation(self.replay(finding).python()) for finding in self.findings]
 
     def require(self) -> None:
-        """Raise the first finding, if there is one.
+        """Raise the first violation, if there is one.
 
         Raises
         ------
-        Wrong
+        Violation
         """
-        for finding in self.findings:
-            raise Wrong(finding.property_id, f"{finding.message}\n\n{self.replay(finding).python()}")
+        for violation in self.violations:
+            raise violation
 
     def replay(self, finding: Finding) -> Replay:
         """A finding with all that it takes to see it again."""
@@ -112,21 +102,22 @@ class Report:
         return Replay(self.target, self.promises, finding, *chosen, named=self.named)
 
     def verdicts(self) -> list[Verdict]:
-        """A verdict for every property, in their order."""
-        return [self._verdict(name) for name in PROPERTIES]
+        """A verdict for every requirement, in their order."""
+        return [self.verdict(name) for name in requirements_of("allocator")]
 
-    def _verdict(self, name: str) -> Verdict:
-        times = self.checked[name]
+    def verdict(self, requirement: str) -> Verdict:
+        """What is known of a requirement."""
+        times = self.checked[requirement]
         for finding in self.findings:
-            if finding.property_id == name:
-                return Verdict(name, "failed", times, finding.message)
+            if finding.requirement == requirement:
+                return Verdict(requirement, "failed", times, finding.message)
         if times:
-            return Verdict(name, "passed", times, "")
-        return Verdict(name, "not checked", 0, self._reason(name))
+            return Verdict(requirement, "passed", times)
+        return Verdict(requirement, "not checked", detail=self._reason(requirement))
 
     def _reason(self, name: str) -> str:
-        entry = _PROMISED_BY.get(name)
-        unpromised = entry is not None and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
+        entry = REQUIREMENTS[name].needs
+        unpromised = entry != "anything" and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
         if self.lost and not unpromised:
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept":
@@ -136,9 +127,9 @@ class Report:
         return _REASONS.get(name, "nothing that shows it has happened")
 
     def as_json(self) -> dict[str, Any]:
-        """The report as data; format 1."""
+        """The report as data; format 2."""
         return {
-            "format": 1,
+            "format": 2,
             "target": self.target,
             "kind": self.kind,
             "passed": self.passed,
@@ -147,10 +138,11 @@ class Report:
             "threads": self.threads,
             "capabilities": self.capabilities.as_json(),
             "engines": [
-                {**run._asdict(), "seconds": round(run.seconds, 3), "rate": round(run.rate)} for run in self.runs
+                {"engine": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
+                for it in self.suites
             ],
-            "properties": [
-                {**verdict._asdict(), "text": PROPERTIES[verdict.property_id].text} for verdict in self.verdicts()
+            "requirements": [
+                {**verdict._asdict(), "text": REQUIREMENTS[verdict.requirement].text} for verdict in self.verdicts()
             ],
             "findings": [
                 {**finding.as_json(), "python": self.replay(finding).python(), "replay": self.replay(finding).as_json()}
@@ -159,34 +151,10 @@ class Report:
         }
 
     def as_junit(self) -> str:
-        """The report as JUnit XML: a property is a test case."""
-        verdicts = self.verdicts()
-        suite = Element("testsuite", name=f"syncedmem fuzz {self.target}", tests=str(len(verdicts)))
-        statuses = Counter(verdict.status for verdict in verdicts)
-        suite.set("failures", str(statuses["failed"]))
-        suite.set("errors", "0")
-        suite.set("skipped", str(statuses["not checked"]))
-        suite.set("time", f"{sum(run.seconds for run in self.runs):.3f}")
-        for verdict in verdicts:
-            case = SubElement(suite, "testcase", classname="syncedmem.fuzz", name=verdict.property_id, time="0")
-            if verdict.status == "failed":
-                finding = next(it for it in self.findings if it.property_id == verdict.property_id)
-                SubElement(case, "failure", message=verdict.detail).text = self.replay(finding).python()
-            elif verdict.status == "not checked":
-                SubElement(case, "skipped", message=verdict.detail)
-        indent(suite)
-        return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suite, encoding="unicode")}\n'
+        """The report as JUnit XML: a requirement is a test case."""
+        title = f"syncedmem fuzz {self.target}"
+        return junit(title, "syncedmem.fuzz", self.verdicts(), self.violations, self.seconds)
 
-
-_PROMISED_BY = {
-    "A03-aligned": "alignment",
-    "A10-wrong-size": "wrong_size",
-    "A11-foreign-free": "foreign_free",
-    "A12-double-free": "double_free",
-    "A19-stream-order": "stream_ordered",
-    "A20-threads": "thread_safe",
-}
-"""Without that entry of the record the property is not looked at."""
 
 _REASONS = {
     "A01-distinct-pointers": "blocks do not say where they are",

@@ -94,7 +94,7 @@ class Round:
 
         Raises
         ------
-        Wrong
+        Violation
             At the first that shows something.
         """
         driver, live, sizes = self._driver, self._live, self._sizes

@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from typing import Any
 
-from .finding import Wrong
+from ..engine.finding import Violation
 
 __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 
@@ -61,7 +61,7 @@ class Intervals:
 
         Raises
         ------
-        Wrong
+        Violation
             If another block is there already; nothing is noted.
         """
         start, starts, blocks = block.address, self._starts, self._blocks
@@ -116,10 +116,10 @@ class SharedIntervals(Intervals):
             super().remove(block)
 
 
-def _conflict(block: Block, other: Block) -> Wrong:
+def _conflict(block: Block, other: Block) -> Violation:
     if block.address == other.address:
-        return Wrong("A01-distinct-pointers", f"{block} is where {other} still is")
-    return Wrong("A02-no-overlap", f"{block} overlaps {other}")
+        return Violation("A01-distinct-pointers", f"{block} is where {other} still is")
+    return Violation("A02-no-overlap", f"{block} overlaps {other}")
 
 
 class ShadowHeap:
@@ -156,7 +156,7 @@ class ShadowHeap:
 
         Raises
         ------
-        Wrong
+        Violation
             If it is where another one is.
         """
         if block.address:

@@ -25,7 +25,7 @@ def shortened(program: Program, fails: Callable[[Program], bool], seconds: float
     ----------
     program : tuple of Step
     fails : callable
-        Whether a program breaks the property that this one breaks.
+        Whether a program breaks the requirement that this one breaks.
     seconds : float
 
     Returns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
+__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "DEVICE_ALLOCATOR_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
 
 ShowsOn = Literal["device", "no device", "caffe profile"]
 Made = TypeVar("Made", bound=type)
@@ -22,7 +22,7 @@ class SeededBug:
     ----------
     name : str
     requirement : str
-        The requirement of memories (R) or of blobs (B), or the property of allocators (A), that it breaks.
+        The requirement of memories (R), of blobs (B) or of allocators (A, D) that it breaks.
     source : str
         The origin of the bug.
     make : type
@@ -63,7 +63,10 @@ BLOB_BUGS: dict[str, SeededBug] = {}
 ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
 
-_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS}
+DEVICE_ALLOCATOR_BUGS: dict[str, SeededBug] = {}
+"""Every wrong device allocator by name, once `syncedmem.spec.mutants.device_allocator` is imported."""
+
+_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE_ALLOCATOR_BUGS}
 
 
 def seeded_bug(

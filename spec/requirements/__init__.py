@@ -1,5 +1,5 @@
-"""The requirements: numbered sentences, of memories (R) and of blobs (B), each with its source and its profile."""
+"""The requirements: numbered sentences, of memories (R), blobs (B) and allocators (A, D), with their sources."""
 
-from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable
+from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable, requirements_of
 
-__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable"]
+__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "requirements_of"]

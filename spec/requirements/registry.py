@@ -10,22 +10,24 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
+from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_NEEDS, BLOB_SAFE
 from .memory import MEMORY_CAFFE, MEMORY_NEEDS, MEMORY_SAFE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable"]
+__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "requirements_of"]
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob"]
+Kind = Literal["memory", "blob", "allocator", "device allocator"]
+_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator"}
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One sentence that can be true or false of a memory or a blob.
+    """One sentence that can be true or false of a memory, a blob or an allocator.
 
     Attributes
     ----------
@@ -37,7 +39,8 @@ class Requirement:
         The origin of the sentence.
     needs : str
         What a subject must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
-        ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.
+        ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.  For an allocator, the entry
+        of its capability record that has to promise something.
     """
 
     id: str
@@ -48,8 +51,8 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """Whether the requirement is about memories or about blobs."""
-        return "blob" if self.id.startswith("B") else "memory"
+        """Whether the requirement is about memories, blobs or allocators."""
+        return _KINDS[self.id[0]]
 
 
 _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
@@ -57,9 +60,11 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", MEMORY_SAFE),
     ("caffe", BLOB_CAFFE),
     ("safe", BLOB_SAFE),
+    ("safe", ALLOCATOR),
+    ("safe", DEVICE_ALLOCATOR),
 )
 
-_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS}
+_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
 
 
 REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
@@ -71,11 +76,16 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
 )
 
 
+def requirements_of(*kinds: Kind) -> dict[str, Requirement]:
+    """The requirements of some kinds, by name."""
+    return {name: it for name, it in REQUIREMENTS.items() if it.kind in kinds}
+
+
 def applicable(kind: Kind, profile: Profile, offered: Collection[str]) -> list[str]:
     """The requirements of a kind that can be checked with this profile on a subject that offers these things."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
     return [
         name
-        for name, it in REQUIREMENTS.items()
-        if it.kind == kind and it.profile in profiles and it.needs in {*offered, "anything"}
+        for name, it in requirements_of(kind).items()
+        if it.profile in profiles and it.needs in {*offered, "anything"}
     ]

@@ -138,15 +138,15 @@ def replay(
     finding = found.run()
     if finding is None and not found.finding.repeats:
         typer.echo(
-            f"{found.target} did not break {found.finding.property_id} this time. That says little: "
+            f"{found.target} did not break {found.finding.requirement} this time. That says little: "
             "it has never been seen twice."
         )
         raise typer.Exit(1)
     if finding is None:
-        typer.echo(f"{found.target} no longer breaks {found.finding.property_id}")
+        typer.echo(f"{found.target} no longer breaks {found.finding.requirement}")
         return
-    still = "still" if finding.property_id == found.finding.property_id else "now"
-    typer.echo(f"{found.target} {still} breaks {finding.property_id}: {finding.message}")
+    still = "still" if finding.requirement == found.finding.requirement else "now"
+    typer.echo(f"{found.target} {still} breaks {finding.requirement}: {finding.message}")
     raise typer.Exit(1)
 
 
@@ -206,16 +206,16 @@ def _follow(progress: Progress) -> Callable[[str, int, int], None]:
 
 def _print_report(console: Console, report: Report) -> None:
     console.print(f"{report.target}: {report.kind}", markup=False, highlight=False, soft_wrap=True)
-    table = Table("property", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
+    table = Table("requirement", "verdict", "looked at", "", box=SIMPLE, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     table.columns[2].justify = "right"
     for verdict in report.verdicts():
         times = f"{verdict.times:,}" if verdict.times else ""
-        table.add_row(verdict.property_id, _MARKS[verdict.status], times, escape(verdict.detail))
+        table.add_row(verdict.requirement, _MARKS[verdict.status], times, escape(verdict.detail))
     console.print(table)
-    for run in report.runs:
+    for run in report.suites:
         console.print(
-            f"{run.engine}: {run.operations:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
+            f"{run.name}: {run.steps:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
             style="dim",
             highlight=False,
         )
@@ -224,9 +224,9 @@ def _print_report(console: Console, report: Report) -> None:
 def _print_finding(console: Console, report: Report, finding: Finding, out: Path) -> None:
     """A finding as Python, and as a file to replay."""
     found = report.replay(finding)
-    path = out / f"{finding.property_id}.json"
+    path = out / f"{finding.requirement}.json"
     _write(str(path), found.text())
-    console.print(f"\n{finding.property_id}: {finding.message}", style="red", markup=False, soft_wrap=True)
+    console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
     console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"

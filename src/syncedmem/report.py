@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .model.diagrams.diamond import diamond_svg
-from .spec import REQUIREMENTS
+from .spec.requirements import requirements_of
 
 if TYPE_CHECKING:
+    from .spec import Requirement
     from .verdicts import DeviceVerdict, Verification
 
 __all__ = ["page"]
@@ -140,7 +141,7 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
 
 def _requirements(result: Verification) -> str:
     heads = "".join(f"<th>{escape(device.name)}" for device in result.ran)
-    rows = "".join(_requirement(identifier, result.ran) for identifier in REQUIREMENTS)
+    rows = "".join(_requirement(it, result.ran) for it in requirements_of("memory", "blob").values())
     return (
         f'<div class="scroll"><table><thead><tr><th>requirement<th>profile{heads}<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"
@@ -149,9 +150,8 @@ def _requirements(result: Verification) -> str:
     )
 
 
-def _requirement(identifier: str, ran: list[DeviceVerdict]) -> str:
-    it = REQUIREMENTS[identifier]
-    statuses = [device.requirement_status(identifier) for device in ran]
+def _requirement(it: Requirement, ran: list[DeviceVerdict]) -> str:
+    statuses = [device.requirement_status(it.id) for device in ran]
     marks = "".join(f'<td class="mark {status}" title="{status}">{_MARKS[status]}' for status in statuses)
     return (
         f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}<td>{it.profile}{marks}'

@@ -40,6 +40,7 @@ from .spec.engine.report import check_steps
 from .spec.engine.subject import edition_of
 from .spec.engine.supervisor import Death, side_by_side
 from .spec.proofs import summarise
+from .spec.requirements import requirements_of
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
@@ -197,4 +198,5 @@ def _dead(name: str, death: Death) -> DeviceVerdict:
     violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
     suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
     coverage = Coverage(edition_of(has_device=name != HOST))
-    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, tuple(REQUIREMENTS)))
+    checked = tuple(requirements_of("memory", "blob"))
+    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, checked))

@@ -17,9 +17,9 @@ from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec import check_conformance
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
-from syncedmem.spec.fuzz.properties import PROPERTIES
 from syncedmem.spec.fuzz.replay import Replay
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def test_a_text_may_begin_with_a_byte_order_mark(explorer: Explorer, text: str) 
 @pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
 def test_long_names_do_not_widen_the_page(explorer: Explorer, width: int, height: int) -> None:
     name = "a_package.with.a_long.path.to_its.modules:AndAClassOfIt" * 3
-    finding = Finding(next(iter(PROPERTIES)), name, (Step("allocate", (0, 8, 0, 0)),))
+    finding = Finding(next(iter(requirements_of("allocator"))), name, (Step("allocate", (0, 8, 0, 0)),))
     explorer.look(width, height)
     load(explorer, Replay(name, {}, finding).text())
     wide = (
@@ -351,7 +351,7 @@ def test_a_file_is_read(explorer: Explorer, tmp_path: Path) -> None:
 
 def test_a_replay_of_an_allocator_shows_its_blocks(explorer: Explorer) -> None:
     program = (Step("allocate", (0, 8, 0, 0)), Step("allocate", (1, 16, 0, 0)), Step("free", (0, 0)))
-    finding = Finding(next(iter(PROPERTIES)), "they overlap", program)
+    finding = Finding(next(iter(requirements_of("allocator"))), "they overlap", program)
     load(explorer, Replay("mine:pool", {}, finding).text())
 
     assert "live are block 1 (16 bytes)" in explorer.text("allocator")

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
+from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
     Finding,
     Replay,
     Step,
     TargetError,
-    Wrong,
     allocator_machine,
     driver_of,
     fuzz,
@@ -63,7 +63,7 @@ def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     common = ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]
 
     assert run(app, [*common, "--junit", "-"]).stdout.startswith("<?xml")
-    assert 1 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
+    assert 2 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
 
 
 def test_a_promise_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_a_calloc_that_leaks_is_seen() -> None:
             self._kept[-1].write(b"x" * size)
             return super().calloc(size)
 
-    with driver_of(Leaks()) as driver, pytest.raises(Wrong, match="A16-no-leaks"):
+    with driver_of(Leaks()) as driver, pytest.raises(Violation, match="A16-no-leaks"):
         driver.cycle(1 << 16, 512, ZEROED)
 
 
@@ -251,7 +251,7 @@ def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
     bug = ALLOCATOR_BUGS["WaitsForItself"]
     report = fuzz(bug.target, steps=3_000, hang=1, first=True)
     found = report.replay(report.findings[0])
-    reasons = {it.property_id: it.detail for it in report.verdicts() if it.status == "not checked"}
+    reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
 
     assert "# this does not return" in found.python()
     assert "what was looked at was lost with the process" == reasons["A05-served"]

@@ -51,6 +51,14 @@ MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
 
 COUNTING = ("limiting", "statistics", "tracking")
 
+SAMPLE = [
+    ("tracking", "limiting", "statistics", "logging", "failing", "guarding", "thread-safe", "pool"),
+    ("pool", "guarding", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"),
+    ("guarding", "pool", "logging", "tracking", "thread-safe", "limiting", "failing", "statistics"),
+    ("limiting", "pool", "tracking"),
+]
+"""Stacks of them, the first one on top."""
+
 
 def stacked(names: Sequence[str], upstream: DeviceAllocator) -> Any:
     """Adaptors by name over an allocator, the first one on top."""

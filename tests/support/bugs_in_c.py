@@ -9,7 +9,7 @@ class BugInC(NamedTuple):
     """A faulty pair in ``faulty_allocators.c``."""
 
     symbols: str
-    property_id: str
+    requirement: str
     source: str
     promises: dict[str, str]
     threads: int = 1

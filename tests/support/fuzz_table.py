@@ -22,8 +22,8 @@ BACKEND, BUG = "fuzzed backend", "fuzzed bug"
 Rows = dict[str, dict[str, list[object]]]
 ROWS = pytest.StashKey[Rows]()
 
-_BACKENDS = ("allocator", "operations a second", "properties that passed", "not checked")
-_BUGS = ("seeded bug", "property", "operations to catch", "steps that replay it", "seconds")
+_BACKENDS = ("allocator", "operations a second", "requirements that passed", "not checked")
+_BUGS = ("seeded bug", "requirement", "operations to catch", "steps that replay it", "seconds")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def report_backend(record_property: Callable[[str, object], None]) -> Callable[[
 
     def note(name: str, report: Report) -> None:
         statuses = [verdict.status for verdict in report.verdicts()]
-        fast = next(run for run in report.runs if run.engine == "fast")
+        fast = next(run for run in report.suites if run.name == "fast")
         row = [name, round(fast.rate, -2), statuses.count("passed"), statuses.count("not checked")]
         record_property(BACKEND, row)
 
@@ -45,7 +45,7 @@ def report_catch(record_property: Callable[[str, object], None]) -> Callable[[st
 
     def note(name: str, report: Report, seconds: float) -> None:
         finding = report.findings[0]
-        record_property(BUG, [name, finding.property_id, finding.operations, len(finding.program), round(seconds, 1)])
+        record_property(BUG, [name, finding.requirement, finding.operations, len(finding.program), round(seconds, 1)])
 
     return note
 

@@ -32,6 +32,8 @@ class Heap:
         self._shift = shift
 
     def take(self, size: int) -> tuple[int, Callable[[], object]]:
+        if size > 1 << 40:
+            raise MemoryError
         memory = ctypes.create_string_buffer(size + 256)
         address = -(-ctypes.addressof(memory) // 128) * 128 + self._shift
         self.blocks[address] = memory

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from adaptors import COUNTING, LIMIT, counts, stacked, upstreams
+from adaptors import COUNTING, LIMIT, SAMPLE, counts, stacked, upstreams
 from subjects import SIZE
 
 from syncedmem.model import AllocationError
@@ -70,14 +70,6 @@ def stacked_story(order: Sequence[str]) -> Any:
     stack = stacked(order, CPUDeviceAllocator())
     scenario(stack, LIMIT)
     return stack
-
-
-SAMPLE = [
-    ("tracking", "limiting", "statistics", "logging", "failing", "guarding", "thread-safe", "pool"),
-    ("pool", "guarding", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"),
-    ("guarding", "pool", "logging", "tracking", "thread-safe", "limiting", "failing", "statistics"),
-    ("limiting", "pool", "tracking"),
-]
 
 
 @pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)

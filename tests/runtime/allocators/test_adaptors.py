@@ -9,7 +9,7 @@ import pytest
 from adaptors import COUNTING, MAKERS, counts, stacked
 from subjects import SIZE
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidSizeError
+from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import DEVICE_CALLS
 from syncedmem.runtime import (
     Adaptor,
@@ -153,36 +153,20 @@ def test_blocks_start_where_the_upstream_aligns_them(maker: str, upstream: Any, 
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_zero_bytes_and_none_are_nothing(maker: str) -> None:
-    """They are neither allocated nor counted."""
-    upstream = CPUDeviceAllocator()
-    adaptor = MAKERS[maker](upstream)
-    before = counts(adaptor)
-    adaptor.release(adaptor.allocate(0))
-
-    assert (0, before) == (upstream.live_blocks, counts(adaptor))
-
-
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize(("size", "error"), [(-1, InvalidSizeError), ("8", InvalidArgumentError), (True, TypeError)])
-def test_what_is_no_size_is_refused_and_not_counted(maker: str, size: Any, error: type[Exception]) -> None:
-    adaptor = MAKERS[maker](CPUDeviceAllocator())
-    before = counts(adaptor)
-    with pytest.raises(error):
-        adaptor.allocate(size)
-
-    assert before == counts(adaptor)
-
-
-@pytest.mark.parametrize("maker", MAKERS)
-def test_double_and_foreign_releases_are_refused_and_not_counted(maker: str) -> None:
+def test_what_is_nothing_or_refused_is_not_counted(maker: str) -> None:
+    """Neither by the adaptor nor below it; that it is refused is the contract's."""
     upstream = CPUDeviceAllocator()
     adaptor = MAKERS[maker](upstream)
     kept, gone = adaptor.allocate(SIZE), adaptor.allocate(SIZE)
     adaptor.release(gone)
     before = (counts(adaptor), upstream.live_blocks)
-    for wrong in (gone, np.zeros(SIZE, np.uint8), bytearray(4), 7, None if kept is None else kept[:]):
-        with pytest.raises(InvalidPointerError, match=r"cpu:0 cannot use .*: it is not a live block of this allocator"):
+    adaptor.release(adaptor.allocate(0))
+    wrong: Any
+    for wrong in (-1, "8", True):
+        with pytest.raises((ValueError, TypeError)):
+            adaptor.allocate(wrong)
+    for wrong in (gone, np.zeros(SIZE, np.uint8), 7):
+        with pytest.raises(InvalidPointerError):
             adaptor.release(wrong)
 
     assert before == (counts(adaptor), upstream.live_blocks)

@@ -6,7 +6,6 @@ import array
 import ctypes
 import gc
 import mmap
-import threading
 import weakref
 from typing import Any, cast
 
@@ -196,29 +195,6 @@ def test_a_block_is_removed_once() -> None:
     assert len(live) == 0
 
 
-@pytest.mark.parametrize("make", [CPUDeviceAllocator, SimulatedDeviceAllocator])
-def test_of_many_threads_that_release_a_block_one_succeeds(make: Any) -> None:
-    """The others are told, and nothing is given back twice."""
-    allocator = make()
-    others, start, refused = 7, threading.Barrier(8), list[Exception]()
-    block = allocator.allocate(64)
-
-    def release() -> None:
-        start.wait(10)
-        try:
-            allocator.release(block)
-        except InvalidPointerError as error:
-            refused.append(error)
-
-    threads = [threading.Thread(target=release) for _ in range(others + 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-
-    assert (others, 0) == (len(refused), allocator.live_blocks)
-
-
 # --- buffers of others
 
 
@@ -374,20 +350,6 @@ def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
 
 
 # --- streams and events
-
-
-@pytest.mark.parametrize("name", [device.name for device in devices()])
-@pytest.mark.parametrize("wrong", [None, "stream", 5, object()])
-def test_what_is_no_stream_is_not_recorded_and_no_event_waited_for(name: str, wrong: Any) -> None:
-    """Nor what is of another device, and null shares no bytes with anything."""
-    device = next(device for device in devices() if device.name == name)
-    with pytest.raises(InvalidArgumentError, match="stream must be a"):
-        device.record(wrong)
-    with pytest.raises(InvalidArgumentError, match=f"event must be an event of {name}, as its record"):
-        device.order_after(wrong)
-
-    assert not device.overlaps(None, device.empty(4))
-    assert not device.overlaps(device.empty(4), None)
 
 
 def test_a_stream_of_another_device_is_not_recorded() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from blob_fixtures import CPU, GPU, SYNCED, UNINITIALIZED, Blob, each_place
+from blob_fixtures import Blob, each_place
 from blob_views import got
 
 from syncedmem.model import ClosedMemoryError
@@ -15,22 +15,6 @@ if TYPE_CHECKING:
     from syncedmem.runtime import SimulatedDeviceAllocator
 
 place = each_place
-
-
-def test_the_eight_accessors_move_the_heads_of_their_memories(device: SimulatedDeviceAllocator) -> None:
-    for side in ("data", "diff"):
-        blob = Blob((2, 3), device=device)
-        memory, other = (blob.data_memory, blob.diff_memory)[:: 1 if side == "data" else -1]
-        near = getattr(blob, f"mutable_cpu_{side}")()
-        near[...] = [[0, 1, 2], [3, 4, 5]]
-        assert CPU is memory.head
-        far = getattr(blob, f"gpu_{side}")()
-        assert (SYNCED, (2, 3), np.float32) == (memory.head, far.shape, far.dtype)
-        getattr(blob, f"mutable_gpu_{side}")().set(far.get() * 2)
-        assert GPU is memory.head
-        near = getattr(blob, f"cpu_{side}")()
-        assert (SYNCED, [[0, 2, 4], [6, 8, 10]], False) == (memory.head, near.tolist(), near.flags.writeable)
-        assert UNINITIALIZED is other.head
 
 
 def test_views_are_fresh_and_over_the_memory(place: Any) -> None:

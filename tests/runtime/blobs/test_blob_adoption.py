@@ -62,34 +62,6 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
     assert kept() is None
 
 
-def test_a_diff_is_adopted_alone(place: Any) -> None:
-    """Whether its memory has the right size or not: the data stays."""
-    for size, capacity in ((6, 6), (8, 6)):
-        blob = Blob((size,), device=place)
-        at_head(blob.data_memory, CPU, np.full(size, 7, np.float32))
-        mine = np.arange(6, dtype=np.float32)
-        memory = blob.data_memory
-        blob.reshape((6,)).set_cpu_diff(mine)
-        blob.update()
-
-        assert [7, 6, 5, 4, 3, 2] == blob.cpu_data().tolist()
-        assert (memory, capacity, 24) == (blob.data_memory, blob.capacity, blob.diff_memory.size)
-        blob.reshape((8,)).mutable_cpu_diff()[7] = 1
-        assert (32, 32, False) == (blob.data_memory.size, blob.diff_memory.size, blob.data_memory is memory)
-
-
-def test_device_memory_is_adopted(device: SimulatedDeviceAllocator) -> None:
-    blob = Blob((2, 3), device=device)
-    mine: Any = device.empty(24)
-    blob.set_gpu_data(mine.view(np.float32).reshape(3, 2))
-    blob.mutable_cpu_data()[...] = 7
-    blob.gpu_data()
-    blob.set_gpu_diff(blob.device.empty(24) if blob.device else None)
-
-    assert [7] * 6 == mine.view(np.float32).get().tolist()
-    assert (GPU, False) == (blob.diff_memory.head, blob.diff_memory.own_gpu_data)
-
-
 def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAllocator) -> None:
     """As in Caffe: what is set is the newest, and what was newer before is gone (H8)."""
     blob = Blob((2,), device=device)

@@ -12,11 +12,9 @@ from blob_fixtures import CPU, GPU, SYNCED, UNINITIALIZED, Blob, each_place, unt
 from blob_views import HEADS, at_head, got, heads, recorded, snapshot
 
 from syncedmem.model import (
-    AllocationError,
     InvalidArgumentError,
     InvalidIndexError,
     InvalidShapeError,
-    NoDeviceError,
     SyncedMemoryError,
 )
 
@@ -67,21 +65,6 @@ def test_elements_are_read_strictly_inside(place: Any) -> None:
 
 
 # --- reshaping
-
-
-def test_what_fits_stays_where_it_is(device: SimulatedDeviceAllocator) -> None:
-    """No bytes are moved, no head changes, and what lay behind the smaller shape comes back."""
-    for head in HEADS:
-        blob = Blob((2, 6), device=device)
-        at_head(blob.data_memory, head, np.arange(12, dtype=np.float32))
-        before = snapshot(blob)
-        for shape in ((3, 2), (0,), (), (2, 3, 2), (2, 6)):
-            blob.reshape(shape)
-            assert (shape, 12) == (blob.shape, blob.capacity)
-            assert (head, UNINITIALIZED) == heads(blob)
-        assert before == snapshot(blob)
-        if head is not UNINITIALIZED:
-            assert list(range(12)) == blob.cpu_data().ravel().tolist()
 
 
 def test_what_grows_gets_new_memory_and_forgets_the_old(device: SimulatedDeviceAllocator) -> None:
@@ -195,32 +178,7 @@ def test_shrinking_gives_back_what_is_behind_the_shape(place: Any) -> None:
         assert blob.shrink_to_fit().data_memory is memory
 
 
-def test_a_blob_that_cannot_shrink_is_as_it_was(device: SimulatedDeviceAllocator) -> None:
-    blob = Blob((8,), device=device)
-    at_head(blob.data_memory, GPU, np.arange(8, dtype=np.float32))
-    at_head(blob.diff_memory, GPU, np.arange(8, dtype=np.float32))
-    blob.reshape((3,))
-    before = snapshot(blob)
-    device.fail_at(2, "allocate")
-    with pytest.raises(AllocationError, match="told to fail"):
-        blob.shrink_to_fit()
-
-    assert before == snapshot(blob)
-
-
 # --- the shape on the device
-
-
-def test_kernels_see_the_shape(place: Any) -> None:
-    blob = Blob((2, 3, 4), device=place)
-    if place is None:
-        with pytest.raises(NoDeviceError):
-            blob.gpu_shape()
-        return
-    assert [2, 3, 4] == got(blob.gpu_shape()).tolist()
-    assert np.int32 == blob.gpu_shape().dtype
-    assert [] == got(blob.reshape(()).gpu_shape()).tolist()
-    assert [5, 6] == got(blob.reshape((5, 6)).gpu_shape()).tolist()
 
 
 def test_the_shape_is_copied_again_only_if_it_has_changed(device: SimulatedDeviceAllocator) -> None:

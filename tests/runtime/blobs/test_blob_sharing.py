@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,6 @@ from syncedmem.runtime import SimulatedDeviceAllocator
 
 place = each_place
 blob = untouched
-
-
-def test_a_shared_memory_is_one_memory(place: Any) -> None:
-    """Whatever is done through either, in any shape of as many elements."""
-    for side in ("data", "diff"):
-        one, two = Blob((2, 3), device=place), Blob((6,), device=place)
-        getattr(one, f"mutable_cpu_{side}")()[...] = 7
-        old = weakref.ref(getattr(two, f"{side}_memory"))
-        getattr(two, f"share_{side}")(one)
-
-        assert old() is None
-        assert getattr(one, f"{side}_memory") is getattr(two, f"{side}_memory")
-        assert ([7] * 6, (6,)) == (getattr(two, f"cpu_{side}")().tolist(), two.shape)
-        other = "diff" if side == "data" else "data"
-        assert getattr(one, f"{other}_memory") is not getattr(two, f"{other}_memory")
-        memory = getattr(two, f"{side}_memory")
-        getattr(two, f"share_{side}")(two)
-        assert getattr(two, f"{side}_memory") is memory
 
 
 def test_the_capacity_follows_sharing(place: Any) -> None:

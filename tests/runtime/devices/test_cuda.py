@@ -151,21 +151,6 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
     assert (0, 0) == (device.live_blocks, device.pinned_host().live_blocks)
 
 
-def test_pinned_memory_is_a_row_of_exactly_that_many_bytes(device: Any) -> None:
-    """Pools round sizes up; and it is zeroed like any other, once."""
-    pinned = device.pinned_host()
-    block: Any = pinned.allocate(1000)
-    block[:] = 7
-    pinned.memset_zero(block, 1000)
-    assert ((1000,), np.uint8, True, False) == (block.shape, block.dtype, block.flags.writeable, block.any())
-    for wrong in (block[:], CPUDeviceAllocator().allocate(1000)):
-        with pytest.raises(InvalidPointerError, match="pinned host memory of cuda:0 cannot use"):
-            pinned.release(wrong)
-    pinned.release(block)
-
-    assert (0, None) == (pinned.live_blocks, pinned.allocate(0))
-
-
 def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; here it is not even called."""
 
@@ -226,18 +211,6 @@ def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pyt
         assert SyncedHead.UNINITIALIZED is memory.head
 
 
-def test_a_view_still_reads_after_the_release(device: Any) -> None:
-    block = filled(device, 7)
-    view = block[16:32]
-    device.release(block)
-    del block
-    others = [filled(device, 9) for _ in range(8)]
-
-    assert ([7] * 16, 8) == (view.get().tolist(), len(others))
-    with pytest.raises(InvalidPointerError, match="not a live block"):
-        device.release(view)
-
-
 def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
     """With the pools the next block of that size is the same memory; without, CUDA has it again at once."""
     pooled, direct, size = CUDADeviceAllocator(pool=True), CUDADeviceAllocator(), 64 << 20
@@ -259,19 +232,6 @@ def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
 
 
 # --- copies
-
-
-def test_copies_in_every_direction_and_from_the_middle(device: Any) -> None:
-    for stream in (None, device.stream()):
-        for kind in MemcpyKind:
-            source = filled(device, 7, 16) if kind.from_device else row(7, 16)
-            dest = filled(device, 9, 16) if kind.to_device else row(9, 16)
-            device.memcpy(source[2:], dest[4:], 4, kind, stream, need_sync=stream is not None)
-            found = dest.get() if kind.to_device else dest
-            assert [9] * 4 + [7] * 4 + [9] * 8 == found.tolist(), kind
-        block = filled(device, 7, 16)
-        device.memset_zero(block[4:], 2, stream, need_sync=stream is not None)
-        assert [*[7] * 4, 0, 0, *[7] * 10] == block.get().tolist()
 
 
 def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
@@ -360,15 +320,6 @@ def test_the_stream_of_an_adopted_array_is_waited_for(device: Any, gate: threadi
     adopted = device.adopt(Interface(block, stream=stream.ptr), SIZE)
 
     assert (True, [9] * SIZE) == (stream.done, adopted.get().tolist())
-
-
-def test_overlaps_are_shared_bytes(device: Any) -> None:
-    block = filled(device, 7)
-
-    assert device.overlaps(block[:8], block[7:])
-    assert not device.overlaps(block[:8], block[8:])
-    assert not device.overlaps(block, filled(device, 7))
-    assert not device.overlaps(block, None)
 
 
 # --- streams

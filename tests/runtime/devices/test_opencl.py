@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from syncedmem.model import (
-    AllocationError,
     DeviceError,
     InvalidArgumentError,
     InvalidPointerError,
-    InvalidSizeError,
     NoDeviceError,
 )
 from syncedmem.runtime import (
@@ -26,7 +24,6 @@ from syncedmem.runtime import (
     SyncedMemory,
     arithmetic_of,
 )
-from syncedmem.runtime.allocators.pointers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,77 +111,6 @@ def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPat
         opencl_module.OpenCLDeviceAllocator()
 
 
-def test_blocks_are_counted_and_released_once(device: Any) -> None:
-    """Views, others' arrays and null are not blocks."""
-    block = device.allocate(SIZE)
-    assert (1, SIZE, np.uint8) == (device.live_blocks, block.nbytes, block.dtype)
-    for foreign in (block[:], device.empty(SIZE), row(0), 7):
-        with pytest.raises(InvalidPointerError, match="not a live block of this allocator"):
-            device.release(foreign)
-    device.release(block)
-    device.release(None)
-    with pytest.raises(InvalidPointerError, match="not a live block of this allocator"):
-        device.release(block)
-
-    assert (0, None) == (device.live_blocks, device.allocate(0))
-    assert (0, (0,), 0) == (len(device.empty(0)), device.empty(0).shape, address_of(device.empty(0)))
-
-
-def test_a_view_still_reads_after_the_release(device: Any) -> None:
-    block = filled(device, 7)
-    view = block[4:8]
-    device.release(block)
-    del block
-    gc.collect()
-    others = [filled(device, 9) for _ in range(8)]
-
-    assert ([7] * 4, 8) == (view.get().tolist(), len(others))
-
-
-@pytest.mark.parametrize("size", [1 << 60, 2**63 - 1])
-def test_no_room_is_one_error(device: Any, size: int) -> None:
-    """And the next call works."""
-    for allocate in (device.allocate, device.empty):
-        with pytest.raises(AllocationError, match=f"cannot allocate {size} bytes on opencl:0: "):
-            allocate(size)
-    device.release(device.allocate(SIZE))
-
-    assert device.live_blocks == 0
-
-
-def test_copies_in_every_direction_and_from_the_middle(device: Any) -> None:
-    """Waited for, or on a stream."""
-    for stream in (None, device.stream()):
-        for kind in MemcpyKind:
-            source = filled(device, 7) if kind.from_device else row(7)
-            dest = filled(device, 9) if kind.to_device else row(9)
-            device.memcpy(source[2:], dest[4:], 4, kind, stream)
-            if stream is not None:
-                stream.finish()
-            found = dest.get() if kind.to_device else dest
-            assert [9] * 4 + [7] * 4 + [9] * 8 == found.tolist(), kind
-
-
-def test_zeroing_starts_at_the_pointer(device: Any) -> None:
-    for stream in (None, device.stream()):
-        block = filled(device, 7)
-        device.memset_zero(block[4:], 2, stream)
-        if stream is not None:
-            stream.finish()
-
-        assert [*[7] * 4, 0, 0, *[7] * 10] == block.get().tolist()
-
-
-def test_null_ends_are_fine_for_no_bytes_alone(device: Any) -> None:
-    for kind in MemcpyKind:
-        device.memcpy(None, None, 0, kind)
-        with pytest.raises(InvalidSizeError):
-            device.memcpy(None, None, 1, kind)
-    device.memset_zero(None, 0)
-    with pytest.raises(InvalidSizeError):
-        device.memset_zero(filled(device, 7), SIZE + 1)
-
-
 def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
     """Host memory for device memory, the other way round, another context's, and what is no row of bytes."""
     near, elsewhere = filled(device, 7), opencl_module.OpenCLDeviceAllocator()
@@ -256,16 +182,6 @@ def test_shared_virtual_memory_is_not_adopted(device: Any, monkeypatch: pytest.M
     monkeypatch.setattr(array, "base_data", object())
     with pytest.raises(ValueError, match="lies in shared virtual memory"):
         device.adopt(array, SIZE)
-
-
-def test_overlaps_are_shared_bytes(device: Any) -> None:
-    block, other = device.empty(SIZE), device.empty(SIZE)
-
-    assert device.overlaps(block[:8], block[7:])
-    assert not device.overlaps(block[:8], block[8:])
-    assert not device.overlaps(block[8:], block[:8])
-    assert not device.overlaps(block, other)
-    assert not device.overlaps(device.empty(0), device.empty(0))
 
 
 def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
@@ -396,15 +312,6 @@ def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pyte
         assert device.live_blocks == 0
 
     assert [7] * SIZE == memory.gpu_data().get().tolist()
-
-
-def test_a_viewer_makes_new_arrays_over_the_same_bytes(device: Any) -> None:
-    block = filled(device, 7)
-    viewer = device.viewer(block)
-    first, second = viewer(), viewer()
-    first.set(row(8))
-
-    assert (3, [8] * SIZE) == (len({id(block), id(first), id(second)}), second.get().tolist())
 
 
 def test_waiting_for_a_push_lets_go_of_its_host_memory(device: Any) -> None:

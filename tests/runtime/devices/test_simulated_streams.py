@@ -214,3 +214,22 @@ def test_a_seeded_device_keeps_the_order_of_a_stream() -> None:
 def test_a_seed_is_an_integer(seed: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="seed must be an integer"):
         SimulatedDeviceAllocator(seed=seed)
+
+
+def test_a_stream_of_another_device_is_refused_before_anything_happens(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device, 7)
+    foreign = SimulatedDeviceAllocator().stream()
+    uses: list[Callable[[Any], object]] = [
+        lambda stream: device.memcpy(row(1), block, SIZE, UP, stream),
+        lambda stream: device.memset_zero(block, SIZE, stream),
+        lambda stream: block.set(row(1), stream),
+        device.check_stream,
+    ]
+    for stream in (foreign, 7, object()):
+        for use in uses:
+            with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
+                use(stream)
+
+    assert (True, [7] * SIZE) == (foreign.done, block.get().tolist())
+    with pytest.raises(InvalidArgumentError):
+        device.check_stream(None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import Any
 
 import numpy as np
@@ -57,35 +55,6 @@ def test_the_same_external_buffer_may_be_adopted_again(memory: SyncedMemory) -> 
     memory.set_cpu_data(buffer)
 
     assert memory.gpu_data().get().tolist() == [5] * SIZE
-
-
-def test_adopted_memory_is_the_callers_own(memory: SyncedMemory) -> None:
-    """Copies down are written into it, and it is kept alive and never freed."""
-    buffer = np.zeros(SIZE // 4, np.float32)
-    memory.set_cpu_data(buffer)
-    memory.mutable_gpu_data().view(np.float32).set(np.full(SIZE // 4, 1.5, np.float32))
-    memory.cpu_data()
-    memory.close()
-
-    assert buffer.tolist() == [1.5] * (SIZE // 4)
-
-
-def test_an_adopted_buffer_is_let_go_at_close(memory: SyncedMemory) -> None:
-    """Kept alive as long as it is needed, and no longer."""
-
-    class Buffer(bytearray):
-        __slots__ = ("__weakref__",)
-
-    buffer = Buffer(SIZE)
-    watch = weakref.ref(buffer)
-    memory.set_cpu_data(buffer)
-    del buffer
-    gc.collect()
-    alive = watch() is not None
-    memory.close()
-    gc.collect()
-
-    assert (alive, watch()) == (True, None)
 
 
 def test_device_memory_of_another_device_is_refused(memory: SyncedMemory) -> None:

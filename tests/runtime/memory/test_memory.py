@@ -13,7 +13,6 @@ from subjects import SIZE, filled
 
 import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
-from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
 # --- sizes
@@ -55,20 +54,6 @@ def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before() -> None:
     huge.close()
 
 
-def test_zero_bytes_walk_the_heads_without_asking_anybody(device: SimulatedDeviceAllocator) -> None:
-    """A memory of zero bytes moves its head and flags like any other, on no memory at all."""
-    memory = SyncedMemory(0, device=device)
-    shapes = (memory.cpu_data().shape, memory.gpu_data().shape, memory.mutable_gpu_data().shape)
-
-    assert shapes == ((0,), (0,), (0,))
-    assert (memory.head, memory.own_cpu_data, memory.own_gpu_data) == (SyncedHead.HEAD_AT_GPU, True, True)
-    assert device.live_blocks == 0
-    memory.set_cpu_data(bytearray())
-    memory.async_gpu_push(stream=device.stream())
-    memory.set_gpu_data(device.empty(0))
-    memory.close()
-
-
 # --- views
 
 
@@ -81,23 +66,6 @@ def test_read_views_are_read_only_for_good(memory: SyncedMemory) -> None:
         if isinstance(array, np.ndarray):
             with pytest.raises(ValueError, match="WRITEABLE"):
                 array.setflags(write=True)
-
-
-def test_every_view_is_an_object_of_its_own(memory: SyncedMemory) -> None:
-    """A caller who reshapes one in place changes nobody else's."""
-    filled(memory)
-    mine = memory.cpu_data()
-    setattr(mine, "shape", (6, 8))  # noqa: B010 -- what a careless caller does, and type checkers refuse
-
-    assert memory.cpu_data().shape == (SIZE,)
-    assert memory.mutable_cpu_data() is not memory.mutable_cpu_data()
-    assert memory.gpu_data() is not memory.gpu_data()
-
-
-def test_host_memory_is_aligned_to_a_cache_line() -> None:
-    memory = SyncedMemory(SIZE, device=None)
-
-    assert memory.cpu_data().__array_interface__["data"][0] % 64 == 0
 
 
 def test_a_view_outlives_its_memory() -> None:
@@ -178,9 +146,3 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE
     with pytest.raises(AssertionError, match="slow path"):
         memory.gpu_data()
-
-
-def test_kinds_of_copies_have_the_seeds_numbers() -> None:
-    """KuiperLLama's numbers, which are also cudaMemcpyKind's."""
-    assert [kind.value for kind in MemcpyKind] == [0, 1, 2, 3]
-    assert [kind.name for kind in MemcpyKind] == ["CPU2CPU", "CPU2CUDA", "CUDA2CPU", "CUDA2CUDA"]

@@ -51,14 +51,6 @@ def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
     assert repr(memory) == f"<SyncedMemory {SIZE} bytes, closed>"
 
 
-def test_close_twice_is_harmless(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    filled(memory).gpu_data()
-    memory.close()
-    memory.close()
-
-    assert device.live_blocks == 0
-
-
 def test_a_close_that_frees_nothing_changes_nothing(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
     """The first free fails: the memory is as it was, and closes later."""
     memory.mutable_gpu_data()

@@ -11,11 +11,9 @@ from subjects import SIZE, devices, filled
 from syncedmem.model import (
     AllocationError,
     InvalidArgumentError,
-    Mode,
     NoDeviceError,
     SyncedHead,
     WrongDeviceError,
-    using_mode,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory, using_device
 
@@ -47,19 +45,6 @@ def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None
         assert numbers.tolist() == memory.cpu_data().view(np.float32).tolist()
         with pytest.raises((ValueError, TypeError)):
             memory.gpu_data()[1:].view(np.float32)
-
-
-@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
-def test_a_stream_is_waited_for_in_one_way_on_every_device(allocator: Any) -> None:
-    """By way of an event, because not every kind of stream can be asked itself."""
-    with SyncedMemory(SIZE, device=allocator) as memory:
-        filled(memory)
-        stream = allocator.stream()
-        memory.async_gpu_push(stream=stream)
-        event = allocator.record(stream)
-        event.synchronize()
-
-        assert (True, [7] * SIZE) == (event.done, memory.gpu_data().get().tolist())
 
 
 def test_without_a_device_its_calls_are_refused() -> None:
@@ -113,17 +98,3 @@ def test_what_is_no_device_is_refused(bad: Any) -> None:
 def test_what_is_no_host_allocator_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
         SyncedMemory(SIZE, host="cpu", device=None)  # type: ignore[arg-type] # the point of the test
-
-
-def test_the_mode_decides_about_pinned_memory_once(device: SimulatedDeviceAllocator) -> None:
-    """Pinned in GPU mode, pageable in CPU mode, and freed as it was allocated."""
-    with using_mode(Mode.GPU):
-        pinned = filled(SyncedMemory(SIZE, device=device))
-    with using_mode(Mode.CPU):
-        pageable = filled(SyncedMemory(SIZE, device=device))
-        flags = (pinned.cpu_malloc_use_cuda, pageable.cpu_malloc_use_cuda)
-        live = device.pinned_host().live_blocks
-        pinned.close()
-
-    assert (flags, live, device.pinned_host().live_blocks) == ((True, False), 1, 0)
-    pageable.close()

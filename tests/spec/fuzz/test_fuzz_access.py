@@ -45,7 +45,7 @@ def test_what_is_no_memory_is_a_finding() -> None:
 
     for handle in ("text", 1.5, True):
         report = fuzz((giving(handle), ignore), steps=100)
-        assert "A05-served" in [it.property_id for it in report.findings]
+        assert "A05-served" in [it.requirement for it in report.findings]
         assert f"gave {handle!r}, which is no memory" in report.findings[0].message
 
 
@@ -118,9 +118,9 @@ def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
             """Never used again."""
 
     report = fuzz(Far, steps=1_000)
-    verdict = next(it for it in report.verdicts() if it.property_id == "A04-contents-kept")
+    verdict = next(it for it in report.verdicts() if it.requirement == "A04-contents-kept")
 
-    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert [] == [(it.requirement, it.message) for it in report.findings]
     assert ("not checked", "the host cannot read the memory, and the target has no read and write") == (
         verdict.status,
         verdict.detail,
@@ -153,4 +153,4 @@ def test_a_target_may_have_its_own_read_and_write() -> None:
 
     report = fuzz(Own, steps=1_000, promises={"zeroed": "yes"})
 
-    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert [] == [(it.requirement, it.message) for it in report.findings]

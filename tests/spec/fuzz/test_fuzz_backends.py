@@ -24,7 +24,7 @@ def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str
     report = fuzz(backend.target(), promises=backend.promises, threads=backend.threads, steps=backend.steps)
     report_backend(backend.name, report)
 
-    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert [] == [(it.requirement, it.message) for it in report.findings]
     assert report.operations >= backend.steps
 
 

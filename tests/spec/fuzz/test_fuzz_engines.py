@@ -8,11 +8,11 @@ import pytest
 from promises import ALL
 
 from syncedmem import SimulatedDeviceAllocator
+from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
     Source,
     Step,
-    Wrong,
     allocator_machine,
     fuzz,
 )
@@ -34,8 +34,8 @@ def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     # Steps end it; with the seconds that are usual a machine with other work to do would end it before.
     report = fuzz(bug.make, promises=bug.promises, threads=bug.threads, steps=20_000, seconds=600, first=True)
 
-    assert [bug.requirement] == [it.property_id for it in report.findings]
-    with pytest.raises(Wrong, match=bug.requirement):
+    assert [bug.requirement] == [it.requirement for it in report.findings]
+    with pytest.raises(Violation, match=bug.requirement):
         report.require()
 
 
@@ -45,9 +45,9 @@ def test_a_correct_pool_passes_every_engine(make: type) -> None:
     report = fuzz(make, promises=promises, threads=3, steps=20_000)
     report.require()
 
-    assert ["fast", "hypothesis", "threads"] == [it.engine for it in report.runs]
-    assert all(it.rate > 0 for it in report.runs)
-    unchecked = {it.property_id for it in report.verdicts() if it.status == "not checked"}
+    assert ["fast", "hypothesis", "threads"] == [it.name for it in report.suites]
+    assert all(it.rate > 0 for it in report.suites)
+    unchecked = {it.requirement for it in report.verdicts() if it.status == "not checked"}
     assert make is not Pool or {"A08-size-known", "A22-no-crash", "A23-no-hang"} == unchecked
 
 
@@ -65,7 +65,7 @@ def test_hypothesis_finds_bugs_alone(name: str) -> None:
     )
 
     assert issubclass(machine, AllocatorMachine)
-    assert bug.requirement == answer["finding"]["property_id"]
+    assert bug.requirement == answer["finding"]["requirement"]
     assert len(answer["finding"]["program"]) <= 6
 
 
@@ -110,7 +110,7 @@ def test_a_shared_target_keeps_the_history_of_all_rounds() -> None:
 def test_a_bug_of_a_shared_target_is_made_short_as_well() -> None:
     report = fuzz(ALLOCATOR_BUGS["OneByteShort"].make(), steps=2_000, first=True)
 
-    assert ["A02-no-overlap"] == [it.property_id for it in report.findings]
+    assert ["A02-no-overlap"] == [it.requirement for it in report.findings]
 
 
 def test_threads_compare_at_the_end() -> None:
@@ -202,10 +202,10 @@ def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -
     def flaky(machine: Any, **_: object) -> None:
         example = machine()
         example.driver.target.subject.live_blocks += 1
-        with pytest.raises(Wrong):
+        with pytest.raises(Violation):
             example.take("compare")
         raise KeyError("flaky")
 
     monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", flaky)
 
-    assert ["A17-statistics"] == [it.property_id for it in fuzz(Pool, steps=100).findings]
+    assert ["A17-statistics"] == [it.requirement for it in fuzz(Pool, steps=100).findings]

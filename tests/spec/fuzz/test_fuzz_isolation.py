@@ -101,11 +101,11 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
         fuzz(f"{file}:x")
 
 
-@pytest.mark.parametrize(("name", "property_id"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
-def test_crashes_and_hangs_are_findings_with_their_steps(name: str, property_id: str) -> None:
+@pytest.mark.parametrize(("name", "requirement"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
+def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
     """The campaign goes on after them."""
-    report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if property_id == "A23" else 30)
-    finding = next(it for it in report.findings if it.property_id.startswith(property_id))
+    report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if requirement == "A23" else 30)
+    finding = next(it for it in report.findings if it.requirement.startswith(requirement))
 
     assert finding.program
     assert finding.shrunk
@@ -124,7 +124,7 @@ def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
 
     report = fuzz(Moody, promises={"alignment": "64"}, steps=2_000)
 
-    assert ["A03-aligned"] == [it.property_id for it in report.findings]
+    assert ["A03-aligned"] == [it.requirement for it in report.findings]
     assert (False, False) == (report.findings[0].shrunk, report.findings[0].repeats)
     assert "fuzz(" in report.replay(report.findings[0]).python()
 

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
+from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     Driver,
     Source,
     Step,
-    Wrong,
     driver_of,
     fuzz,
 )
@@ -102,7 +102,7 @@ def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool)
     opened = Source(Zero()).open()
     driver = Driver(opened, opened.capabilities.with_promises({"zero_size": zero_size}))
     if wrong:
-        with pytest.raises(Wrong, match="A09-zero-size"):
+        with pytest.raises(Violation, match="A09-zero-size"):
             driver.allocate(0, 0)
     else:
         driver.allocate(0, 0)
@@ -120,7 +120,7 @@ def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
     opened = Source(Zero()).open()
     driver = Driver(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
     driver.allocate(0, 0)
-    with pytest.raises(Wrong, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
+    with pytest.raises(Violation, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
         driver.allocate(1, 0)
 
 
@@ -160,7 +160,7 @@ FIRST, SECOND = Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0))
 
 
 @pytest.mark.parametrize(
-    ("subject", "program", "property_id"),
+    ("subject", "program", "requirement"),
     [
         (Scripted(memcpy=fails), [FIRST, SECOND, Step("copy", (0, 1))], "A15-copies"),
         (Scripted(realloc=fails), [FIRST, Step("resize", (0, 8))], "A05-served"),
@@ -172,9 +172,9 @@ FIRST, SECOND = Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0))
         (Scripted(deallocate=fails), [FIRST, Step("free", (0, 0))], "A07-free-accepts"),
     ],
 )
-def test_errors_of_the_target_are_findings(subject: Any, program: list[Step], property_id: str) -> None:
+def test_errors_of_the_target_are_findings(subject: Any, program: list[Step], requirement: str) -> None:
     opened = Source(subject).open()
-    with pytest.raises(Wrong, match=property_id):
+    with pytest.raises(Violation, match=requirement):
         Driver(opened, opened.capabilities).run(program)
 
 
@@ -200,7 +200,7 @@ def test_ignored_frees_do_nothing_and_others_are_seen() -> None:
     opened = Source(CachingPool()).open()
     driver = Driver(opened, opened.capabilities.with_promises(promises))
     driver.allocate(0, 16)
-    with pytest.raises(Wrong, match=r"A11-foreign-free: .* to be ignored was promised"):
+    with pytest.raises(Violation, match=r"A11-foreign-free: .* to be ignored was promised"):
         driver.free_foreign()
 
 
@@ -238,7 +238,7 @@ def test_who_reports_a_rough_number_may_report_more() -> None:
             return self.live_bytes // 2
 
     assert fuzz(Rough, steps=2_000).passed
-    assert ["A17-statistics"] == [it.property_id for it in fuzz(TooFew, steps=2_000, first=True).findings]
+    assert ["A17-statistics"] == [it.requirement for it in fuzz(TooFew, steps=2_000, first=True).findings]
 
 
 def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> None:
@@ -253,7 +253,7 @@ def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> No
             return {"current_count": 77}
 
     del Mapped.live_blocks, Mapped.live_bytes, Mapped.peak_bytes
-    with pytest.raises(Wrong, match="A17-statistics: current_count is 77"), driver_of(Mapped) as driver:
+    with pytest.raises(Violation, match="A17-statistics: current_count is 77"), driver_of(Mapped) as driver:
         driver.oracle.baseline.clear()
 
 
@@ -281,7 +281,7 @@ def test_a_large_block_is_compared_piece_by_piece() -> None:
         address = driver.blocks[0].address
         kept = ctypes.string_at(address, 1)
         ctypes.memset(address, kept[0] ^ 1, 1)
-        with pytest.raises(Wrong, match=r"A04-contents-kept: .*byte 0 is"):
+        with pytest.raises(Violation, match=r"A04-contents-kept: .*byte 0 is"):
             driver.check(0)
         ctypes.memmove(address, kept, 1)
         assert driver.check(0)
@@ -308,7 +308,7 @@ def test_memory_that_does_not_come_back_is_a_leak() -> None:
     driver.allocate(0, 16)
     assert not driver.allocate(1, 16)  # somebody has it
     driver.free(0)
-    with pytest.raises(Wrong, match="A16-no-leaks: 16 bytes are refused"):
+    with pytest.raises(Violation, match="A16-no-leaks: 16 bytes are refused"):
         driver.allocate(2, 16)
 
 
@@ -333,7 +333,10 @@ def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
     """In a process of many threads something else may grow while a cycle is measured."""
     with driver_of(Hoards(200, 500)) as driver:
         assert driver.cycle(1 << 16, 512)
-    with driver_of(Hoards(200, 600, 1000)) as driver, pytest.raises(Wrong, match="A16-no-leaks: 384 times 65536 bytes"):
+    with (
+        driver_of(Hoards(200, 600, 1000)) as driver,
+        pytest.raises(Violation, match="A16-no-leaks: 384 times 65536 bytes"),
+    ):
         driver.cycle(1 << 16, 512)
 
 

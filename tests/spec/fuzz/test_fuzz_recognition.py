@@ -58,8 +58,8 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     report = fuzz(target, steps=1_500)
 
     assert kind == report.kind
-    assert [] == [(it.property_id, it.message) for it in report.findings]
-    assert {"passed"} == {it.status for it in report.verdicts() if it.property_id == "A04-contents-kept"}
+    assert [] == [(it.requirement, it.message) for it in report.findings]
+    assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
 
 
 @pytest.mark.parametrize("sized", [True, False])

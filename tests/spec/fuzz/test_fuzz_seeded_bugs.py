@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from bugs_in_c import IN_C, BugInC
 
-from syncedmem.spec.fuzz import PROPERTIES, Report, driver_of, fuzz
+from syncedmem.spec.fuzz import Report, driver_of, fuzz
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
+from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,17 +62,17 @@ Catch = Callable[[str, object, str, Mapping[str, str], int], None]
 def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
     """Fuzzes, and looks whether the first finding is the seeded one; notes after how many operations."""
 
-    def look(name: str, target: object, property_id: str, promises: Mapping[str, str], threads: int) -> None:
+    def look(name: str, target: object, requirement: str, promises: Mapping[str, str], threads: int) -> None:
         # To see a seeded hang one need not wait long; elsewhere a busy machine must not look like one.
-        hang = 1 if property_id == "A23-no-hang" else 10
+        hang = 1 if requirement == "A23-no-hang" else 10
         start, busy = time.perf_counter(), processor_time()
         report = fuzz(target, promises=promises, threads=threads, steps=20_000, seconds=BUSY, hang=hang, first=True)
         seconds, busy = time.perf_counter() - start, processor_time() - busy
 
-        assert report.findings, f"{name} should break {property_id}, and nothing was found"
+        assert report.findings, f"{name} should break {requirement}, and nothing was found"
         finding = report.findings[0]
         report_catch(name, report, seconds)
-        assert property_id == finding.property_id, finding.message
+        assert requirement == finding.requirement, finding.message
         assert len(report.replay(finding).python().splitlines()) <= 10
         assert busy < TIME
 
@@ -94,14 +95,14 @@ def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
 def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
     """A library may end the process, or never return."""
     target = f"{library}:{bug.symbols}?abi={bug.abi}"
-    catch(bug.symbols.partition(",")[0], target, bug.property_id, bug.promises, bug.threads)
+    catch(bug.symbols.partition(",")[0], target, bug.requirement, bug.promises, bug.threads)
 
 
 def test_there_are_many_bugs_and_one_for_every_property() -> None:
-    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.property_id for it in IN_C}
+    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.requirement for it in IN_C}
 
     assert len(ALLOCATOR_BUGS) + len(IN_C) >= 25
-    assert set(PROPERTIES) == seeded
+    assert set(requirements_of("allocator")) == seeded
 
 
 @pytest.mark.parametrize("defect", KUIPER)
@@ -132,7 +133,7 @@ def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> 
         driver.calloc(1, 100)
     report = fuzz(target, steps=10_000)
 
-    assert [] == [(it.property_id, it.message) for it in report.findings]
+    assert [] == [(it.requirement, it.message) for it in report.findings]
     assert {"A04-contents-kept": "passed"} == {
-        it.property_id: it.status for it in report.verdicts() if it.property_id == "A04-contents-kept"
+        it.requirement: it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"
     }

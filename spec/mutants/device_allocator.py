@@ -1,0 +1,251 @@
+"""Seeded bugs of device allocators: each passes everything on to a good allocator, with one thing done wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError
+from syncedmem.model.interface import MemcpyKind
+
+from .registry import DEVICE_ALLOCATOR_BUGS, seeded_bug
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DEVICE_ALLOCATOR_BUGS"]
+
+
+class Over:
+    """An allocator over another one, which does all the work."""
+
+    def __init__(self, upstream: Any) -> None:
+        self.upstream = upstream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.upstream, name)
+
+
+@seeded_bug("D01-zero-bytes", "malloc(0) of many systems")
+class OneByteForNothing(Over):
+    """Zero bytes give a block of one."""
+
+    def allocate(self, byte_size: int) -> Any:
+        return self.upstream.allocate(1 if byte_size == 0 else byte_size)
+
+
+@seeded_bug("D02-row-of-bytes", "pools that round sizes up")
+class RoundsUp(Over):
+    """A block has as many bytes as whole words of 64 bytes have."""
+
+    def allocate(self, byte_size: int) -> Any:
+        return self.upstream.allocate(-(-byte_size // 64) * 64)
+
+
+@seeded_bug("D03-sizes-refused", "a size that is cast, and not looked at")
+class NoneForNoSize(Over):
+    """A size that makes no sense gives no block and no error."""
+
+    def allocate(self, byte_size: int) -> Any:
+        try:
+            return self.upstream.allocate(byte_size)
+        except (InvalidArgumentError, InvalidSizeError):
+            return None
+
+
+@seeded_bug("D04-no-room", "KuiperLLama logs and returns null")
+class NoneWithoutRoom(Over):
+    """Where there is no room it returns None."""
+
+    def allocate(self, byte_size: int) -> Any:
+        try:
+            return self.upstream.allocate(byte_size)
+        except AllocationError:
+            return None
+
+
+class Lenient(Over):
+    """What cannot be released is passed over."""
+
+    def release(self, ptr: Any) -> None:
+        try:
+            self.upstream.release(ptr)
+        except InvalidPointerError:
+            return
+
+
+@seeded_bug("D05-released-once", "KuiperLLama counts it twice")
+class ReleasesTwice(Lenient):
+    """A second release is not noticed."""
+
+
+@seeded_bug("D06-foreign-refused", "KuiperLLama frees what it does not know")
+class ReleasesAnything(Lenient):
+    """A release of what was never allocated is not noticed."""
+
+
+@seeded_bug("D21-threads", "a test and a change that are two steps")
+class ReleasesForAll(Lenient):
+    """Every thread that releases a block is told that it did."""
+
+
+@seeded_bug("D07-late-reader", "a pool without views of its own")
+class ReusesAtOnce(Over):
+    """A block that was released is handed out again at once."""
+
+    def __init__(self, upstream: Any) -> None:
+        super().__init__(upstream)
+        self.idle: list[Any] = []
+
+    def allocate(self, byte_size: int) -> Any:
+        return self.idle.pop() if self.idle else self.upstream.allocate(byte_size)
+
+    def release(self, ptr: Any) -> None:
+        self.idle.append(ptr)
+
+
+@seeded_bug("D08-counts", "a counter that an error path forgets")
+class CountsRequests(Over):
+    """Requests that were refused count too."""
+
+    def __init__(self, upstream: Any) -> None:
+        super().__init__(upstream)
+        self.refused = 0
+
+    @property
+    def live_blocks(self) -> int:
+        """Blocks that are out, and more."""
+        return int(self.upstream.live_blocks) + self.refused
+
+    def allocate(self, byte_size: int) -> Any:
+        try:
+            return self.upstream.allocate(byte_size)
+        except AllocationError:
+            self.refused += 1
+            raise
+
+
+class Copier(Over):
+    """Copies are its own matter."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        """Copy bytes, in the right way."""
+        self.upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
+
+
+@seeded_bug("D09-copies", "a loop that ends too soon")
+class CopiesAllButOne(Copier):
+    """The last byte is not copied."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        super().memcpy(src, dest, max(byte_size - 1, 0), kind, stream, need_sync)
+
+
+@seeded_bug("D10-copies-of-nothing", "KuiperLLama: null is checked before the size")
+class NullFirst(Copier):
+    """Null is refused whatever the size."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        if src is None or dest is None:
+            raise InvalidPointerError("null", self.upstream.name, "it is null")
+        super().memcpy(src, dest, byte_size, kind, stream, need_sync)
+
+
+@seeded_bug("D11-bounds", "KuiperLLama copies as many bytes as the smaller buffer has")
+class CutsCopies(Copier):
+    """A copy that would leave an array is cut to its length, in silence."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        length = min((len(ptr) for ptr in (src, dest) if ptr is not None), default=byte_size)
+        super().memcpy(src, dest, min(byte_size, length), kind, stream, need_sync)
+
+
+@seeded_bug("D12-ends", "KuiperLLama: pointers have no place")
+class BelievesDirections(Copier):
+    """A copy from or to the wrong side is not noticed."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        try:
+            super().memcpy(src, dest, byte_size, kind, stream, need_sync)
+        except InvalidPointerError:
+            return
+
+
+@seeded_bug("D13-kinds", "cudaMemcpyDefault, where nobody knows")
+class GuessesDirections(Copier):
+    """What is no direction is taken for one."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        known = isinstance(kind, MemcpyKind)
+        super().memcpy(src, dest, byte_size, kind if known else MemcpyKind.CPU2CUDA, stream, need_sync)
+
+
+@seeded_bug("D14-zeros", "a fill of whole words")
+class ZeroesWholeWords(Over):
+    """Bytes behind the last whole word stay as they were."""
+
+    def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
+        self.upstream.memset_zero(ptr, byte_size // 8 * 8, stream, need_sync)
+
+
+@seeded_bug("D15-streams", "KuiperLLama returns before need_sync is looked at")
+class NeverWaits(Copier):
+    """A copy of no bytes does not wait, although it was asked to."""
+
+    def memcpy(  # noqa: PLR0913 -- the interface
+        self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
+    ) -> None:
+        super().memcpy(src, dest, byte_size, kind, stream, need_sync and byte_size > 0)
+
+
+@seeded_bug("D16-foreign-streams", "cuda-python#779, which stream frees")
+class TakesAnyStream(Over):
+    """What is no stream passes for one."""
+
+    def check_stream(self, stream: object) -> None:
+        """Nothing is refused."""
+
+
+@seeded_bug("D17-overlaps", "blocks are compared, and not their bytes")
+class OverlapsByBlock(Over):
+    """Any two pointers overlap."""
+
+    def overlaps(self, first: Any, second: Any) -> bool:
+        return first is not None and second is not None
+
+
+@seeded_bug("D18-adopts", "np.array in place of np.asarray")
+class AdoptsCopies(Over):
+    """What is adopted is copied."""
+
+    def adopt(self, buffer: object, byte_size: int) -> Any:
+        return self.upstream.empty(len(self.upstream.adopt(buffer, byte_size)))
+
+
+@seeded_bug("D19-views", "a view that is made once and kept")
+class OneViewForAll(Over):
+    """Everybody gets the same view, which one of them may change in place."""
+
+    def viewer(self, ptr: Any) -> Callable[[], Any]:
+        view = self.upstream.viewer(ptr)()
+        return lambda: view
+
+
+@seeded_bug("D20-device", "KuiperLLama: was 3, became 0 after a release")
+class LeavesDeviceCurrent(Over):
+    """After an allocation its own device is current."""
+
+    def allocate(self, byte_size: int) -> Any:
+        self.upstream.using().__enter__()
+        return self.upstream.allocate(byte_size)

@@ -1,0 +1,101 @@
+"""What an allocator must do, sentence by sentence.
+
+A1 to A24 are about any allocator, whatever convention it follows; D1 to D21 about one with the interface of
+`syncedmem.model.interface`.  Sources: where the sentence is written down, or where somebody got it wrong.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ALLOCATOR", "ALLOCATOR_NEEDS", "DEVICE_ALLOCATOR"]
+
+ALLOCATOR: tuple[tuple[str, str, str], ...] = (
+    ("A01-distinct-pointers", "Two live blocks never start at the same address.", "C17 7.22.3"),
+    ("A02-no-overlap", "Two live blocks share no byte.", "C17 7.22.3, disjoint objects"),
+    ("A03-aligned",
+     "A block starts at a multiple of the promised alignment, and of the one that was asked for.",
+     "rmm#2397, an adaptor that drops it"),
+    ("A04-contents-kept", "What was written into a block stays there until the block is given back.",
+     "C17 6.2.4, an object keeps its last-stored value"),
+    ("A05-served", "A request that can be met gives a block, or an out-of-memory error, and nothing else.",
+     "KuiperLLama alloc_cpu.cpp:28-29, the result of malloc unchecked"),
+    ("A06-out-of-memory",
+     "A request beyond all memory is refused as out of memory, and then the allocator still works.",
+     "KuiperLLama logs and returns null"),
+    ("A07-free-accepts", "A live block can be given back.", "KuiperLLama: fatal after a reclaim"),
+    ("A08-size-known", "A block that knows its size has at least the bytes asked for.", "cuda.core Buffer.size"),
+    ("A09-zero-size", "A request for zero bytes does what the record says, and never gives memory that is in use.",
+     "KuiperLLama hands out any idle buffer"),
+    ("A10-wrong-size", "A sized free with a wrong size is treated as the record says.", "RMM, sized deallocate"),
+    ("A11-foreign-free", "Freeing what was never allocated is treated as the record says.", "C17 7.22.3.3"),
+    ("A12-double-free", "Freeing twice is treated as the record says.", "KuiperLLama counts it twice"),
+    ("A13-zeroed", "Memory is zero where that is promised: by the record, or by a calloc.",
+     "NEP 49; mini-caffe drops the zeroing"),
+    ("A14-resize-keeps", "A resized block keeps its bytes, up to the smaller size.", "C17 7.22.3.5; NEP 49"),
+    ("A15-copies", "A copy moves the bytes asked for, from the source, and no others; zero bytes need no memory.",
+     "KuiperLLama: null is checked before the size"),
+    ("A16-no-leaks", "What is given back can be used again, or is gone.", "KuiperLLama, two defects of release"),
+    ("A17-statistics", "What the allocator says of itself agrees with the shadow heap.", "RMM statistics adaptor"),
+    ("A18-limit", "Live memory stays within the limit, and what is far below it is served.",
+     "RMM limiting adaptor; CuPy set_limit"),
+    ("A19-stream-order",
+     "A block freed with work pending on its stream goes to no other stream before that work is done.",
+     "KuiperLLama; PyTorch record_stream"),
+    ("A20-threads", "All of this holds when several threads call at once.", "KuiperLLama has no locks"),
+    ("A21-device-kept", "The device that is current stays current.",
+     "KuiperLLama: was 3, became 0 after a release"),
+    ("A22-no-crash", "No call ends the process.", "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal"),
+    ("A23-no-hang", "Every call returns.", "a pool that waits for its own lock"),
+    ("A24-closes", "An allocator with nothing left in use can be closed.", "rmm#157, teardown"),
+)  # fmt: skip
+
+ALLOCATOR_NEEDS: dict[str, str] = {
+    "A03": "alignment",
+    "A10": "wrong_size",
+    "A11": "foreign_free",
+    "A12": "double_free",
+    "A19": "stream_ordered",
+    "A20": "thread_safe",
+}
+"""The entry of the capability record without which a requirement is not checked."""
+
+DEVICE_ALLOCATOR: tuple[tuple[str, str, str], ...] = (
+    ("D01-zero-bytes", "Zero bytes allocate nothing: a request gives None, a release takes None, empty has no bytes.",
+     "KuiperLLama alloc_cpu.cpp:14-16; its pool hands out any idle buffer"),
+    ("D02-row-of-bytes", "A block is a one-dimensional array of exactly the bytes asked for, to write and to read.",
+     "pools that round sizes up"),
+    ("D03-sizes-refused", "A size below zero, beyond the address space or that is no integer is refused.",
+     "Caffe: host allocation of size -1655996416"),
+    ("D04-no-room", "A request beyond all memory is an AllocationError, and then the allocator still works.",
+     "KuiperLLama logs and returns null"),
+    ("D05-released-once", "A block is released once; the second release is refused.", "KuiperLLama counts it twice"),
+    ("D06-foreign-refused", "What is no live block of the allocator is not released: no view, no array of others.",
+     "KuiperLLama frees what it does not know"),
+    ("D07-late-reader", "A view of a released block reads its old bytes or raises, and never shows bytes of others.",
+     "the interface; rmm, a block that is reused"),
+    ("D08-counts", "live_blocks, where there is one, counts the blocks that are out, and no call that was refused.",
+     "RMM statistics adaptor"),
+    ("D09-copies", "A copy moves the bytes asked for in every direction, from the middle to the middle, and no others.",
+     "KuiperLLama alloc.h:24-26"),
+    ("D10-copies-of-nothing", "A copy or a fill of zero bytes needs no memory; one of more bytes does.",
+     "KuiperLLama: null is checked before the size"),
+    ("D11-bounds", "A copy or a fill that would leave an array is refused, and changes nothing.",
+     "KuiperLLama: pointers have no length"),
+    ("D12-ends", "An end that is not where the direction says, not contiguous or read-only is refused.",
+     "KuiperLLama: pointers have no place"),
+    ("D13-kinds", "What is no direction, or none that the allocator has, is refused.",
+     "cudaErrorInvalidMemcpyDirection"),
+    ("D14-zeros", "A fill sets the bytes asked for to zero, from the pointer on, and no others.",
+     "KuiperLLama alloc.h:28-29"),
+    ("D15-streams", "What was queued on a stream is done once its event is, or with need_sync on return.",
+     "KuiperLLama returns before need_sync is looked at"),
+    ("D16-foreign-streams", "What is no stream or no event of the device is refused, before anything happens.",
+     "cuda-python#779, which stream frees"),
+    ("D17-overlaps", "Two pointers overlap if they share a byte, and None overlaps nothing.", "C17 6.5.9"),
+    ("D18-adopts", "Adopted memory is looked at and not copied; what is too small or no memory is refused.",
+     "cuda.core from_handle"),
+    ("D19-views", "A viewer makes a new array over the same bytes each time.", "the interface"),
+    ("D20-device", "An allocator says which device it is for, and leaves the current device as it was.",
+     "KuiperLLama: was 3, became 0 after a release"),
+    ("D21-threads", "Several threads may call at once, and of those that release one block one succeeds.",
+     "KuiperLLama has no locks"),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""The contract of device allocators: every allocator that there is keeps it, and every seeded bug is caught."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from unittest import SkipTest
+
+import pytest
+from adaptors import MAKERS, SAMPLE, stacked
+from interop_fixtures import Heap
+from subjects import devices
+
+from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator, using_device
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+from syncedmem.runtime.interop.source import Source
+from syncedmem.spec import Violation
+from syncedmem.spec.fuzz import AllocatorContract, TargetError, check_allocator
+from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
+from syncedmem.spec.requirements import requirements_of
+
+if TYPE_CHECKING:
+    from syncedmem.spec.mutants.registry import SeededBug
+
+
+def _pooled(cuda: Any) -> Any:
+    """The allocator of the same GPU that takes its memory from CuPy's pools."""
+    return type(cuda)(cuda.ordinal, pool=True)
+
+
+REQUIREMENTS = requirements_of("device allocator")
+DEVICES = {it.name: it for it in devices()}
+DEVICES |= {f"{name} with pools": _pooled(it) for name, it in DEVICES.items() if it.device_type is DeviceType.CUDA}
+UPSTREAMS = [CPUDeviceAllocator(), *devices()]
+ALLOCATORS: dict[str, Any] = {
+    "cpu:0": CPUDeviceAllocator(),
+    **DEVICES,
+    **{f"pinned memory of {name}": it.pinned_host() for name, it in DEVICES.items()},
+    "foreign host memory": ForeignHostAllocator(Source("a heap", Heap().take)),
+    **{f"{name} over {it.name}": make(it) for name, make in MAKERS.items() for it in UPSTREAMS},
+    **{f"{' over '.join(order)} over {it.name}": stacked(order, it) for order in SAMPLE for it in UPSTREAMS},
+}
+"""Every one has to keep it: host, page-locked and device memory, each adaptor over each, and stacks of adaptors."""
+
+LATE = "D07-late-reader"
+KEEPERS = {"pool", "guarding"}
+"""A pool lends old memory again, and a guarding allocator fills it on purpose."""
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_the_contract_is_kept(name: str, requirement: str) -> None:
+    """Those that may break a requirement, and say so, do break it."""
+    if requirement == LATE and KEEPERS & set(name.split()):
+        with pytest.raises(Violation, match=requirement):
+            check_allocator(ALLOCATORS[name], requirement)
+    else:
+        check_allocator(ALLOCATORS[name], requirement)
+
+
+@pytest.mark.parametrize("bug", DEVICE_ALLOCATOR_BUGS.values(), ids=DEVICE_ALLOCATOR_BUGS)
+def test_every_seeded_bug_is_caught(bug: SeededBug) -> None:
+    with using_device(0), pytest.raises(Violation, match=f"^{bug.requirement}: "):
+        check_allocator(bug.make(SimulatedDeviceAllocator(1)), bug.requirement)
+
+
+def test_every_requirement_has_a_bug() -> None:
+    """A check that no bug has failed may be none."""
+    assert set(REQUIREMENTS) == {bug.requirement for bug in DEVICE_ALLOCATOR_BUGS.values()}
+    assert all(bug.text.endswith(".") and bug.source for bug in DEVICE_ALLOCATOR_BUGS.values())
+
+
+def test_what_an_allocator_stumbles_over_is_a_violation() -> None:
+    """Whatever it raises."""
+    without: Any = SimulatedDeviceAllocator()
+    without.overlaps = None
+    with pytest.raises(Violation, match=r"^D17-overlaps: TypeError: "):
+        check_allocator(without, "D17-overlaps")
+
+
+def test_what_is_not_counted_is_not_checked() -> None:
+    class Uncounted(CPUDeviceAllocator):
+        """It does not say how many blocks are out."""
+
+        live_blocks: Any = None
+
+    with pytest.raises(SkipTest, match="it has no live_blocks"):
+        check_allocator(Uncounted(), "D08-counts")
+
+
+class TestHost(AllocatorContract):
+    """The published class, as somebody else uses it."""
+
+    def make(self) -> CPUDeviceAllocator:
+        return CPUDeviceAllocator()
+
+
+class Exempt(TestHost):
+    """Not collected, because a skip has to be on a list."""
+
+    exempt: ClassVar[dict[str, str]] = {LATE: "a pool cannot keep old bytes"}
+
+
+def test_the_class_has_a_test_for_every_requirement() -> None:
+    """With its sentence; and one that is not said how to make an allocator says so."""
+    tests = {name: test for name, test in vars(AllocatorContract).items() if name.startswith("test_")}
+
+    assert [it.text for it in REQUIREMENTS.values()] == [test.__doc__ for test in tests.values()]
+    with pytest.raises(SkipTest, match="D07-late-reader: a pool cannot keep old bytes"):
+        Exempt().check(LATE)
+    with pytest.raises(TargetError, match=r"AllocatorContract has no make\(\)"):
+        AllocatorContract().check(LATE)
