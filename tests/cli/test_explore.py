@@ -299,7 +299,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (b"cpu_data\nfly", ": there is no call 'fly'; expected"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
         (b'{"steps": [NaN]}', ": this is broken JSON: NaN is not a number"),
-        (b'{"steps": [], "steps": []}', ": this is broken JSON: it says 'steps' twice"),
+        (b'{"steps": [], "steps": []}', ": this is broken JSON: the name 'steps' occurs twice in an object"),
         (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
         (
             b"cpu_data " * (MOST_STEPS + 1),

@@ -527,7 +527,7 @@ def test_what_has_no_text_is_refused_and_waits_for_nobody(tmp_path: Path, name: 
         ("1" * 5000, "Exceeds the limit"),
         ("NaN", "NaN is not a number"),
         ("[-Infinity]", "-Infinity is not a number"),
-        ('{"a": 1, "a": 1}', "it says 'a' twice"),
+        ('{"a": 1, "a": 1}', "the name 'a' occurs twice in an object"),
         ("", "line 1, column 1"),
     ],
 )
