@@ -1,11 +1,11 @@
-"""Finds what is wrong with an allocator: anybody's, without glue.
+"""Finds bugs in any allocator, without code for it.
 
-``recognition`` decides by what a target has which convention it follows, ``targets`` and ``native`` make a `Target` of
-it, and ``capabilities`` says what it promises.  A ``driver`` takes steps; it has an ``oracle``, which
-judges what came of each, and has a ``shadow_heap``.  Two engines draw steps: ``campaign``, fast and seeded, and
-``machine``, which is Hypothesis and shrinks.  ``kit`` puts a target to both, in a ``worker`` process where
-it may crash, and makes a ``report``.  `syncedmem.spec.mutants.allocator` has wrong
-allocators that all of this must catch.  Nothing here imports the runtime.
+``recognition`` finds out from its attributes which convention a target follows.  ``targets`` and ``native`` make a
+`Target` of it, and ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an ``oracle``, which judges
+the result of each step and has a ``shadow_heap``.  Two engines draw steps: ``campaign`` is fast and seeded, ``machine``
+is Hypothesis and shrinks.  ``kit`` tests a target with both, in a ``worker`` process that may crash, and makes a
+``report``.  `syncedmem.spec.mutants.allocator` has wrong allocators that the fuzzer must catch.  Nothing here imports
+the runtime.
 """
 
 from .allocator_tests import AllocatorTests

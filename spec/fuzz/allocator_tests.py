@@ -1,4 +1,4 @@
-"""The suite as a test class: subclass it, say which target, and run pytest.
+"""The suite as a test class: write a subclass with a target, and run pytest.
 
 pytest is not imported here: a requirement that cannot be checked is skipped by ``unittest.SkipTest``, which pytest
 knows.
@@ -31,14 +31,14 @@ class AllocatorTests:
     Attributes
     ----------
     target : object or str
-        As `fuzz` takes it; the one thing that a subclass has to say.
+        As for `fuzz`; a subclass must set it.
     promises : dict
-        What the capability record should say otherwise.
+        Entries that replace those of the capability record.
     steps, seed, threads : int
         As for `fuzz`.
     skips, xfails : path or None
-        Files with a requirement's name a line, and comments after ``#``: those not to look at, and those known to fail.
-        One that is known to fail and passes is a failure, so that the list stays true.
+        Files with the name of a requirement on each line, and comments after ``#``: those to skip, and those that are
+        known to fail.  If one of the latter passes, that is a failure too, so the list stays right.
     """
 
     target: ClassVar[Any] = None
@@ -50,7 +50,7 @@ class AllocatorTests:
     xfails: ClassVar[str | Path | None] = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Refuse promises that there are none, once and not in every test.
+        """Refuse unknown promises, once for the class.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class AllocatorTests:
         return _report(cast("Any", cls))
 
     def check(self, name: str) -> None:
-        """Look at the verdict of one requirement."""
+        """Check the verdict on one requirement."""
         if name in listed(self.skips):
             raise SkipTest(f"{name} is listed in {self.skips}")
         verdict = self.report().verdict(name)
@@ -95,7 +95,7 @@ def listed(path: str | Path | None) -> set[str]:
     Raises
     ------
     TargetError
-        If it names something that is none.
+        If it has a name that is not a requirement.
     """
     if path is None:
         return set()

@@ -29,21 +29,21 @@ _SHORTEST, _LONGEST = 128, 8192
 
 @dataclass
 class Outcome:
-    """What some rounds came to.
+    """The result of some rounds.
 
     Attributes
     ----------
     operations : int
     seconds : float
-        Spent in rounds.
+        The time of the rounds.
     rounds : int
-        Rounds begun.
+        The number of rounds that were begun.
     checked : Counter
         How often each requirement was looked at.
     unread : str or None
-        Why contents were not checked; empty where they were, None where there were none.
+        Why contents were not checked; empty if they were, None if there were none.
     last : int
-        Where in the journal the last round begins.
+        The position in the journal where the last round begins.
     wrong : Violation or None
         What was wrong in the last round.
     """
@@ -57,7 +57,7 @@ class Outcome:
     wrong: Violation | None = None
 
     def add(self, driver: Driver, seconds: float) -> None:
-        """Count what a driver did."""
+        """Add the result of a driver."""
         self.operations += driver.journal.length - self.last
         self.seconds += seconds
         self.rounds += 1
@@ -66,7 +66,7 @@ class Outcome:
             self.unread = driver.oracle.contents_reason
 
 
-def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
+def campaign(  # noqa: PLR0913 -- the options of a campaign
     source: Source,
     capabilities: Capabilities,
     journal: Journal,
@@ -84,18 +84,18 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
     source : Source
     capabilities : Capabilities
     journal : Journal
-        Has the steps of the last round afterwards; of all rounds, where the target is the same for all.
+        Afterwards it has the steps of the last round, or of all rounds if these have the same target.
     seed : int
     steps : int
     seconds : float
     first_round : int
-        Rounds before it are left out; they were taken already.
+        The first round to take; the rounds before it are left out.
     rounds : int
     """
     outcome, target, access = Outcome(), None, None
     deadline = time.perf_counter() + seconds
     number = first_round
-    # A round is taken to its end, whatever the time, so that the same seed takes the same steps.
+    # A round is always taken to its end, so that the same seed takes the same steps.
     while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
         if outcome.rounds >= rounds:
             break
@@ -116,7 +116,7 @@ def campaign(  # noqa: PLR0913 -- what there is to say of a campaign
 
 
 def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
-    """One round, to its end; what is drawn does not depend on how many are not."""
+    """Take one round to its end; the drawn rounds do not depend on the number of fixed rounds."""
     fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
     if number < len(fixed):
         driver.run(fixed[number])
@@ -130,21 +130,21 @@ def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
 def threaded(  # noqa: PLR0913 -- as campaign
     source: Source, capabilities: Capabilities, journal: Journal, *, seed: int, steps: int, seconds: float, threads: int
 ) -> Outcome:
-    """The fast engine from several threads at one target, with one ledger of addresses.
+    """Run the fast engine in several threads on one target, with one shadow heap of addresses.
 
     Parameters
     ----------
     source : Source
     capabilities : Capabilities
     journal : Journal
-        Has the steps of the first thread afterwards.
+        Afterwards it has the steps of the first thread.
     seed : int
     steps : int
-        Of all threads together.
+        The number of steps of all threads together.
     seconds : float
     threads : int
     """
-    # What one thread frees for the second time another one may have by then, and who could tell?
+    # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()
     deadline = time.perf_counter() + seconds
@@ -184,7 +184,7 @@ def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
 
 
 def _run_together(work: Callable[[int], Any], threads: int) -> None:
-    """Run something in several threads that take turns as often as they can."""
+    """Run a function in several threads, which switch as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

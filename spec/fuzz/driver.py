@@ -1,6 +1,6 @@
-"""The steps that can be taken on a target, each judged by the oracle.
+"""Takes steps on a target; the oracle judges each of them.
 
-A step that has nothing to act on (a free of a block that was never had) does nothing, so that any part of a program
+A step without an object (a free of a block that was never allocated) does nothing.  So any part of a program
 is a program too.
 """
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 __all__ = ["PLAIN", "RESIZED", "ZEROED", "Driver"]
 
 PLAIN, RESIZED, ZEROED = range(3)
-"""How a `cycle` comes by its blocks."""
+"""How a `cycle` allocates its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 
 _KEYS = 40503
-"""Odd, so that as many blocks as a tile has bytes get as many different keys."""
+"""An odd number, so that a tile's number of blocks get different keys."""
 
 _ATTEMPTS = 16
-"""How often a request that should be met is made again: some refuse now and then, on purpose."""
+"""How often a request that should be met is repeated: some allocators refuse at random, on purpose."""
 
 _REMEMBERED = 64
-"""Blocks that were given back, and may be given back again."""
+"""The number of freed blocks that are kept for a second free."""
 
 _MEASUREMENTS = 3
-"""A process grows for other reasons too, now and then; what leaks makes it grow every time."""
+"""A process sometimes grows for other reasons; a leak makes it grow in every measurement."""
 
 _MOST_BLOCKS = 4096
-"""As many as a `fill` takes."""
+"""The most blocks of a `fill`."""
 
 _STATM = Path("/proc/self/statm")
 
@@ -60,18 +60,18 @@ class Driver:
     ----------
     target : Target
     capabilities : Capabilities
-        What it promises.
+        The promises of the target.
     journal : Journal or None
-        Where each step is written down before it is taken.
+        Records each step before it is taken.
     intervals, access
-        As `Oracle` takes them.
+        As for `Oracle`.
 
     Attributes
     ----------
     oracle : Oracle
         The judge of every step.
     blocks : dict of int to Block
-        What is in use, by number: those of the oracle's shadow heap.
+        The live blocks by number: those of the oracle's shadow heap.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class Driver:
         self._freed: OrderedDict[int, Block] | None = None if capabilities.double_free == "undefined" else OrderedDict()
         self._foreign = bytearray(4096)
 
-    # --- what can be done; the names are those of OPERATIONS
+    # --- the steps, with the names of OPERATIONS
 
     def allocate(self, block: int, size: int, alignment: int = 0, stream: int = 0) -> bool:
-        """Ask for memory; True if there is a new block of that number."""
+        """Allocate; True if there is a new block with this number."""
         if block in self.blocks:
             return False
         self._note(_ALLOCATE, block, size, alignment, stream)
@@ -110,7 +110,7 @@ class Driver:
         return self._obtain(self._take, block, size, 0, 0)
 
     def free(self, block: int, stream: int = 0) -> bool:
-        """Give a block back, after a look at what is in it."""
+        """Check the contents of a block, and free it."""
         found = self.blocks.get(block)
         if found is None:
             return False
@@ -119,7 +119,7 @@ class Driver:
         return True
 
     def check(self, block: int) -> bool:
-        """Look whether a block still holds what was written."""
+        """Check whether the contents of a block are unchanged."""
         found = self.blocks.get(block)
         if found is None:
             return False
@@ -128,7 +128,7 @@ class Driver:
         return True
 
     def calloc(self, block: int, size: int) -> bool:
-        """Ask for memory that is zero."""
+        """Allocate memory that must be zero."""
         take = self.target.take_zeroed
         if take is None or block in self.blocks:
             return False
@@ -136,7 +136,7 @@ class Driver:
         return self._obtain(take, block, size, 0, 0, zeroed=True)
 
     def resize(self, block: int, size: int) -> bool:
-        """Ask for a block to be larger or smaller; what it holds stays."""
+        """Change the size of a block; its contents must stay."""
         old = self.blocks.get(block)
         if self.target.resize is None or old is None or not size or not old.size:
             return False
@@ -144,7 +144,7 @@ class Driver:
         return self._resize(old, size)
 
     def copy(self, block: int, source: int) -> bool:
-        """Copy as much as fits from one block to another."""
+        """Copy as many bytes as fit from one block to another."""
         copy, target, origin = self.target.copy, self.blocks.get(block), self.blocks.get(source)
         if copy is None or target is None or origin is None or target is origin:
             return False
@@ -163,13 +163,13 @@ class Driver:
         return True
 
     def compare(self) -> bool:
-        """Compare what the target says of itself with the shadow heap."""
+        """Compare the statistics of the target with the shadow heap."""
         self._note(code("compare"))
         self.oracle.compare(at_end=False)
         return True
 
     def work(self, block: int, stream: int) -> bool:
-        """Queue work on a block: from now on its stream uses it."""
+        """Queue work on a block: its stream now uses the block."""
         if self.target.give_on is None or block not in self.blocks:
             return False
         self._note(code("work"), block, stream)
@@ -182,10 +182,10 @@ class Driver:
         self._stream(stream).synchronize()
         return True
 
-    # --- frees that are wrong on purpose, where something is promised of them
+    # --- frees that are wrong on purpose, if the target promises something about them
 
     def free_again(self, block: int) -> bool:
-        """Give a block back that was given back; not if its address belongs to somebody again."""
+        """Free a block a second time, unless its address belongs to another block by now."""
         freed = None if self._freed is None else self._freed.get(block)
         if freed is None or not freed.size or self.oracle.heap.in_use(freed):
             return False
@@ -195,7 +195,7 @@ class Driver:
         return True
 
     def free_foreign(self) -> bool:
-        """Give back an address, or an object, that no allocator ever had."""
+        """Free an address or an object that no allocator has returned."""
         promised = self.capabilities.foreign_free
         if promised == "undefined" or not self.blocks:
             return False
@@ -206,7 +206,7 @@ class Driver:
         return True
 
     def free_wrong_size(self, block: int, size: int) -> bool:
-        """Give a block back and say another size; where that is refused the block stays."""
+        """Free a block with a wrong size; if that is refused, the block stays."""
         promised, found = self.capabilities.wrong_size, self.blocks.get(block)
         if promised == "undefined" or found is None or not found.size or size == found.size:
             return False
@@ -219,16 +219,16 @@ class Driver:
     def _misuse(self, requirement: str, promised: Misuse, handle: Any, size: int, what: str) -> None:
         self.oracle.judge_misuse(requirement, promised, what, _error_of(lambda: self._give(handle, size)))
 
-    # --- more than there can be, again and again, and until it is full
+    # --- requests that are too large, many requests, and requests up to the limit
 
     def request_too_much(self, size: int) -> bool:
-        """Ask for more than there can be."""
+        """Request more memory than can exist."""
         self._note(code("request_too_much"), size)
         self.oracle.judge_too_much(f"a request for {size} bytes", _answer_of(lambda: self._take(size)))
         return True
 
     def request_too_many(self, count: int, size: int) -> bool:
-        """Ask for so many blocks at once that their bytes cannot be counted."""
+        """Request so many blocks at once that their total size overflows."""
         take = self.target.take_many
         if take is None:
             return False
@@ -237,7 +237,7 @@ class Driver:
         return True
 
     def resize_too_much(self, block: int, size: int) -> bool:
-        """Ask for a block to be larger than there can be; it stays as it is."""
+        """Request an impossible size for a block; the block must stay unchanged."""
         resize, old = self.target.resize, self.blocks.get(block)
         if resize is None or old is None or not old.size:
             return False
@@ -250,19 +250,19 @@ class Driver:
         return True
 
     def cycle(self, size: int, count: int, how: int = PLAIN) -> bool:
-        """Ask for a block and give it back, many times; the memory of the process must not grow by all of them.
+        """Allocate and free a block many times; the memory of the process must not grow by all of them.
 
         Parameters
         ----------
         size, count : int
         how : {PLAIN, RESIZED, ZEROED}
-            Whether the block is asked for as it is, as half of it, which then grows, or as zeros.
+            Whether the block is allocated plainly, with half the size and then resized, or with zeros.
         """
         if (how == RESIZED and self.target.resize is None) or (how == ZEROED and self.target.take_zeroed is None):
             return False
         self._note(code("cycle"), size, count, how)
         measured = count - count // 4
-        if not self._turn_over(size, count - measured, how):  # fills what caches there are
+        if not self._turn_over(size, count - measured, how):  # fills the caches
             return False
         growth = 0
         for _ in range(_MEASUREMENTS):
@@ -272,11 +272,11 @@ class Driver:
             growth = _resident() - before
             if not before or not self.oracle.grew(size, measured, growth):
                 return True
-            gc.collect()  # what waits for the collector is not lost
+            gc.collect()  # objects that wait for the collector are no leak
         raise Violation("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
 
     def _turn_over(self, size: int, count: int, how: int) -> bool:
-        """Ask for a block and give it back so often; False where it is refused."""
+        """Allocate and free a block this many times; False if it is refused."""
         take: Any = self.target.take_zeroed if how == ZEROED else self._take
         first = max(size // 2, 1) if how == RESIZED else size
         for _ in range(count):
@@ -290,7 +290,7 @@ class Driver:
         return True
 
     def fill(self, size: int) -> bool:
-        """Take blocks until the limit is reached, and give them all back."""
+        """Allocate blocks until the limit is reached, and free them all."""
         if not self.oracle.limit or not size:
             return False
         self._note(code("fill"), size)
@@ -302,7 +302,7 @@ class Driver:
             self._give_back(self.blocks[number], 0)
         return True
 
-    # --- how a block comes, changes and goes
+    # --- allocating, resizing and freeing a block
 
     def _taking(self, alignment: int, stream: int) -> Callable[[int], Any]:
         target = self.target
@@ -314,7 +314,7 @@ class Driver:
             return lambda size: aligned(size, alignment)
         return target.take
 
-    def _obtain(  # noqa: PLR0913 -- what there is to know of a request
+    def _obtain(  # noqa: PLR0913 -- the properties of a request
         self, take: Callable[[int], Any], number: int, size: int, alignment: int, stream: int, *, zeroed: bool = False
     ) -> bool:
         try:
@@ -336,14 +336,14 @@ class Driver:
         return True
 
     def _try_again(self, size: int) -> None:
-        """Nobody is out of memory who has nothing out, and still is when asked again."""
+        """Repeat a refused request while no block is live; an allocator without live blocks must have room."""
         if not size or self.blocks or not self.oracle.heap.alone:
             return
         if not any(self._is_served(size) for _ in range(_ATTEMPTS)):
             self.oracle.judge_exhausted(size)
 
     def _is_served(self, size: int) -> bool:
-        """Whether memory can be had, which is given back at once."""
+        """Whether a request is met; its memory is freed at once."""
         handle = _answer_of(lambda: self._take(size))
         if isinstance(handle, Exception) or is_null(handle):
             return False
@@ -351,7 +351,7 @@ class Driver:
         return True
 
     def _resize(self, old: Block, size: int) -> bool:
-        """Ask for a block to have another size; False where it is refused."""
+        """Change the size of a block; False if it is refused."""
         resize: Any = self.target.resize
         oracle, heap = self.oracle, self.oracle.heap
         self._look(old)
@@ -364,7 +364,7 @@ class Driver:
             handle = None
         if is_null(handle):
             heap.occupy(old)
-            self._look(old)  # a resize that fails leaves the block alone
+            self._look(old)  # a failed resize must not change the block
             return False
         heap.drop(old)
         new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
@@ -394,7 +394,7 @@ class Driver:
     def _stream(self, number: int) -> Stream:
         return self._streams.setdefault(number, Stream(number))
 
-    # --- how it ends
+    # --- the end
 
     def run(self, program: Iterable[Step]) -> None:
         """Take all steps, then end.
@@ -402,19 +402,19 @@ class Driver:
         Raises
         ------
         Violation
-            At the first step that shows something wrong.
+            At the first step that shows a bug.
         """
         for step in program:
             self.perform(step)
         self.end()
 
     def perform(self, step: Step) -> bool:
-        """Take one step; False if there was nothing for it to act on."""
+        """Take one step; False if its object does not exist."""
         done: bool = getattr(self, step.operation)(*step.numbers)
         return done
 
     def end(self) -> None:
-        """Give everything back, compare, and close what was made for this run.
+        """Free everything, compare, and close a target that was made for this run.
 
         Raises
         ------
@@ -429,7 +429,7 @@ class Driver:
         self.close()
 
     def close(self) -> None:
-        """With everything given back, compare, and close what was made for this run.
+        """After everything was freed, compare, and close a target that was made for this run.
 
         Raises
         ------
@@ -443,7 +443,7 @@ class Driver:
 
 
 def _answer_of(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the exception that it raises."""
+    """The result of a call, or the exception that it raises."""
     try:
         return call()
     except Exception as error:  # noqa: BLE001 -- anything may come from a target
@@ -460,7 +460,7 @@ def _error_of(call: Callable[[], object]) -> Exception | None:
 
 
 def _resident() -> int:
-    """The bytes of this process that are in memory; 0 where nobody says."""
+    """The resident memory of this process in bytes; 0 if it is not known."""
     try:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
     except OSError:

@@ -1,4 +1,4 @@
-"""What goes wrong: a finding, and the steps that lead to it."""
+"""Findings, and the steps that lead to them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "work": ("block", "stream"),
     "finish": ("stream",),
 }
-"""What can be done to an allocator, and the names of the numbers that each operation takes."""
+"""The operations on an allocator, with the names of the numbers that each takes."""
 
 
 _OPTIONAL = ("alignment", "stream", "how")
-"""Numbers that are zero unless somebody says otherwise."""
+"""Numbers that are zero by default."""
 
 
 class Step(NamedTuple):
@@ -47,7 +47,7 @@ class Step(NamedTuple):
     numbers: tuple[int, ...]
 
     def as_json(self) -> list[Any]:
-        """``["allocate", 0, 16]``: what need not be said is left out."""
+        """``["allocate", 0, 16]``: optional zeros at the end are left out."""
         numbers, names = list(self.numbers), OPERATIONS[self.operation]
         while numbers and not numbers[-1] and names[len(numbers) - 1] in _OPTIONAL:
             numbers.pop()
@@ -55,12 +55,12 @@ class Step(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
-        """A step again.
+        """A step from JSON.
 
         Raises
         ------
         TargetError
-            If it is none.
+            If it is not a step.
         """
         if not isinstance(data, list) or not data or data[0] not in [*OPERATIONS]:
             raise TargetError(f"not a step: {shown(cast('object', data))}; a step is a list like ['allocate', 0, 16]")
@@ -80,7 +80,7 @@ class Step(NamedTuple):
 class TargetError(SyncedMemoryError, ValueError):
     """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
 
-    What it says is one line, also where it quotes somebody who said more.
+    The message is always one line, also if it quotes a longer message.
     """
 
     def __init__(self, message: str) -> None:
@@ -89,24 +89,24 @@ class TargetError(SyncedMemoryError, ValueError):
 
 @dataclass(frozen=True)
 class Finding:
-    """A violation as data, with the steps that show it: what a worker sends, and a file keeps.
+    """A violation as data, with the steps that show it, for messages of a worker and for files.
 
     Attributes
     ----------
     requirement : str
     message : str
     program : tuple of Step
-        From a fresh target on; the last step shows it.  Empty where only a seed replays it; where it did not
-        repeat, the last steps.
+        The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it; the last
+        steps if it did not repeat.
     engine : str
-        Which engine found it.
+        The engine that found it.
     operations : int
-        How many operations it took to find.
+        The number of operations until it was found.
     shrunk : bool
-        Whether the program was made as short as it gets.
+        Whether the program has been shrunk.
     repeats : bool
-        Whether the program, taken again on a fresh target, showed the same.  It may not if threads take turns, or
-        if what ended the process was hurt long before, or by another program.
+        Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
+        that ended the process was done long before, or by another program.
     """
 
     requirement: str
@@ -123,13 +123,13 @@ class Finding:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The finding again."""
+        """The finding from JSON."""
         fields: dict[str, Any] = {**data, "program": tuple(map(Step.from_json, data["program"]))}
         return cls(**fields)
 
     @property
     def text(self) -> str:
-        """The sentence that is broken."""
+        """The sentence of the broken requirement."""
         return REQUIREMENTS[self.requirement].text
 
     def violation(self, program: str) -> Violation:

@@ -1,4 +1,4 @@
-"""What a worker can be asked: a job is a mapping, and so is its answer, of things that JSON has."""
+"""The jobs of a worker: a job and its answer are mappings of values that JSON has."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     source : Source
     job : dict
         ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"shorten"``, with ``"promises"``
-        and what the job needs.
+        and the other values that the job needs.
     journal : Journal
-        Where steps are written down.
+        Records the steps.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
 
 
 def _check_promises(record: Capabilities, job: Job, target: Target) -> None:
-    """Refuse promises that this target has no means to keep."""
+    """Refuse promises that this target cannot keep."""
     if record.stream_ordered and (target.take_on is None or target.give_on is None):
         raise TargetError("stream_ordered=yes contradicts the target: it is told no stream when it allocates and frees")
     if record.sized_free != target.capabilities.sized_free:
@@ -72,7 +72,7 @@ def _check_promises(record: Capabilities, job: Job, target: Target) -> None:
 
 
 def _is_exception(name: str) -> bool:
-    """Whether an exception of that name is known to this process."""
+    """Whether this process knows an exception with this name."""
     kinds: list[type[BaseException]] = [BaseException]
     while kinds:
         kind = kinds.pop()
@@ -101,7 +101,7 @@ def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -
 def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: int) -> Answer:
     finding: Finding | None = None
     if outcome.wrong is not None:
-        # What only several threads find is wrong with threads, whatever it looks like.
+        # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
         wrong, operations = outcome.wrong, outcome.operations
         requirement, message = (
             ("A20-threads", f"{wrong.requirement}: {wrong.message}")
@@ -129,7 +129,7 @@ def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -
 
 
 def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Violation | None:
-    """Take the steps of a program on a target; what was wrong, or None."""
+    """Take the steps of a program on a target; return the violation, or None."""
     journal.begin()
     try:
         Driver(source.open(), record, journal).run(program)

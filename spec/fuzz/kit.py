@@ -1,4 +1,4 @@
-"""`fuzz`: a target run against both engines, and what they found made short."""
+"""`fuzz`: tests a target with both engines, and shortens their findings."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["fuzz"]
 
 STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
 _ROUNDS = 32
-"""Rounds of one job, so that progress can be told.  Not seconds: a library keeps its state for a job, and the same
-seed should meet the same."""
+"""The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
+a job, and the same seed must find the same state."""
 _EXAMPLES = 60
 _SHRINKING, _SHRINKING_HANG, _LONGER = 2.0, 3.0, 4.0
-"""Seconds to make one finding short; one that hangs; and besides, one that is still too long to be shown."""
+"""Seconds to shorten a finding, a hang, and, in addition, a finding that is still too long to be shown."""
 _MOST_FAILURES = 6
-"""Failing jobs after which there is no point in going on; or two with the same requirement."""
+"""The number of failing jobs after which a run ends; two with the same requirement are enough."""
 _QUICK_HANG = 0.5
-"""Seconds that a call may take while a hang is made short."""
+"""The limit of a call in seconds while a hang is shortened."""
 _LAST = 200
-"""Steps that are kept of what did not repeat."""
+"""The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
 
 
-def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
+def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     target: object,
     *,
     seed: int = 0,
@@ -52,36 +52,36 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
     first: bool = False,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Look for what is wrong with an allocator.
+    """Search for bugs in an allocator.
 
     Parameters
     ----------
     target : object or str
         An allocator, a class or factory, a pair of callables, or a string that names one of these or a shared
-        library.  What is named runs in a process of its own, where a crash or a hang is a finding; an object runs
-        in this one.
+        library.  A named target runs in its own process, where a crash or a hang is a finding.  An object runs
+        in this process.
     seed : int
         The same seed takes the same steps.
     steps : int
-        Operations of the fast engine; four times as many besides from several threads, if there are any.
+        The operations of the fast engine; with several threads, four times as many more.
     seconds : float
         The most time for each engine.
     threads : int
-        From how many threads the fast engine runs, besides from one.
+        If more than 1, the fast engine also runs in so many threads.
     promises : mapping of str to str or None
-        What the capability record should say otherwise: ``{"double_free": "detect"}``.
+        Entries that replace those of the capability record: ``{"double_free": "detect"}``.
     hang : float
-        Seconds after which a call that has not returned never will.
+        The seconds after which a call that has not returned counts as a hang.
     first : bool
         Stop at the first finding.
     on_progress : callable
-        Told of an engine, of the operations done, and of how many there will be.
+        Called with the name of an engine, the operations done, and their planned number.
 
     Raises
     ------
     TargetError
-        If the target cannot be found, recognised or called, the record contradicts itself or the target, or a number
-        is none that there can be.
+        If the target cannot be found, recognised or called, if the record contradicts itself or the target, or if a
+        number is out of range.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
@@ -92,12 +92,12 @@ def fuzz(  # noqa: PLR0913 -- what there is to say, all by keyword
 
 
 def _to_nobody(engine: str, done: int, of: int) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 def _check_numbers(**numbers: float) -> None:
     for name, number in numbers.items():
-        if not number > 0:  # which no NaN is
+        if not number > 0:  # NaN is refused too
             raise TargetError(f"{name} must be more than 0, got {number:g}")
     if numbers["threads"] > _MOST_THREADS:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
@@ -145,7 +145,7 @@ class _Run:
         )
 
     def report(self) -> Report:
-        """Put the target to every engine."""
+        """Test the target with every engine."""
         report = self._report
         self._fast()
         if self._goes_on():
@@ -173,7 +173,7 @@ class _Run:
                 done += answer["operations"]
                 number += answer["rounds"]
                 spent += answer["seconds"]
-            else:  # nobody knows which round ended the process; go on with others
+            else:  # it is not known which round ended the process; continue after all of them
                 done += len(self._place.steps())
                 number += _ROUNDS
                 spent += time.perf_counter() - start
@@ -193,7 +193,7 @@ class _Run:
         self._report.ran("hypothesis", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
     def _threads(self) -> None:
-        steps = self._steps * 4  # two threads have to meet, which they seldom do
+        steps = self._steps * 4  # two threads must meet, which is rare
         self._tell("threads", 0, steps)
         job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads})
@@ -209,7 +209,7 @@ class _Run:
         return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
 
     def _found(self, answer: Answer, engine: str, before: int) -> Finding | None:
-        """What an answer found; what it counted goes into the report."""
+        """The finding of an answer; its counts go into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
@@ -223,7 +223,7 @@ class _Run:
         return replace(found, operations=before + found.operations)
 
     def _keep(self, finding: Finding, last: int) -> None:
-        """Keep the first finding of each requirement, made short."""
+        """Keep the first finding of each requirement, shortened."""
         if not self._knows(finding):
             self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
 
@@ -252,7 +252,7 @@ class _Run:
         return self._again(program, requirement) is not None
 
     def _again(self, program: tuple[Step, ...], requirement: str) -> Finding | None:
-        """What a program shows in a process of its own, if it is the same."""
+        """The finding of a program in its own process, if it breaks the same requirement."""
         job: Job = {"job": "program", "program": _data(program)}
         if requirement == "A23-no-hang":
             job["hang"] = min(self._report.hang, _QUICK_HANG)
@@ -261,7 +261,7 @@ class _Run:
             answer["hang"] = self._report.hang
         found = died(answer, self._place.steps() or program)
         if found is not None:
-            found = replace(found, program=program)  # and not what was given back at its end
+            found = replace(found, program=program)  # without the frees at its end
         elif answer["finding"] is not None:
             found = Finding.from_json(answer["finding"])
         return found if found is not None and found.requirement == requirement else None

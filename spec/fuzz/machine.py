@@ -1,4 +1,4 @@
-"""The second engine: a Hypothesis state machine over the same oracle, which shrinks what it finds."""
+"""The second engine: a Hypothesis state machine with the same oracle, which shrinks its findings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     Attributes
     ----------
     driver : Driver
-        Of this example.
+        The driver of this example.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         raise TargetError("AllocatorMachine has no target: make one with allocator_machine(target)")
 
     def take(self, operation: str, *numbers: int) -> None:
-        """Take a step; after something was wrong there is nothing more to be learnt."""
+        """Take a step; after a violation the example ends."""
         try:
             self.driver.perform(Step(operation, numbers))
         except Violation:
@@ -75,20 +75,20 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule(size=_SIZES)
     def allocate(self, size: int) -> None:
-        """Ask for memory."""
+        """Allocate."""
         self.take("allocate", self._new(), size)
 
     @precondition(_has_blocks)
     @rule(pick=_ANY)
     def free(self, pick: int) -> None:
-        """Give a block back."""
+        """Free a block."""
         self._gone.append(number := self._live(pick))
         self.take("free", number)
 
     @precondition(_has_blocks)
     @rule(pick=_ANY)
     def check(self, pick: int) -> None:
-        """Look at a block."""
+        """Check a block."""
         self.take("check", self._live(pick))
 
     @rule()
@@ -98,37 +98,37 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from(TOO_MUCH))
     def request_too_much(self, size: int) -> None:
-        """Ask for more than there can be."""
+        """Request more memory than can exist."""
         self.take("request_too_much", size)
 
     @precondition(lambda self: self.driver.target.take_many is not None)
     @rule(request=st.sampled_from(TOO_MANY))
     def request_too_many(self, request: tuple[int, int]) -> None:
-        """Ask for more than can be counted."""
+        """Request so many blocks that their total size overflows."""
         self.take("request_too_many", *request)
 
     @precondition(lambda self: self.driver.target.take_aligned is not None)
     @rule(size=_SIZES, power=st.integers(4, 12))
     def aligned(self, size: int, power: int) -> None:
-        """Ask for memory with an alignment."""
+        """Allocate with an alignment."""
         self.take("allocate", self._new(), size, 1 << power)
 
     @precondition(lambda self: self.driver.target.take_zeroed is not None)
     @rule(size=_SIZES)
     def calloc(self, size: int) -> None:
-        """Ask for memory that is zero."""
+        """Allocate memory that must be zero."""
         self.take("calloc", self._new(), size)
 
     @precondition(lambda self: self._has_blocks() and self.driver.target.resize is not None)
     @rule(pick=_ANY, size=_SIZES)
     def resize(self, pick: int, size: int) -> None:
-        """Ask for a block to be larger or smaller."""
+        """Change the size of a block."""
         self.take("resize", self._live(pick), size)
 
     @precondition(lambda self: self._has_blocks() and self.driver.target.resize is not None)
     @rule(pick=_ANY, size=st.sampled_from(TOO_MUCH))
     def resize_too_much(self, pick: int, size: int) -> None:
-        """Ask for a block to be larger than there can be."""
+        """Request an impossible size for a block."""
         self.take("resize_too_much", self._live(pick), size)
 
     @precondition(lambda self: self._has_blocks() and self.driver.target.copy is not None)
@@ -140,31 +140,31 @@ class AllocatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self._gone) and self.driver.capabilities.double_free != "undefined")
     @rule(pick=_ANY)
     def free_again(self, pick: int) -> None:
-        """Give back what was given back."""
+        """Free a block a second time."""
         self.take("free_again", self._gone[pick % len(self._gone)])
 
     @precondition(lambda self: self.driver.capabilities.foreign_free != "undefined")
     @rule()
     def free_foreign(self) -> None:
-        """Give back what was never had."""
+        """Free memory that was never allocated."""
         self.take("free_foreign")
 
     @precondition(lambda self: self._has_blocks() and self.driver.capabilities.wrong_size != "undefined")
     @rule(pick=_ANY, size=_SIZES)
     def free_wrong_size(self, pick: int, size: int) -> None:
-        """Give a block back and say another size."""
+        """Free a block with a wrong size."""
         self.take("free_wrong_size", self._live(pick), size)
 
     @precondition(lambda self: self.driver.capabilities.stream_ordered)
     @rule(size=_SIZES, stream=_STREAM)
     def allocate_on(self, size: int, stream: int) -> None:
-        """Ask for memory on a stream."""
+        """Allocate on a stream."""
         self.take("allocate", self._new(), size, 0, stream)
 
     @precondition(lambda self: self._has_blocks() and self.driver.capabilities.stream_ordered)
     @rule(pick=_ANY, stream=_STREAM)
     def work_and_free(self, pick: int, stream: int) -> None:
-        """Queue work on a block and give it back before the work is done."""
+        """Queue work on a block, and free it before the work is done."""
         number = self._live(pick)
         self.take("work", number, stream)
         self.take("free", number, stream)
@@ -176,7 +176,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.take("finish", stream)
 
     def teardown(self) -> None:
-        """Give everything back."""
+        """Free everything."""
         if not self._over:
             self.driver.end()
 
@@ -186,16 +186,16 @@ def allocator_machine(
 ) -> type[AllocatorMachine]:
     """A state machine for a target; its ``TestCase`` is a test for unittest and pytest.
 
-    Its ``TestCase.settings`` take 60 examples of 30 steps and report one bug; say others if you want more.
+    Its ``TestCase.settings`` take 60 examples of 30 steps and report one bug; you can set others.
 
     Parameters
     ----------
     target : object or str
-        As `Source` takes it; a class or a factory, so that every example begins with a fresh one.
+        As for `Source`; give a class or a factory, so that every example begins with a new target.
     promises : mapping of str to str or None
-        What the capability record should say otherwise.
+        Entries that replace those of the capability record.
     journal : Journal or None
-        Where the steps are written down.
+        Records the steps.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def search(  # noqa: PLR0913 -- as campaign
     seconds: float,
     examples: int = _EXAMPLES,
 ) -> tuple[Outcome, tuple[Step, ...]]:
-    """Take examples; the outcome, and the shrunk steps of what was wrong.
+    """Take examples; return the outcome, and the shrunk steps of a violation.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def search(  # noqa: PLR0913 -- as campaign
     number : int
         The seed.
     seconds : float
-        After which nothing more is done to the target, so that examples and their shrinking come to an end.
+        The time after which no more steps are taken, so that examples and shrinking end.
     examples : int
     """
     deadline = time.perf_counter() + seconds
@@ -259,7 +259,7 @@ def search(  # noqa: PLR0913 -- as campaign
     except Violation:
         outcome.wrong, steps = wrongs[-1]
     except Exception:
-        # Hypothesis says so when a failure did not repeat; what was seen is still a failure.
+        # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
         if not wrongs:
             raise
         outcome.wrong, steps = min(wrongs, key=lambda it: len(it[1]))
@@ -271,7 +271,7 @@ def search(  # noqa: PLR0913 -- as campaign
 
 @contextmanager
 def _noted(wrongs: list[tuple[Violation, tuple[Step, ...]]], journal: Journal) -> Generator[None]:
-    """Note what goes wrong, with the steps that led to it."""
+    """Record a violation with the steps that led to it."""
     try:
         yield
     except Violation as wrong:

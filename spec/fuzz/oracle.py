@@ -1,6 +1,6 @@
-"""What must be true of a target's answers, from a shadow heap and the capability record alone.
+"""The oracle judges the answers of a target, with only a shadow heap and the capability record.
 
-The driver calls the target and hands what came of it to the oracle, which raises `Violation` where a requirement is
+The driver calls the target and passes the result to the oracle, which raises `Violation` where a requirement is
 not met.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["Oracle"]
 _NO_HANDLES = (str, float, bool)
 
 _OTHER_GROWTH = 1 << 20
-"""Bytes that a process may grow by for other reasons."""
+"""The bytes by which a process may grow for other reasons."""
 
 
 class Oracle:
@@ -39,27 +39,26 @@ class Oracle:
     ----------
     target : Target
     capabilities : Capabilities
-        What it promises.
+        The promises of the target.
     intervals : Intervals or None
-        Shared ones, where several drivers have one target.
+        Shared intervals, if several drivers have one target.
     access : HostAccess or None
-        How contents are reached, if an earlier run against such a target found that out: to ask the system takes as
-        long as a thousand steps.
+        The access that an earlier run against such a target found; finding it takes as long as a thousand steps.
 
     Attributes
     ----------
     heap : ShadowHeap
-        What is in use.
+        The live blocks.
     checked : Counter
-        How often each requirement was looked at, but for those that every step looks at: `looked_at` has all.
+        How often each requirement was checked, without those that every step checks: `looked_at` has all.
     limit : int
-        The most bytes that may be live at once; 0 where nobody says.
+        The most bytes that may be live at the same time; 0 if there is no known limit.
     baseline : dict of Gauge to int
-        What the target said of itself at first.
+        The statistics of the target at the start.
     accepted : int
-        How many blocks were given back.
+        The number of freed blocks.
     resized : bool
-        Whether a block was resized, or might have been.
+        Whether a block may have been resized.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Oracle:
         self._device = device_of(target.subject)
 
     def looked_at(self) -> Counter[str]:
-        """How often each requirement was looked at."""
+        """How often each requirement was checked."""
         found = Counter(self.checked)
         found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
         found["A05-served"], found["A07-free-accepts"] = self._served, self.accepted
@@ -99,24 +98,24 @@ class Oracle:
 
     @property
     def contents_reason(self) -> str | None:
-        """Why contents are not checked; empty where they are, None where there were none."""
+        """Why contents are not checked; empty if they are, None if there were none."""
         return None if self._access is None else self._access.reason
 
     @property
     def host_access(self) -> HostAccess | None:
-        """How contents are reached if that is no matter of this very target: the host reads and writes them."""
+        """The access, if later targets can use it too, because the host reads and writes the memory."""
         return self._access if isinstance(self._access, HostAccess) else None
 
     # --- requests that are met
 
     def admit(self, block: Block, alignment: int = 0) -> None:
-        """Take a new block in: it has to be where it may be, and be writeable.
+        """Accept a new block: it must be in a right place, and writable.
 
         Parameters
         ----------
         block : Block
         alignment : int
-            What was asked for besides; 0 for nothing.
+            The requested alignment; 0 for none.
         """
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
@@ -143,13 +142,13 @@ class Oracle:
             self._largest = size
 
     def _reach(self, block: Block) -> Access:
-        """How contents are reached; decided at the first block."""
+        """The access to contents, chosen at the first block."""
         if self._access is None:
             self._access = access_to(block, self._target, self._capabilities)
         return self._access
 
     def _admit_nothing(self, block: Block) -> None:
-        """A block of no bytes: of its own, and nobody else's."""
+        """Judge a block of zero bytes, which must not share memory with another block."""
         self._nothings += 1
         self.checked["A09-zero-size"] += 1
         promised = self._capabilities.zero_size
@@ -180,7 +179,7 @@ class Oracle:
             raise Violation("A08-size-known", f"{block} says that it has {found} bytes")
 
     def judge_zeros(self, block: Block) -> None:
-        """A new block has to be zero: that was asked for, or is promised of fresh memory."""
+        """Judge whether a new block is zero, as requested or as promised for new memory."""
         if not block.size:
             return
         self.checked["A13-zeroed"] += 1
@@ -207,7 +206,7 @@ class Oracle:
     # --- requests that are refused
 
     def judge_error(self, size: int, error: Exception) -> None:
-        """A request raised something: that has to be an out-of-memory error."""
+        """Judge an error of a request, which must be an out-of-memory error."""
         out_of_memory = self._capabilities.is_out_of_memory(error)
         if not size:
             self.checked["A09-zero-size"] += 1
@@ -220,7 +219,7 @@ class Oracle:
             ) from error
 
     def judge_null(self, size: int) -> None:
-        """A request gave null."""
+        """Judge a null pointer."""
         if not size:
             self._nothings += 1
             self.checked["A09-zero-size"] += 1
@@ -233,19 +232,19 @@ class Oracle:
             )
 
     def judge_exhausted(self, size: int) -> None:
-        """A size is refused with nothing in use: not if it was served before, or is far below the limit."""
+        """Judge a refusal without live blocks: a size that was met before, or is far below the limit, must be met."""
         if size <= self._largest:
             raise Violation("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
         if self.limit and size <= self.limit // 2:
             raise Violation("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
 
     def judge_too_much(self, request: str, answer: object) -> None:
-        """A request for what cannot be had: it gave a handle, or raised an exception.
+        """Judge the answer to an impossible request: a handle or an exception.
 
         Parameters
         ----------
         request : str
-            In words.
+            The request in words.
         answer : object
             The handle or the exception.
         """
@@ -263,10 +262,10 @@ class Oracle:
     def _promised_errors(self) -> str:
         return " or ".join(self._capabilities.out_of_memory)
 
-    # --- what is in blocks
+    # --- contents of blocks
 
     def look(self, block: Block) -> None:
-        """A block has to hold what was written into it."""
+        """Judge whether the contents of a block are unchanged."""
         access = self._access
         if access is None or not block.size:
             return
@@ -278,13 +277,13 @@ class Oracle:
             raise Violation("A04-contents-kept", f"{block}: {difference}")
 
     def judge_resize(self, old: Block, new: Block) -> None:
-        """A block has another size, and maybe place; `admit` has to be told of it besides."""
+        """Judge a resized block, which may have moved; call `admit` for it too."""
         self.checked["A14-resize-keeps"] += 1
         if difference := self._reach(new).differs(new, min(new.size, old.size)):
             raise Violation("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
-        """So many bytes were copied from one block to another, or an error was raised."""
+        """Judge a copy of `size` bytes from one block to another, or its error."""
         self.checked["A15-copies"] += 1
         if error is not None:
             raise Violation("A15-copies", f"copying {size} bytes: {said(error)}") from error
@@ -296,29 +295,29 @@ class Oracle:
         self.look(origin)
 
     def _rest_differs(self, block: Block, size: int) -> str:
-        """Whether bytes beyond a copy were changed."""
+        """A sentence if bytes after a copy were changed; else empty."""
         found = self._reach(block).read(block, block.size)
         expected = PATTERN.of(block.key, block.size)
         return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
 
     def judge_copy_of_nothing(self, error: Exception | None) -> None:
-        """Zero bytes were copied from null to null."""
+        """Judge a copy of zero bytes from null to null."""
         self.checked["A15-copies"] += 1
         if error is not None:
             raise Violation("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
 
-    # --- what is given back
+    # --- frees
 
     def judge_until_done(self, block: Block, stream: Stream) -> None:
-        """A block is given back before the work on it is done: until then its memory is its stream's."""
+        """Note that a block was freed before the work on it is done; until then only its stream may get the memory."""
         self._pending.append((block.address, block.address + block.size, stream, stream.queued))
 
     def judge_free(self, block: Block, error: Exception) -> NoReturn:
-        """A free of a live block raised something."""
+        """Judge an error of a free of a live block."""
         raise Violation("A07-free-accepts", f"{block} cannot be given back: {said(error)}") from error
 
     def judge_misuse(self, requirement: str, promised: Misuse, what: str, error: Exception | None) -> None:
-        """A free was wrong on purpose."""
+        """Judge a free that was wrong on purpose."""
         self.checked[requirement] += 1
         if error is None:
             if promised == "detect":
@@ -327,20 +326,20 @@ class Oracle:
             raise Violation(requirement, f"{what}: {said(error)}; to be ignored was promised") from error
 
     def grew(self, size: int, times: int, growth: int) -> bool:
-        """Whether a process grew by more than has other reasons, while a block was given back so many times."""
+        """Whether a process grew by more than other reasons explain, while a block was freed many times."""
         self.checked["A16-no-leaks"] += 1
         return growth > max(size * times // 16, _OTHER_GROWTH)
 
     def judge_close(self, error: Exception | None) -> None:
-        """The target was closed with nothing in use."""
+        """Judge the close of a target without live blocks."""
         self.checked["A24-closes"] += 1
         if error is not None:
             raise Violation("A24-closes", f"closing with nothing in use: {said(error)}") from error
 
-    # --- what the target says of itself
+    # --- statistics of the target
 
     def compare(self, *, at_end: bool) -> None:
-        """Compare what the target says of itself with the shadow heap; what is left at the end is a leak."""
+        """Compare the statistics of the target with the shadow heap; memory that is left at the end is a leak."""
         for gauge, value in gauges(self._target.subject).items() if self.heap.alone or at_end else ():
             self.checked["A17-statistics"] += 1
             if at_end:
@@ -355,11 +354,11 @@ class Oracle:
         heap, before = self.heap, self.baseline.get(gauge, 0)
         if gauge.meaning.startswith("peak"):
             expected = heap.peak_count if gauge.meaning == "peak count" else heap.peak_bytes
-            # A peak of somebody else hides ours, and a resize may have both blocks for a while.
+            # An earlier peak hides ours, and a resize may hold both blocks for a while.
             exactly = not (before or self.resized or self._nothings) and heap.alone
             wrong = value != expected if exactly else value < expected
         elif gauge.meaning == "count":
-            # Some count blocks of zero bytes, and RMM those that are null too; and some do not.
+            # Some allocators count blocks of zero bytes, RMM also null pointers; others do not.
             expected = before + sum(bool(it.size) for it in heap.blocks.values())
             wrong = not expected <= value <= expected + self._nothings
         else:

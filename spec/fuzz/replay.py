@@ -1,4 +1,4 @@
-"""A finding as something to run again: a few lines of Python, and a file of JSON."""
+"""Replays of findings, as a few lines of Python and as a JSON file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["MOST_STEPS", "Replay", "driver_of"]
 FORMAT = 1
 _WANTED = "a replay of fuzz"
 MOST_STEPS = 64
-"""More steps are not shown."""
+"""The most steps that are shown."""
 _MOST_LINES = 7
 _MOST_THREADS = 1 << 10
 _FIELDS: dict[str, Callable[[Any], bool]] = {
@@ -46,24 +46,24 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
     "named": lambda it: isinstance(it, bool),
 }
-"""What a file has, and whether it can be that."""
+"""The fields of a file, each with a check of its value."""
 
 
 @contextmanager
 def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
-    """A driver to take steps on by hand; at the end everything is given back and compared.
+    """A driver for steps by hand; at the end everything is freed and compared.
 
     Parameters
     ----------
     target : object or str
-        As `Source` takes it.
+        As for `Source`.
     **promises : str
-        What the capability record should say otherwise: ``double_free="detect"``.
+        Entries that replace those of the capability record: ``double_free="detect"``.
 
     Raises
     ------
     Violation
-        At the first step that shows something wrong, or at the end.
+        At the first step that shows a bug, or at the end.
     TargetError
         If the target or a promise cannot be used.
     """
@@ -75,20 +75,20 @@ def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
 
 @dataclass(frozen=True)
 class Replay:
-    """A finding with all that it takes to see it again.
+    """A finding with everything that is needed to show it again.
 
     Attributes
     ----------
     target : str
     promises : mapping of str to str
-        What the capability record said otherwise.
+        Entries that replaced those of the capability record.
     finding : Finding
     seed, steps, threads : int
-        Of the campaign; they replay a finding of several threads, which has no program.
+        Values of the campaign, which replay a finding of several threads, because it has no program.
     hang : float
         The time limit for a call, in seconds.
     named : bool
-        Whether `target` names the target, so that another process can look it up; else it says what it is called.
+        Whether another process can look the target up by `target`; if not, it is only a description.
     """
 
     target: str
@@ -116,7 +116,7 @@ class Replay:
         return data | chosen | {"named": self.named}
 
     def text(self) -> str:
-        """The replay as a file, one step a line."""
+        """The text of a file, with one step on each line."""
         data = self.as_json()
         steps = ",\n".join(f"  {json.dumps(step)}" for step in data["program"])
         lines = json.dumps(data | {"program": []}, indent=1)
@@ -124,12 +124,12 @@ class Replay:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """A replay from a file; nothing that it names is imported.
+        """Read a replay from a file, without importing its target.
 
         Raises
         ------
         TargetError
-            If it is none.
+            If it is not a replay.
         FileAccessError
             If it cannot be read.
         """
@@ -151,13 +151,13 @@ class Replay:
         return cls(found["target"], found["promises"], finding, **chosen)
 
     def aimed_at(self, target: str) -> Self:
-        """The same steps for a target that somebody names: it may have moved, or have had no name."""
+        """The same steps for another target, for example if the target has moved or had no name."""
         return replace(self, target=target, named=True)
 
     def run(self) -> Finding | None:
-        """Take the steps again, in a worker; what is wrong now, or None.
+        """Take the steps again in a worker; return the finding, or None.
 
-        Where they did not repeat, the whole run that found it is made again.
+        If the steps did not repeat, the whole run is repeated.
 
         Raises
         ------
@@ -177,8 +177,8 @@ class Replay:
             return died(answer, place.steps()) or _finding(answer)
 
     def _run_again(self) -> Finding | None:
-        """The same requirement found by the run that found it, made again."""
-        from .kit import fuzz  # noqa: PLC0415 -- whose reports bring this module
+        """Repeat the run, and return its finding about the same requirement."""
+        from .kit import fuzz  # noqa: PLC0415 -- it imports this module
 
         report = fuzz(
             self.target,
@@ -192,11 +192,11 @@ class Replay:
 
     @property
     def shows_steps(self) -> bool:
-        """Whether `python` shows the steps themselves; else it makes the whole run again."""
+        """Whether `python` shows the steps; if not, it repeats the whole run."""
         return self.finding.repeats and len(self.finding.program) <= MOST_STEPS
 
     def python(self) -> str:
-        """At most ten lines of Python that show it: the steps, or, where these do not or are many, the run."""
+        """At most ten lines of Python: the steps, or the whole run if the steps do not repeat or are too many."""
         target = repr(self.target) if self.named else "target"
         lines = [] if self.named else [f"# target: {self.target}, as it was given to fuzz"]
         if not self.shows_steps:
@@ -211,13 +211,13 @@ class Replay:
 
 
 def _packed(statements: list[str]) -> list[str]:
-    """Statements, as few on a line as there is room for."""
+    """The statements, spread evenly over the lines."""
     each = -(-len(statements) // _MOST_LINES)
     return ["; ".join(statements[at : at + each]) for at in range(0, len(statements), each)]
 
 
 def died(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
-    """The finding of a target that ended its process, or would not return; with the steps that it took."""
+    """The finding for a target that ended its process or hangs, with the steps until then."""
     if "hang" in answer:
         last = f"after {steps[-1]}" if steps else "before the first step"
         return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
@@ -233,7 +233,7 @@ def _finding(answer: Answer) -> Finding | None:
 
 
 def replay(path: Path, target: str) -> None:
-    """Run a replay file on a target here and now.
+    """Run a replay file on a target.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a fuzzing run found out: a verdict for every requirement, and the findings."""
+"""The report of a fuzzing run: a verdict on every requirement, and the findings."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["Report"]
 
 @dataclass
 class Report:
-    """Everything one run found out.
+    """The result of one run.
 
     Attributes
     ----------
     target, kind : str
     capabilities : Capabilities
     promises : dict
-        What the capability record was told to say otherwise.
+        Entries that replaced those of the capability record.
     seed, steps, threads : int
     protected : bool
-        Whether a crash or a hang could be seen.
+        Whether a crash or a hang could be noticed.
     lost : bool
-        Whether a process ended, and what it had looked at was lost with it.
+        Whether a process ended, so that its counts of checks were lost.
     named : bool
-        Whether `target` names the target, so that another process can look it up.
+        Whether another process can look the target up by `target`.
     findings : list of Finding
         At most one for a requirement.
     suites : list of SuiteResult
-        What each engine did.
+        The result of each engine.
     checked : Counter
         How often each requirement was checked.
     unread : str
@@ -62,28 +62,28 @@ class Report:
     lost: bool = False
 
     def ran(self, engine: str, cases: int, steps: int, seconds: float) -> None:
-        """Note what an engine did, once what it found is noted."""
+        """Record the result of an engine; its findings must be recorded before."""
         found = (it.violation(self.replay(it).python()) for it in self.findings if it.engine == engine)
         self.suites.append(SuiteResult(engine, cases, steps, seconds, next(found, None)))
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
     def operations(self) -> int:
-        """How many steps were taken, by all engines."""
+        """The number of steps of all engines."""
         return sum(suite.steps for suite in self.suites)
 
     @property
     def seconds(self) -> float:
-        """How long all engines took."""
+        """The time of all engines."""
         return sum(suite.seconds for suite in self.suites)
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found, each with the program that shows it."""
+        """The findings as violations, each with the program that shows it."""
         return [finding.violation(self.replay(finding).python()) for finding in self.findings]
 
     def require(self) -> None:
@@ -97,16 +97,16 @@ class Report:
             raise violation
 
     def replay(self, finding: Finding) -> Replay:
-        """A finding with all that it takes to see it again."""
+        """The replay of a finding."""
         chosen = self.seed, self.steps, self.threads, self.hang
         return Replay(self.target, self.promises, finding, *chosen, named=self.named)
 
     def verdicts(self) -> list[Verdict]:
-        """A verdict for every requirement, in their order."""
+        """A verdict on every requirement, in the order of the requirements."""
         return [self.verdict(name) for name in requirements_of("allocator")]
 
     def verdict(self, requirement: str) -> Verdict:
-        """What is known of a requirement."""
+        """The verdict on a requirement."""
         times = self.checked[requirement]
         for finding in self.findings:
             if finding.requirement == requirement:

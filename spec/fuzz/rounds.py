@@ -1,8 +1,8 @@
-"""What the fast engine does in one round.
+"""The rounds of the fast engine.
 
-Each round draws a character (which sizes, how many blocks at once, given back in which order) and then only lives it
-out: rounds that differ from each other find more than rounds that are all the same mixture.  The first rounds are no
-dice: edges of sizes, long cycles, and the limit.
+Each round first draws its parameters: the sizes, the number of live blocks, and the order of frees.  Rounds that
+differ find more than rounds that are all the same mixture.  The first rounds are fixed: limits of sizes, long
+cycles, and the limit of memory.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ KIB, MIB = 1 << 10, 1 << 20
 TOO_MUCH = (1 << 50, 1 << 62)
 _WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
 TOO_MANY = ((1 << _WORD // 2, 1 << _WORD // 2), (3, (1 << _WORD) // 3 + 1))
-"""How many of how many bytes; multiplied as a size_t, these are 0 and 2."""
+"""Counts and sizes whose products overflow a size_t, to 0 and to 2."""
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
 _REFUSALS = 256
-"""So many that what each of them loses is missed."""
+"""So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
 _STREAMS = 3
 
 
 @lru_cache(maxsize=1)
 def fixed_rounds(limit: int, *, takes_many: bool) -> Sequence[Sequence[Step]]:
-    """The rounds that are not drawn: edges of sizes, cycles, the limit, and each rare step once.
+    """The fixed rounds: limits of sizes, cycles, the limit of memory, and each rare step once.
 
     Parameters
     ----------
     limit : int
-        How many bytes the target has; 0 where nobody says.
+        The most bytes of the target; 0 if not known.
     takes_many : bool
-        Whether it can be asked for so many of so many bytes.
+        Whether it has a request for a count of blocks of a size, such as calloc.
     """
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
     allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
@@ -67,14 +67,14 @@ def fixed_rounds(limit: int, *, takes_many: bool) -> Sequence[Sequence[Step]]:
 
 
 class Round:
-    """Random steps of one character.
+    """Random steps with the parameters of one round.
 
     Parameters
     ----------
     driver : Driver
     rng : random.Random
     first : int
-        The first block number to use, so that threads do not share any.
+        The first block number; threads use different numbers.
     """
 
     def __init__(self, driver: Driver, rng: random.Random, first: int = 0) -> None:
@@ -95,7 +95,7 @@ class Round:
         Raises
         ------
         Violation
-            At the first that shows something.
+            At the first step that shows a bug.
         """
         driver, live, sizes = self._driver, self._live, self._sizes
         allocate, free, check = driver.allocate, driver.free, driver.check
@@ -116,7 +116,7 @@ class Round:
                 free(self._leaving())
 
     def _leaving(self) -> int:
-        """The block that goes next."""
+        """The block that is freed next."""
         live = self._live
         if self._order == "last":
             return live.pop()
@@ -127,7 +127,7 @@ class Round:
         return live.pop()
 
     def _rare_steps(self) -> list[Callable[[], None]]:
-        """What this target can do besides; drawn with equal chances."""
+        """The rare steps of this target, drawn with equal chances."""
         target, promised = self._driver.target, self._driver.capabilities
         found = [self._compare, self._request_too_much, self._nothing]
         found += [self._calloc] * 2 if target.take_zeroed else []
@@ -199,7 +199,7 @@ class Round:
             self._live.remove(number)
 
     def _on_streams(self) -> None:
-        """A block on one stream, work there, a free, and a block of that size on another."""
+        """Allocate on one stream, queue work, free, and allocate the same size on the same or another stream."""
         driver, rng, size = self._driver, self._rng, self._size()
         first, second = rng.sample(range(1, _STREAMS + 1), 2)
         number = self._new()
@@ -212,7 +212,7 @@ class Round:
 
 
 def draw_sizes(rng: random.Random) -> list[int]:
-    """The sizes of a round, in bytes: mostly small, sometimes all alike, sometimes large."""
+    """The sizes of a round in bytes: mostly small, sometimes all the same, sometimes large."""
     kind = rng.choice(("small", "small", "mixed", "mixed", "alike", "large"))
     if kind == "alike":
         one = rng.choice((1, 16, 24, 64, 100, 256, 4096))
@@ -225,6 +225,6 @@ def draw_sizes(rng: random.Random) -> list[int]:
 
 
 def _around(rng: random.Random, bits: int) -> int:
-    """Sizes of every magnitude alike, with a liking for powers of two and what is next to them."""
+    """A size of any magnitude; powers of two and their neighbours are more frequent."""
     top = 1 << rng.randrange(bits)
     return max(1, top + rng.choice((-1, 0, 1))) if rng.random() < 1 / 4 else rng.randrange(top, 2 * top)

@@ -1,7 +1,7 @@
-"""The shadow heap: the blocks that are in use, where they are, and how many bytes they have together.
+"""The shadow heap: the live blocks, their addresses, and their total size.
 
-It knows nothing of the allocator but what it handed out.  Starts are kept sorted, so that the two neighbours of a new
-block are one bisection away, and they are the only ones it can overlap first.
+It knows only the blocks that the allocator returned.  Start addresses are sorted, so one bisection finds the two
+neighbours of a new block.  If the new block overlaps any block, it overlaps one of these.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 
 
 class Block:
-    """A block that is in use, as the shadow heap remembers it.
+    """A live block, as the shadow heap records it.
 
     Attributes
     ----------
     number : int
-        Its name in the program.
+        Its number in the program.
     handle : object
-        What the target returned.
+        The result of the target.
     address : int
-        Where it starts, or 0 where nobody says.
+        Its start address; 0 if not known.
     size : int
-        In bytes, as asked for.
+        The requested size in bytes.
     key : int
-        What its bytes are computed from.
+        The key from which its contents are computed.
     stream : int
-        The stream it was allocated on.
+        The stream on which it was allocated.
     """
 
     __slots__ = ("address", "handle", "key", "number", "size", "stream")
@@ -62,7 +62,7 @@ class Intervals:
         Raises
         ------
         Violation
-            If another block is there already; nothing is noted.
+            If another block is at the same place; nothing is recorded.
         """
         start, starts, blocks = block.address, self._starts, self._blocks
         index = bisect_right(starts, start)
@@ -82,7 +82,7 @@ class Intervals:
         del self._blocks[start]
 
     def overlapped(self, block: Block) -> bool:
-        """Whether a range is in use, or a part of it."""
+        """Whether a live block has bytes of this range."""
         index = bisect_left(self._starts, block.address + block.size)
         if not index or not block.address:
             return False
@@ -106,12 +106,12 @@ class SharedIntervals(Intervals):
         self._lock = threading.Lock()
 
     def add(self, block: Block) -> None:
-        """Note a block, alone."""
+        """Record a block, one thread at a time."""
         with self._lock:
             super().add(block)
 
     def remove(self, block: Block) -> None:
-        """Forget a block, alone."""
+        """Forget a block, one thread at a time."""
         with self._lock:
             super().remove(block)
 
@@ -123,25 +123,25 @@ def _conflict(block: Block, other: Block) -> Violation:
 
 
 class ShadowHeap:
-    """What one driver has in use.
+    """The live blocks of one driver.
 
     Parameters
     ----------
     intervals : Intervals or None
-        Shared ones, where several drivers have one target.
+        Shared intervals, if several drivers have one target.
 
     Attributes
     ----------
     blocks : dict of int to Block
-        By number, the oldest first; also those of no bytes.
+        The blocks by number, the oldest first, also those of zero bytes.
     bytes : int
-        Of all blocks.
+        The total size of the blocks.
     peak_bytes, peak_count : int
-        The most that there were at once.
+        The largest totals at any time.
     placed : int
-        How many blocks were at an address that is known, and at no other block's.
+        The number of blocks with a known address that did not overlap another block.
     alone : bool
-        Whether nobody else has memory of the target.
+        Whether only this driver has memory of the target.
     """
 
     def __init__(self, intervals: Intervals | None = None) -> None:
@@ -159,7 +159,7 @@ class ShadowHeap:
         Raises
         ------
         Violation
-            If it is where another one is.
+            If it overlaps another block.
         """
         if block.address:
             self._intervals.add(block)
@@ -172,7 +172,7 @@ class ShadowHeap:
             self.peak_count = len(self.blocks)
 
     def add_nothing(self, block: Block) -> None:
-        """Note a block of no bytes."""
+        """Record a block of zero bytes."""
         self.blocks[block.number] = block
 
     def remove(self, block: Block) -> None:
@@ -184,24 +184,24 @@ class ShadowHeap:
                 self._intervals.remove(block)
 
     def vacate(self, block: Block) -> None:
-        """Leave the address of a block to others; the block stays."""
+        """Make the address of a block available to others; the block stays."""
         if block.address:
             self._intervals.remove(block)
 
     def occupy(self, block: Block) -> None:
-        """Take the address of a block that was vacated again."""
+        """Take back the address of a vacated block."""
         if block.address:
             self._intervals.add(block)
 
     def drop(self, block: Block) -> None:
-        """Forget a block that was vacated."""
+        """Forget a vacated block."""
         del self.blocks[block.number]
         self.bytes -= block.size
 
     def at(self, address: int) -> Block | None:
-        """The block with a byte at an address, whoever has it."""
+        """The block with a byte at this address, of any driver."""
         return self._intervals.at(address) if address else None
 
     def in_use(self, block: Block) -> bool:
-        """Whether the memory of a block that was given back belongs to somebody again."""
+        """Whether the memory of a freed block belongs to a live block again."""
         return block.number in self.blocks or self._intervals.overlapped(block)

@@ -1,4 +1,4 @@
-"""Makes the program of a finding short: the engine's shrinker, with what is known of the steps of an allocator."""
+"""Makes the program of a finding short: the engine's shrinker, with knowledge about the steps of an allocator."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wro
 
 
 def shortened(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
-    """The shortest program found in a time that still fails.
+    """The shortest program that still fails, as far as it is found in this time.
 
     Parameters
     ----------
     program : tuple of Step
     fails : callable
-        Whether a program breaks the requirement that this one breaks.
+        Whether a program breaks the same requirement.
     seconds : float
 
     Returns
@@ -43,7 +43,7 @@ def shortened(program: Program, fails: Callable[[Program], bool], seconds: float
 
 
 def _effective(program: Program) -> Program:
-    """Without steps on blocks that are not there."""
+    """The program without steps on blocks that do not exist."""
     there: set[int] = set()
     kept: list[Step] = []
     for step in program:
@@ -60,7 +60,7 @@ def _effective(program: Program) -> Program:
 
 
 def _simpler(step: Step) -> Iterator[Step]:
-    """The step with one number smaller, the smallest first; what is to be too much stays too much."""
+    """The step with one smaller number, the smallest first; a request that must be too large stays so."""
     if step.operation in ("request_too_much", "request_too_many", "resize_too_much"):
         return
     for at, name in enumerate(OPERATIONS[step.operation]):
@@ -73,7 +73,7 @@ def _simpler(step: Step) -> Iterator[Step]:
 
 
 def _renumbered(program: Program) -> Program:
-    """Blocks counted from 0 in the order in which they appear."""
+    """The program with blocks counted from 0 in the order of their first use."""
     new: dict[int, int] = {}
     return tuple(Step(step.operation, tuple(_counted(step, new))) for step in program)
 

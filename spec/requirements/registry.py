@@ -51,7 +51,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What the requirement is about: any allocator, or a device allocator, which has this package's interface."""
+        """What it is about: memories, blobs, any allocator, or a device allocator, which has our interface."""
         return _KINDS[self.id[0]]
 
 

@@ -133,7 +133,7 @@ def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:
     written_in_c: Any = max
 
     assert [device.pinned_host(), None] == [options["pinned"] for options in told]
-    assert Subject("in C", written_in_c, host, device).make is max
+    assert Subject("in C", written_in_c, host, device).make is written_in_c
 
 
 def test_the_kit_is_pointed_at_any_maker() -> None:

@@ -284,7 +284,8 @@ def test_copying_the_object_is_refused(device: SimulatedDeviceAllocator, duplica
 def test_external_memory_is_wrapped_whole(memory: Any) -> None:
     """Of any type and shape, kept alive and never released; the bytes are the very same."""
     buffer = Buffer.from_external(memory)
-    buffer.ptr[:] = 7
+    bytes_of: Any = buffer.ptr
+    bytes_of[:] = 7
     buffer.close()
 
     assert (SIZE, SIZE) == (buffer.nbytes, len(buffer))
