@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,8 +182,10 @@ def committed_sentence() -> str:
 def refused_sentence() -> str:
     """How many seeded bugs are refused by some vector, as it was measured."""
     kills = Kills.known()
-    refused = reduce(or_, kills.sets).bit_count()
-    return f"{refused} of the {len(kills.bugs)} seeded bugs of memories are refused by some vector."
+    refused = 0
+    for bugs in kills.sets:
+        refused |= bugs
+    return f"{refused.bit_count()} of the {len(kills.bugs)} seeded bugs of memories are refused by some vector."
 
 
 def _manifest() -> Any:  # noqa: ANN401 -- JSON
