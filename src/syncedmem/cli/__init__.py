@@ -63,8 +63,8 @@ def _root(
     del version
 
 
-for command in commands():
-    app.command(help=help_of(command))(command)
+for _command in commands():
+    app.command(help=help_of(_command))(_command)
 
 
 def main() -> None:
