@@ -1,5 +1,6 @@
 """What holds for all tests: code blocks of README.md and docs/*.md run as tests, and Hypothesis has no clock."""
 
+import gc
 import sys
 
 from hypothesis import HealthCheck, settings
@@ -27,3 +28,9 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 # The same examples every time, so that what was seen to pass passes again; `make test` looks for new ones.
 settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True)
 settings.load_profile("untimed")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from what collecting the tests has left: kits and tests call it often, each time for all."""
+    gc.collect()
+    gc.freeze()

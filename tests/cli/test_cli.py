@@ -779,6 +779,7 @@ def test_errors_are_one_line_and_exit_with_2(
 
 def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """As ``python -m syncedmem``."""
+    monkeypatch.delitem(sys.modules, "syncedmem.__main__", raising=False)  # the installed script imports it
     monkeypatch.setattr(sys, "argv", ["syncedmem", "--version"])
 
     with pytest.raises(SystemExit) as caught:
@@ -802,7 +803,7 @@ def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
     [
         ("gpu", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'"),
         ("cpu:1", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'cpu:1'"),
-        ("cuda:x", "'cuda:x' names no device: a number has to follow the colon, as in cuda:1"),
+        ("cuda:x", "'cuda:x' names no device: a number must follow the colon, as in cuda:1"),
     ],
 )
 def test_what_names_no_device_is_not_verified(name: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

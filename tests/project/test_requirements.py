@@ -79,13 +79,17 @@ WITHOUT = """
 import sys
 
 class Without:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        top = name.partition(".")[0]
-        if {absent}:
-            raise ModuleNotFoundError(f"No module named {{top!r}}", name=top)
+    def __init__(self, finder):
+        self.finder = finder
 
-sys.meta_path.insert(0, Without)
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        return None if {absent} else self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -347,11 +348,12 @@ def test_progress_is_told() -> None:
     assert {"fast", "hypothesis"} == {it.split()[0] for it in told}
 
 
-def test_the_page_says_how_many_bugs_there_are() -> None:
+def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
     """A number that is written by hand is compared."""
     page = (Path(__file__).parents[3] / "docs" / "fuzzing.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"more than (\d+) in Python", page)
 
-    assert f"{len(ALLOCATOR_BUGS)} in Python" in page
+    assert int(said) < len(ALLOCATOR_BUGS) < int(said) + 50
 
 
 def test_the_command_needs_no_report(tmp_path: Path) -> None:
