@@ -80,11 +80,10 @@ def test_every_requirement_can_be_checked_on_some_subject() -> None:
 
 def test_requirements_are_numbered_once_and_have_a_source() -> None:
     numbers = [name.partition("-")[0] for name in REQUIREMENTS]
-    memories, blobs = (sorted(number for number in numbers if number.startswith(kind)) for kind in "RB")
+    by_kind = {kind: sorted(number for number in numbers if number.startswith(kind)) for kind in "RBAD"}
 
-    assert [f"R{k:02}" for k in range(1, len(memories) + 1)] == memories
-    assert [f"B{k:02}" for k in range(1, len(blobs) + 1)] == blobs
-    assert len(numbers) == len(memories) + len(blobs)
+    assert all([f"{kind}{k:02}" for k in range(1, len(found) + 1)] == found for kind, found in by_kind.items())
+    assert len(numbers) == sum(map(len, by_kind.values()))
     assert all(it.text.endswith(".") and it.source for it in REQUIREMENTS.values())
 
 
