@@ -18,6 +18,7 @@ from .dispatch import Dispatch, facts_of, head_of
 from .editions import dispatch
 from .head import DEFAULT_EDITION, EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
+from .spelling import Spelled
 
 __all__ = [
     "Configuration",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class Side(enum.Enum):
+class Side(Spelled, enum.Enum):
     """One side of a configuration: no pointer, an owned one, or an external one."""
 
     NULL = "-"

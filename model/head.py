@@ -38,6 +38,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .spelling import Spelled
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -58,7 +60,7 @@ __all__ = [
 ]
 
 
-class SyncedHead(enum.Enum):
+class SyncedHead(Spelled, enum.Enum):
     """Which copy of the buffer is fresh; Caffe's ``SyncedMemory::SyncedHead`` (syncedmem.hpp:68)."""
 
     UNINITIALIZED = 0
@@ -72,7 +74,7 @@ class SyncedHead(enum.Enum):
         return self.name.rpartition("_")[2][0]
 
 
-class Call(enum.Enum):
+class Call(Spelled, enum.Enum):
     """A call on a memory; ``RELEASE`` is Caffe's destructor."""
 
     CPU_DATA = "cpu_data"
@@ -95,7 +97,7 @@ class Call(enum.Enum):
         return self is Call.RELEASE
 
 
-class Fact(enum.IntFlag):
+class Fact(Spelled, enum.IntFlag):
     """What is true of a memory besides its head: two pointers and Caffe's three flags (syncedmem.hpp:81-87)."""
 
     CPU_POINTER = 1
@@ -105,7 +107,7 @@ class Fact(enum.IntFlag):
     CPU_MALLOC_USE_CUDA = 16
 
 
-class Guard(enum.Enum):
+class Guard(Spelled, enum.Enum):
     """A condition of a row on a pointer, on a flag, or on the call's argument."""
 
     HAS_CPU_POINTER = "has_cpu_pointer"
@@ -130,7 +132,7 @@ _GUARD_FACTS: Mapping[Guard, Fact] = MappingProxyType(
 )
 
 
-class Action(enum.Enum):
+class Action(Spelled, enum.Enum):
     """A step of a call.  ``CPU`` actions concern the host side, ``GPU`` actions the device side."""
 
     ALLOCATE_CPU = "allocate_cpu"
@@ -146,7 +148,7 @@ class Action(enum.Enum):
     FREE_GPU = "free_gpu"
 
 
-class Refusal(enum.Enum):
+class Refusal(Spelled, enum.Enum):
     """Why a call is refused; in Caffe each is a failed CHECK that ends the process."""
 
     NULL_DATA = "null_data"

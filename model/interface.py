@@ -14,6 +14,8 @@ import enum
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from .spelling import Spelled
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -41,7 +43,7 @@ Stream = object
 """A queue of work, of a device's own kind; None where nothing is queued.  Devices have no call of it in common."""
 
 
-class DeviceType(enum.IntEnum):
+class DeviceType(Spelled, enum.IntEnum):
     """Where memory is: KuiperLLama's ``DeviceType``, with this project's other devices after it."""
 
     UNKNOWN = 0
@@ -51,7 +53,7 @@ class DeviceType(enum.IntEnum):
     SIMULATED = 4
 
 
-class MemcpyKind(enum.IntEnum):
+class MemcpyKind(Spelled, enum.IntEnum):
     """The direction of a copy; KuiperLLama's ``MemcpyKind``, whose ``CUDA`` stands for the allocator's device.
 
     Each has a second name, which says so: ``MemcpyKind.HOST_TO_DEVICE is MemcpyKind.CPU2CUDA``.

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from .errors import InvalidArgumentError
+from .spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "current_mode", "set_mode", "using_mode"]
 
 
-class Mode(enum.Enum):
+class Mode(Spelled, enum.Enum):
     """``Caffe::CPU`` and ``Caffe::GPU``."""
 
     CPU = 0

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
+from .spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-class Host(enum.Enum):
+class Host(Spelled, enum.Enum):
     """A side: one of the two places where memory can be."""
 
     CPU = "cpu"
@@ -64,7 +65,7 @@ class Host(enum.Enum):
         return head in (self.head, SyncedHead.SYNCED)
 
 
-class Role(enum.Enum):
+class Role(Spelled, enum.Enum):
     """The purpose of a call."""
 
     READ = "read"
@@ -74,7 +75,7 @@ class Role(enum.Enum):
     RELEASE = "release"
 
 
-class Verb(enum.Enum):
+class Verb(Spelled, enum.Enum):
     """The effect of an action on the memory of its place."""
 
     ALLOCATE = "allocate"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..editions import head_machine
 from ..exploration import Input, matrix
 from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
+from ..spelling import Spelled
 from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-class Detail(enum.StrEnum):
+class Detail(Spelled, enum.StrEnum):
     """What a drawing or a table distinguishes."""
 
     HEADS = "heads"
@@ -55,7 +56,7 @@ class Acting(Protocol):
 Arrows = dict[tuple[SyncedHead, SyncedHead], dict[Call, list[Transition]]]
 
 
-class Kind(enum.Enum):
+class Kind(Spelled, enum.Enum):
     """What a line copies; the kind of an arrow is the first kind in this order that one of its lines has."""
 
     GPU = "copies to GPU"

@@ -10,6 +10,7 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..spelling import Spelled
 from .drawing import Kind
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "DARK", "LIGHT", "Palette", "Theme", "dark_layer", "palette_of"]
 
 
-class Theme(enum.StrEnum):
+class Theme(Spelled, enum.StrEnum):
     """Which palette a drawing has: light, dark, or that of the reader's system if it can be asked."""
 
     AUTO = "auto"

@@ -1,0 +1,47 @@
+"""What is printed of the model can be pasted back into Python."""
+
+from __future__ import annotations
+
+import enum
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import syncedmem.model
+from syncedmem.model import matrix, space
+from syncedmem.model.head import EDITIONS, EFFECTS, TRANSITIONS, Fact
+
+MODULES = [import_module(found.name) for found in pkgutil.walk_packages(syncedmem.model.__path__, "syncedmem.model.")]
+NAMES: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
+ENUMERATIONS = sorted(
+    {
+        value
+        for value in NAMES.values()
+        if isinstance(value, enum.EnumMeta) and value.__module__.startswith("syncedmem")
+    },
+    key=lambda it: it.__name__,
+)
+VALUES = [*TRANSITIONS, *EFFECTS.values(), *EDITIONS.values(), *space().steps, *matrix()]
+
+
+@pytest.mark.parametrize("kind", [it for it in ENUMERATIONS if len(it)])
+def test_a_member_prints_as_its_name(kind: enum.EnumMeta) -> None:
+    members: list[Any] = list(kind)
+
+    assert members
+    assert [f"{kind.__name__}.{it.name}" for it in members] == [repr(it) for it in members]
+
+
+def test_flags_print_as_their_union() -> None:
+    """All of them, and none."""
+    for value in range(1 << len(Fact)):
+        assert Fact(value) == eval(repr(Fact(value)), NAMES)  # noqa: S307 -- our own
+    assert "Fact.CPU_POINTER | Fact.OWN_CPU_DATA" == repr(Fact.OWN_CPU_DATA | Fact.CPU_POINTER)
+    assert "Fact(0)" == repr(Fact(0))
+
+
+def test_rows_editions_and_states_print_as_python() -> None:
+    assert len(VALUES) > 100
+    assert VALUES == [eval(repr(it), NAMES) for it in VALUES]  # noqa: S307 -- our own
