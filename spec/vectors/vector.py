@@ -88,7 +88,10 @@ def model_digest(edition: str) -> str:
         for state, row in space(edition).steps.items()
         for entry, step in row.items()
     ]
-    told += [f"{state.packed} {release}: {table.cell(Call.RELEASE, state.packed)}" for state in space(edition).steps]
+    ends = [(state.packed, table.cell(Call.RELEASE, state.packed)) for state in space(edition).steps]
+    told += [
+        f"{packed} {release}: {[it.value for it in cell.actions]} {list(cell.next)}" for packed, cell in ends if cell
+    ]
     return digest("\n".join((*map(str, inputs(edition, null=True)), *told)))
 
 

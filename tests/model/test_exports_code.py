@@ -13,6 +13,7 @@ from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
 from syncedmem.model.editions import dispatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 C = """\
@@ -55,7 +56,8 @@ fn main() {
 def questions(edition: str) -> dict[str, str]:
     """Every reachable state with every call, NULL and the destructor included, as numbers; and what the table says."""
     found: dict[str, str] = {}
-    numbers = {member.name: number for names in (Call, Refusal) for number, member in enumerate(names)}
+    kinds: tuple[Iterable[Call | Refusal], ...] = (Call, Refusal)
+    numbers = {member.name: number for kind in kinds for number, member in enumerate(kind)}
     for state in space(edition).steps:
         for asked in (*inputs(edition, null=True, mode=False), Input(Call.RELEASE)):
             assert asked.call is not None

@@ -156,15 +156,16 @@ def test_a_wrong_head_in_the_tutorial_is_found(plant: Plant) -> None:
     assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial()[0]
 
 
+_OWN_BOTH = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
+
+
 @pytest.mark.parametrize(
     ("action", "changes", "problems"),
     [
         pytest.param(
             Action.ALLOCATE_CPU,
             {"sets": Fact.CPU_POINTER | Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA},
-            [
-                "caffe U:-- cpu_data: C:o- has the flags Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA"
-            ],
+            [f"caffe U:-- cpu_data: C:o- has the flags {_OWN_BOTH!r} | Fact.CPU_MALLOC_USE_CUDA"],
             id="flag without its pointer",
         ),
         pytest.param(
