@@ -34,7 +34,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs proof coverage hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs proof coverage counted hostcuda test-hostcuda lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -84,12 +84,14 @@ bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the
 # Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
 # tests of them run over hostcuda.  tests/support/uncounted.py alone decides which modules cannot run on this machine.
 COVERAGE := build/coverage
-coverage: test-hostcuda installed-wheel  ## run all tests against the wheel; every line and branch has to be taken
+coverage: test-hostcuda counted  ## run all tests against the wheel; every line and branch has to be taken
+	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
+	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
+
+counted: installed-wheel
 	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
 	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") --cov --cov-config "$$root/pyproject.toml" \
 	    --cov-report= --cov-fail-under=0 "$$root/tests"
-	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
-	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
