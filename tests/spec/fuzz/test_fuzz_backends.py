@@ -1,4 +1,4 @@
-"""Real allocators pass, and the page that says so lists them all."""
+"""Real allocators pass the fuzzer, and the page about them lists all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str, Report], None]) -> None:
-    """From several threads too, where it may be called so."""
+    """It is called from several threads too, if it allows that."""
     report = fuzz(backend.target(), promises=backend.promises, threads=backend.threads, steps=backend.steps)
     report_backend(backend.name, report)
 
@@ -35,7 +35,7 @@ def rows(title: str) -> list[str]:
 
 
 def test_the_page_lists_every_backend_and_every_seeded_bug() -> None:
-    """`make proof` writes it; what it was written from is what is here."""
+    """`make proof` writes the page: it must have been written from the present backends and bugs."""
     seeded = {*ALLOCATOR_BUGS, *(it.symbols.partition(",")[0] for it in IN_C)}
 
     assert [backend.name for backend in BACKENDS] == rows("Allocators that pass")
