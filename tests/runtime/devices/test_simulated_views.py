@@ -1,4 +1,4 @@
-"""Arrays of the simulated device that look at memory of others: views of another type, overlaps, adoption."""
+"""Arrays of the simulated device that share memory with others: views of another type, overlaps, adoption."""
 
 from __future__ import annotations
 
