@@ -1,7 +1,7 @@
 """The contract of a device allocator: every requirement of the interface in `syncedmem.model.interface`, as a check.
 
-`AllocatorContract` is a class for pytest and unittest; `check_allocator` is the same without either.  Other allocators,
-which need not have this interface, are what the fuzzer is for.
+`AllocatorContract` is a class for pytest and unittest; `check_allocator` does the same without either.  For allocators
+that need not have this interface, use the fuzzer.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["AllocatorContract", "check_allocator"]
 
 SIZES = (1, 63, 64, 65, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 5)
-"""In bytes; memory of a mebibyte and more often comes from somewhere else."""
+"""In bytes; allocators often take blocks of a mebibyte and more from another source."""
 
 _TOO_MUCH = 1 << 60
 _MOST = (1 << 63) - 1
-"""What an adaptor adds to it is beyond the address space."""
+"""If an adaptor adds bytes to this size, the sum is beyond the address space."""
 _NO_SIZES = (
     (-1, InvalidSizeError),
     (1 << 63, InvalidSizeError),
@@ -52,7 +52,7 @@ _THREADS, _TURNS = 4, 50
 
 
 class _Case:
-    """One check of one allocator, with what it takes to see its memory."""
+    """One check of one allocator, with functions that write and read its memory."""
 
     def __init__(self, requirement: str, allocator: Any) -> None:
         self.requirement = requirement
@@ -63,7 +63,7 @@ class _Case:
         self._blocks: dict[int, Any] = {}
 
     def require(self, holds: bool, message: str) -> None:
-        """Report what does not hold."""
+        """Report a violation if the condition does not hold."""
         if not holds:
             raise Violation(self.requirement, message)
 
@@ -76,7 +76,7 @@ class _Case:
         raise Violation(self.requirement, f"{what}: not refused")
 
     def block(self, size: int = _SIZE, content: bytes = b"") -> Any:
-        """A new block, with some content; given back at the end."""
+        """Allocate a block, with some content; `finish` releases it."""
         block = self.allocator.allocate(size)
         self.require(block is not None, f"a request for {size} bytes gave None")
         self._blocks[id(block)] = block
@@ -90,22 +90,22 @@ class _Case:
         self._blocks.pop(id(block), None)
 
     def row(self, content: bytes) -> Any:
-        """A row of bytes of the host."""
+        """Make a row of bytes in host memory."""
         row = self.host.empty(len(content))
         memoryview(row)[:] = content
         return row
 
     def end(self, content: bytes, *, on_device: bool) -> Any:
-        """An end of a copy: a block of the device, or a row of the host."""
+        """Make the source or the destination of a copy: a block of the device, or a row of the host."""
         return self.block(len(content), content) if on_device else self.row(content)
 
     def write(self, ptr: Any, content: bytes) -> None:
-        """Put bytes at the beginning of a pointer of this allocator."""
+        """Write bytes to the beginning of an array of this allocator."""
         kind = MemcpyKind.CPU2CPU if self.on_host else MemcpyKind.CPU2CUDA
         self.allocator.memcpy(self.row(content), ptr, len(content), kind)
 
     def read(self, ptr: Any) -> bytes:
-        """The bytes of a pointer, of this allocator or of the host."""
+        """Return the bytes of an array, of this allocator or of the host."""
         if is_row(ptr):
             return bytes(memoryview(ptr))
         row = self.host.empty(len(ptr))
@@ -113,13 +113,13 @@ class _Case:
         return bytes(memoryview(row))
 
     def finish(self) -> None:
-        """Give back what is left."""
+        """Release the blocks that are left."""
         for block in list(self._blocks.values()):
             self.give_back(block)
 
 
 def is_row(ptr: Any) -> bool:
-    """Whether the host can read an array as it is."""
+    """Return whether the host can read an array directly."""
     try:
         memoryview(ptr)
     except TypeError:
@@ -210,14 +210,14 @@ def late_reader(case: _Case) -> None:
         del block
         for _ in range(8):
             case.block(size, pattern(3, size))
-        with suppress(SyncedMemoryError):  # a device may notice it, and say so
+        with suppress(SyncedMemoryError):  # a device may notice the late use, and raise
             found = case.read(view)
             case.require(found == content[4:8], f"a view of a block that was released reads {found!r}")
 
 
 @_checks("D08-counts")
 def counts(case: _Case) -> None:
-    counted: Callable[[], int] = lambda: getattr(case.allocator, "live_blocks", 0)  # noqa: E731 -- asked again and again
+    counted: Callable[[], int] = lambda: getattr(case.allocator, "live_blocks", 0)  # noqa: E731 -- evaluated several times
     if not isinstance(getattr(case.allocator, "live_blocks", None), int):
         raise SkipTest("it has no live_blocks")
     before = counted()
@@ -363,7 +363,7 @@ def foreign_streams(case: _Case) -> None:
     for stream in _NO_STREAMS:
         case.refused(InvalidArgumentError, "check_stream", allocator.check_stream, stream)
         case.refused(InvalidArgumentError, "record", allocator.record, stream)
-        if not case.on_host:  # which has no streams that a copy could look at
+        if not case.on_host:  # host memory has no streams that a copy could check
             case.refused(InvalidArgumentError, "a copy", allocator.memcpy, row, block, _SIZE, kind, stream)
             case.refused(InvalidArgumentError, "a fill", allocator.memset_zero, block, _SIZE, stream)
             case.refused(InvalidArgumentError, "order_after", allocator.order_after, stream)
@@ -454,7 +454,7 @@ def threads(case: _Case) -> None:
                 if case.read(block) != content:
                     wrong.append("a block has bytes of another thread")
                 case.allocator.release(block)
-        except Exception as error:  # noqa: BLE001 -- told below
+        except Exception as error:  # noqa: BLE001 -- reported below
             wrong.append(f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(_THREADS)]
@@ -472,16 +472,16 @@ def check_allocator(allocator: Any, requirement: str) -> None:
     Parameters
     ----------
     allocator : Allocator
-        Its blocks that are live stay as they are.
+        Its live blocks are not changed.
     requirement : str
         One of ``requirements_of("device allocator")``.
 
     Raises
     ------
     Violation
-        If it is not met.
+        If the allocator does not meet the requirement.
     SkipTest
-        If the allocator has nothing to check.
+        If the allocator does not have what the check needs.
     """
     case = _Case(requirement, allocator)
     try:
@@ -494,18 +494,18 @@ def check_allocator(allocator: Any, requirement: str) -> None:
 
 
 class AllocatorContract:
-    """One test for every requirement: subclass it, say how an allocator is made, and run pytest.
+    """One test for every requirement: subclass it, define `make`, and run pytest.
 
     Attributes
     ----------
     exempt : dict
-        Requirements that are not to be checked, each with the reason.
+        Requirements that are not checked, each with the reason.
     """
 
     exempt: ClassVar[Mapping[str, str]] = {}
 
     def make(self) -> Any:
-        """A new allocator, or a shared one."""
+        """Return an allocator: a new one, or a shared one."""
         raise TargetError(f"{type(self).__qualname__} has no make()")
 
     def check(self, requirement: str) -> None:
