@@ -153,10 +153,10 @@ def row_of_bytes(case: _Case) -> None:
     for size in SIZES:
         for array in (case.block(size), case.allocator.empty(size)):
             found = (array.ndim, str(array.dtype), len(array), array.nbytes)
-            case.require(found == (1, "uint8", size, size), f"of {size} bytes: ndim, dtype, len and nbytes are {found}")
+            case.require(found == (1, "uint8", size, size), f"{size} bytes have ndim, dtype, len and nbytes {found}")
             content = pattern(size, size)
             case.write(array, content)
-            case.require(case.read(array) == content, f"{size} bytes were written, and others are read")
+            case.require(case.read(array) == content, f"{size} bytes were written, and other bytes were read")
 
 
 @_checks("D03-sizes-refused")
@@ -180,7 +180,7 @@ def released_once(case: _Case) -> None:
     case.give_back(block)
     case.refused(InvalidPointerError, "a second release", case.allocator.release, block)
     case.block()
-    case.refused(InvalidPointerError, "a second release, with another block out", case.allocator.release, block)
+    case.refused(InvalidPointerError, "a second release, while another block is live", case.allocator.release, block)
 
 
 @_checks("D06-foreign-refused")
@@ -189,14 +189,14 @@ def foreign_refused(case: _Case) -> None:
     block = case.block(_SIZE, content)
     foreign = {
         "a view of a block": block[:],
-        "an array of its own": case.allocator.empty(_SIZE),
+        "an array of empty()": case.allocator.empty(_SIZE),
         "a row of the host": case.row(content),
         "a bytearray": bytearray(_SIZE),
         "a number": 7,
     }
     for what, ptr in foreign.items():
         case.refused(InvalidPointerError, f"a release of {what}", case.allocator.release, ptr)
-    case.require(case.read(block) == content, "a release that was refused changed a block")
+    case.require(case.read(block) == content, "a refused release changed a block")
     case.give_back(block)
 
 
@@ -212,7 +212,7 @@ def late_reader(case: _Case) -> None:
             case.block(size, pattern(3, size))
         with suppress(SyncedMemoryError):  # a device may notice the late use, and raise
             found = case.read(view)
-            case.require(found == content[4:8], f"a view of a block that was released reads {found!r}")
+            case.require(found == content[4:8], f"a view of a released block reads {found!r}")
 
 
 @_checks("D08-counts")
@@ -222,16 +222,16 @@ def counts(case: _Case) -> None:
         raise SkipTest("it has no live_blocks")
     before = counted()
     first, second = case.block(), case.block(64)
-    case.require(counted() == before + 2, f"live_blocks is {counted()} with {before + 2} blocks out")
+    case.require(counted() == before + 2, f"live_blocks is {counted()} with {before + 2} live blocks")
     case.allocator.allocate(0)
     kept = case.allocator.empty(_SIZE)
     case.refused(AllocationError, "too large a request", case.allocator.allocate, _TOO_MUCH)
     case.refused(InvalidPointerError, "a foreign release", case.allocator.release, bytearray(4))
-    case.require(counted() == before + 2, "live_blocks counts what is no block, or a call that was refused")
+    case.require(counted() == before + 2, "live_blocks counts an array that is not a block, or a refused call")
     del kept
     case.give_back(first)
     case.give_back(second)
-    case.require(counted() == before, f"live_blocks is {counted()} with {before} blocks out")
+    case.require(counted() == before, f"live_blocks is {counted()} with {before} live blocks")
 
 
 # --- copies and fills
@@ -254,7 +254,7 @@ def copies_of_nothing(case: _Case) -> None:
     for kind in case.kinds:
         case.allocator.memcpy(None, None, 0, kind)
         case.refused(
-            InvalidSizeError, f"{kind.name}: a byte from null to null", case.allocator.memcpy, None, None, 1, kind
+            InvalidSizeError, f"{kind.name}: a byte from None to None", case.allocator.memcpy, None, None, 1, kind
         )
     case.allocator.memset_zero(None, 0)
     case.allocator.memset_zero(block, 0)
@@ -271,12 +271,12 @@ def bounds(case: _Case) -> None:
             case.refused(InvalidSizeError, what, case.allocator.memcpy, source, short, size, kind)
         what = f"{kind.name}: 5 bytes from an array of 4"
         case.refused(InvalidSizeError, what, case.allocator.memcpy, source[:4], dest, 5, kind)
-        case.require(case.read(dest) == content, f"{kind.name}: a copy that was refused changed bytes")
+        case.require(case.read(dest) == content, f"{kind.name}: a refused copy changed bytes")
     block = case.block(_SIZE, content)
     for size in (_SIZE + 1, -1):
         what = f"{size} zeros in a block of {_SIZE}"
         case.refused(InvalidSizeError, what, case.allocator.memset_zero, block, size)
-    case.require(case.read(block) == content, "a fill that was refused changed bytes")
+    case.require(case.read(block) == content, "a refused fill changed bytes")
 
 
 @_checks("D12-ends")
@@ -293,12 +293,12 @@ def ends(case: _Case) -> None:
             wrong_sources += [] if kind.from_device else [case.block()]
             wrong_dests += [] if kind.to_device else [case.block()]
         for end in wrong_sources:
-            case.refused(InvalidPointerError, f"{kind.name}: a wrong source", case.allocator.memcpy, end, dest, 4, kind)
+            case.refused(InvalidPointerError, f"{kind.name}: a wrong src", case.allocator.memcpy, end, dest, 4, kind)
         for end in wrong_dests:
-            case.refused(InvalidPointerError, f"{kind.name}: a wrong end", case.allocator.memcpy, source, end, 4, kind)
-        case.require(case.read(dest) == content, f"{kind.name}: a copy that was refused changed bytes")
+            case.refused(InvalidPointerError, f"{kind.name}: a wrong dest", case.allocator.memcpy, source, end, 4, kind)
+        case.require(case.read(dest) == content, f"{kind.name}: a refused copy changed bytes")
     for ptr in (frozen, case.row(content)[::2]) if case.on_host else (case.row(content),):
-        case.refused(InvalidPointerError, "zeros where they cannot go", case.allocator.memset_zero, ptr, 4)
+        case.refused(InvalidPointerError, "a fill of memory that it cannot fill", case.allocator.memset_zero, ptr, 4)
 
 
 @_checks("D13-kinds")
@@ -308,7 +308,7 @@ def kinds(case: _Case) -> None:
     for kind in (*_NO_KINDS, *(set(MemcpyKind) - set(case.kinds))):
         what = f"kind={kind!r}"
         case.refused(InvalidArgumentError, what, case.allocator.memcpy, case.row(bytes(_SIZE)), block, _SIZE, kind)
-    case.require(case.read(block) == content, "a copy that was refused changed bytes")
+    case.require(case.read(block) == content, "a refused copy changed bytes")
 
 
 @_checks("D14-zeros")
@@ -341,18 +341,18 @@ def streams(case: _Case) -> None:
         case.allocator.memcpy(source, dest, _SIZE, kind, stream)
         event = case.allocator.record(stream)
         event.synchronize()
-        case.require(event.done, f"{kind.name}: an event that was waited for is not done")
+        case.require(event.done, f"{kind.name}: an event is not done after the wait for it")
         case.allocator.order_after(event)
         case.require(case.read(dest) == content, f"{kind.name}: a copy on a stream moved other bytes")
         case.allocator.memcpy(source, dest, _SIZE, kind, stream)
         event = case.allocator.record(stream)
         case.allocator.memcpy(None, None, 0, kind, stream, need_sync=True)
-        case.require(event.done, f"{kind.name}: need_sync did not wait, for a copy of no bytes")
+        case.require(event.done, f"{kind.name}: need_sync did not wait in a copy of zero bytes")
     block = case.block(_SIZE, content)
     case.allocator.memset_zero(block, _SIZE, stream)
     event = case.allocator.record(stream)
     case.allocator.memset_zero(block, _SIZE, stream, need_sync=True)
-    case.require(event.done and not any(case.read(block)), "a fill on a stream left bytes, or need_sync did not wait")
+    case.require(event.done and not any(case.read(block)), "a fill on a stream is not complete after need_sync")
 
 
 @_checks("D16-foreign-streams")
@@ -370,7 +370,7 @@ def foreign_streams(case: _Case) -> None:
     if not case.on_host:
         for call in (allocator.check_stream, allocator.record, allocator.order_after):
             case.refused(InvalidArgumentError, f"{call.__name__}(None)", call, None)
-    case.require(case.read(block) == content, "a call with a stream that is none changed bytes")
+    case.require(case.read(block) == content, "a refused call with a wrong stream changed bytes")
 
 
 # --- arrays over memory
@@ -379,11 +379,11 @@ def foreign_streams(case: _Case) -> None:
 @_checks("D17-overlaps")
 def overlaps(case: _Case) -> None:
     block, other, overlaps = case.block(), case.block(), case.allocator.overlaps
-    case.require(overlaps(block[:8], block[7:]), "the same byte is in both, and that is not seen")
+    case.require(overlaps(block[:8], block[7:]), "two arrays share a byte, and overlaps is false")
     nothing = case.allocator.empty(0)
     apart = ((block[:8], block[8:]), (block[8:], block[:8]), (block, other), (nothing, nothing))
     for first, second in (*apart, (None, block), (block, None)):
-        case.require(not overlaps(first, second), "no byte is in both, and one is seen")
+        case.require(not overlaps(first, second), "two arrays share no byte, and overlaps is true")
 
 
 @_checks("D18-adopts")
@@ -391,9 +391,9 @@ def adopts(case: _Case) -> None:
     content = pattern(13, _SIZE)
     theirs = Watched(_SIZE) if case.on_host else case.allocator.empty(_SIZE)
     ptr = case.allocator.adopt(theirs, _SIZE - 3)
-    case.require(len(ptr) == _SIZE - 3, f"{_SIZE - 3} bytes were adopted, and {len(ptr)} are there")
+    case.require(len(ptr) == _SIZE - 3, f"{_SIZE - 3} bytes were adopted, and the array has {len(ptr)}")
     case.write(ptr, content[: _SIZE - 3])
-    case.require(case.read(theirs)[: _SIZE - 3] == content[: _SIZE - 3], "what was adopted is a copy")
+    case.require(case.read(theirs)[: _SIZE - 3] == content[: _SIZE - 3], "the adopted memory is a copy")
     for what, buffer, size in (
         ("None", None, 4),
         ("an object", object(), 4),
@@ -409,7 +409,7 @@ def views(case: _Case) -> None:
     block = case.block(_SIZE, content)
     viewer = case.allocator.viewer(block)
     first, second = viewer(), viewer()
-    case.require(first is not second and first is not block, "a viewer makes the same array again")
+    case.require(first is not second and first is not block, "a viewer returned the same array twice")
     case.require(case.read(case.allocator.read_only(block)) == content, "read_only shows other bytes")
     case.write(first, content[::-1])
     case.require(case.read(second) == content[::-1], "two views of a block have different bytes")
@@ -429,7 +429,7 @@ def device(case: _Case) -> None:
         case.require(allocator.current_ordinal() == allocator.ordinal, "using() makes another device current")
     case.block()
     case.require(allocator.current_ordinal() == before, "another device was left current")
-    case.require(is_host(allocator.pinned_host()), "pinned_host() is no allocator of host memory")
+    case.require(is_host(allocator.pinned_host()), "pinned_host() is not an allocator of host memory")
 
 
 @_checks("D21-threads")

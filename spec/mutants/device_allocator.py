@@ -41,7 +41,7 @@ class RoundsUp(Over):
         return self.upstream.allocate(-(-byte_size // 64) * 64)
 
 
-@seeded_bug("D03-sizes-refused", "a size that is cast, and not looked at")
+@seeded_bug("D03-sizes-refused", "a size that is cast and not checked")
 class NoneForNoSize(Over):
     """A request with an invalid size returns None instead of an error."""
 
@@ -83,7 +83,7 @@ class ReleasesAnything(Lenient):
     """A release of memory that was never allocated is not noticed."""
 
 
-@seeded_bug("D21-threads", "a test and a change that are two steps")
+@seeded_bug("D21-threads", "a check and a change in two separate steps")
 class ReleasesForAll(Lenient):
     """If several threads release one block, all of them succeed."""
 
@@ -180,7 +180,7 @@ class BelievesDirections(Copier):
             return
 
 
-@seeded_bug("D13-kinds", "cudaMemcpyDefault, where nobody knows")
+@seeded_bug("D13-kinds", "cudaMemcpyDefault, where the direction is not known")
 class GuessesDirections(Copier):
     """A value that is not a direction is accepted as one."""
 
@@ -217,7 +217,7 @@ class TakesAnyStream(Over):
         """Accept every object."""
 
 
-@seeded_bug("D17-overlaps", "blocks are compared, and not their bytes")
+@seeded_bug("D17-overlaps", "blocks are compared instead of their bytes")
 class OverlapsByBlock(Over):
     """Any two pointers overlap."""
 
