@@ -168,7 +168,7 @@ def test_a_reproducer_runs_as_it_stands(name: str) -> None:
     bug = BLOB_BUGS[name]
     found = caught(bug.make)
     names: dict[str, Any] = {"subject": device_subject(bug.make)}
-    exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+    exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
 
     assert isinstance(names.get("blob", names["host"]), (bug.make, type(names["host"])))
 

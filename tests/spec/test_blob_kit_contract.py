@@ -81,7 +81,7 @@ def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
                 assert not isinstance(found, FunctionType) or name == "shape_string"
                 continue
             names: dict[str, Any] = {}
-            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the table's own words
+            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the text is from the table of the kit
             listed, there = told(names["listed"]), told(found)
             assert listed == there[: len(listed)], name
             assert all(default is not Parameter.empty for _, default, _ in there[len(listed) :])
@@ -138,7 +138,7 @@ def test_a_rule_shows_what_it_needs_and_no_more(bug: str, lines: list[str]) -> N
     assert (True, lines) == (program[0].startswith("blob = subject.make("), program[1:])
     names: dict[str, Any] = {"subject": device_subject(make)}
     with suppress(Refused):  # the last line may raise it, if the bug is a wrong refusal
-        exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+        exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
     assert isinstance(names["blob"], make)
 
 

@@ -87,7 +87,7 @@ def test_every_misprint_of_the_list_is_tried() -> None:
 
 
 def shows(name: str) -> bool:
-    """Whether a seeded bug or a test has this name."""
+    """Return whether a seeded bug or a test has this name."""
     file, _, test = name.partition("::")
     path = ROOT / file
     return name in PLANTED or bool(test and path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8"))

@@ -59,7 +59,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
         def compiled(edition: str = "caffe") -> Dispatch:
             return compile_dispatch(HeadMachine(Declaration.of(edition, table)))
 
-        # These functions have no caches: the caches hold results for the declared table.
+        # The functions are used without their caches, which hold results for the declared table.
         for module, name, function in (
             (exploration_module, "dispatch", compiled),
             (evidence_module, "dispatch", compiled),

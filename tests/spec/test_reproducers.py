@@ -106,7 +106,7 @@ def ran(program: str, subject: Subject) -> Calls:
 
 def run(statements: list[ast.stmt], names: dict[str, Any]) -> None:
     """Run statements as a user does."""
-    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- a program is to be run
+    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- the reproducer must run
 
 
 @pytest.fixture(autouse=True)
@@ -193,6 +193,6 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)  # noqa: S102 -- as its reader does
+        exec(block, names)  # noqa: S102 -- as a reader of the page does
 
     assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))

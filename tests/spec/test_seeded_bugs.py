@@ -26,7 +26,7 @@ ALL = {**MEMORY_BUGS, **BLOB_BUGS}
 
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
 def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
-    """Some suite refuses it and names the requirement it breaks."""
+    """Some suite refuses it and names the requirement that it breaks."""
     kill = run_bug(bug, subject_for(bug), thorough=every_suite)
     report_kill(kill)
 

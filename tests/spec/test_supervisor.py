@@ -153,7 +153,7 @@ def test_what_a_copy_of_this_process_does_is_the_same_here(monkeypatch: pytest.M
 
 
 def test_who_stands_still_is_ended() -> None:
-    """Another limit holds before the first progress; the answer says how the process was ended."""
+    """A separate limit holds until the first progress; the answer says how the process was ended."""
     slow = Child(various, "sleep", limits=Limits(seconds=0.2, first=60)).wait()
     late = Child(various, "sleep before", limits=Limits(seconds=60, first=0.2)).wait()
 

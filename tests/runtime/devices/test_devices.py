@@ -344,7 +344,7 @@ def test_the_list_of_devices_is_complete_and_says_what_each_is(monkeypatch: pyte
 
 
 class Wrapper:
-    """Somebody's allocator around one of ours, without our base class."""
+    """A user's allocator around one of ours, without our base class."""
 
     def __init__(self, inner: Any, without: str = "") -> None:
         self.inner = inner

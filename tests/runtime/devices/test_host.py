@@ -32,7 +32,7 @@ def allocated(host: CPUDeviceAllocator, size: int) -> Any:
 
 def resident() -> int:
     """Return how many bytes of this process are in physical memory."""
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- a kernel's table, not a path of ours
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- a table of the kernel, not a file of ours
         return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
@@ -54,7 +54,7 @@ def test_no_room_is_one_error(host: CPUDeviceAllocator, size: int, discards: boo
 
 
 def test_zeroing_a_view_or_nothing_leaves_the_rest(host: CPUDeviceAllocator) -> None:
-    """A view is zeroed as a view, even if it begins where the block begins."""
+    """Only the bytes of the view become zero, even if it begins where the block begins."""
     block = allocated(host, LARGE)
     block[:] = 7
     host.memset_zero(block[: LARGE - 1], LARGE - 1)

@@ -112,7 +112,7 @@ def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
-    """Wrong are memory of the other side, memory of another context, and an array that is not a row of bytes."""
+    """Memory of the other side, memory of another context, and an array that is not a row of bytes are refused."""
     near, elsewhere = filled(device, 7), opencl_module.OpenCLDeviceAllocator()
     words = cla.zeros(device.queue, 4, np.int32)
     for bad in (row(0), SimulatedDeviceAllocator().empty(SIZE), filled(elsewhere, 1)):
@@ -288,7 +288,7 @@ def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any
 
 def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
     """A failed event is never complete, so a wait must also end at a failure."""
-    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- a marker that fails at will
+    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- made by hand, so that it can fail
     assert not event.done
     gate.set_status(-5)
 
@@ -362,7 +362,7 @@ def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pyt
     with SyncedMemory(8, device=device) as memory:
         memory.gpu_data()
         with monkeypatch.context() as child:
-            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child has it so
+            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child sets it
             with pytest.raises(NoDeviceError, match="does not survive a fork"):
                 memory.gpu_data()
         assert memory.gpu_data().get().tolist() == [0] * 8

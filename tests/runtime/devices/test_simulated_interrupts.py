@@ -69,7 +69,7 @@ def test_what_an_interrupted_allocation_took_is_free(error: type[BaseException],
         kept.clear()
         assert room.device.live_blocks <= 2
         room.check()
-        for ptr in [ptr for ptr, _ in room.device._live.entries()]:  # pyright: ignore[reportPrivateUsage] -- the result may be on its way
+        for ptr in [ptr for ptr, _ in room.device._live.entries()]:  # pyright: ignore[reportPrivateUsage] -- the interrupt may have lost the result
             room.device.release(ptr)
         room.device.release(room.device.allocate(2 * LARGE))
 

@@ -29,7 +29,7 @@ def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str
 
 
 def rows(title: str) -> list[str]:
-    """The first column of a table of the page."""
+    """Return the first column of a table of the page."""
     lines = PAGE.read_text(encoding="utf-8").partition(f"## {title}")[2].partition("\n## ")[0].splitlines()
     return [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")][2:]
 

@@ -62,7 +62,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     with pytest.raises(Violation, match="A01"):
         replay(file, TWICE)
     with pytest.raises(Violation, match="A01"):
-        exec(found.python(), {})  # noqa: S102 -- what is printed has to run
+        exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
@@ -237,7 +237,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
     result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- written a moment ago
+    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
     assert "passed. Seed 0." in result.output
     assert (2, True, []) == (report["format"], report["passed"], report["findings"])
