@@ -1,7 +1,7 @@
 """The contract of a device allocator: every requirement of the interface in `syncedmem.model.interface`, as a check.
 
-`AllocatorContract` is a class for pytest and unittest; `check_allocator` is the same without either.  Other allocators,
-which need not have this interface, are what the fuzzer is for.
+`AllocatorContract` is a class for pytest and unittest; `check_allocator` does the same without either.  For allocators
+that need not have this interface, use the fuzzer.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["AllocatorContract", "check_allocator"]
 
 SIZES = (1, 63, 64, 65, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 5)
-"""In bytes; memory of a mebibyte and more often comes from somewhere else."""
+"""In bytes; allocators often take blocks of a mebibyte and more from another source."""
 
 _TOO_MUCH = 1 << 60
 _MOST = (1 << 63) - 1
-"""What an adaptor adds to it is beyond the address space."""
+"""If an adaptor adds bytes to this size, the sum is beyond the address space."""
 _NO_SIZES = (
     (-1, InvalidSizeError),
     (1 << 63, InvalidSizeError),
@@ -52,7 +52,7 @@ _THREADS, _TURNS = 4, 50
 
 
 class _Case:
-    """One check of one allocator, with what it takes to see its memory."""
+    """One check of one allocator, with functions that write and read its memory."""
 
     def __init__(self, requirement: str, allocator: Any) -> None:
         self.requirement = requirement
@@ -63,7 +63,7 @@ class _Case:
         self._blocks: dict[int, Any] = {}
 
     def require(self, holds: bool, message: str) -> None:
-        """Report what does not hold."""
+        """Report a violation if the condition does not hold."""
         if not holds:
             raise Violation(self.requirement, message)
 
@@ -76,7 +76,7 @@ class _Case:
         raise Violation(self.requirement, f"{what}: not refused")
 
     def block(self, size: int = _SIZE, content: bytes = b"") -> Any:
-        """A new block, with some content; given back at the end."""
+        """Allocate a block, with some content; `finish` releases it."""
         block = self.allocator.allocate(size)
         self.require(block is not None, f"a request for {size} bytes gave None")
         self._blocks[id(block)] = block
@@ -90,22 +90,22 @@ class _Case:
         self._blocks.pop(id(block), None)
 
     def row(self, content: bytes) -> Any:
-        """A row of bytes of the host."""
+        """Make a row of bytes in host memory."""
         row = self.host.empty(len(content))
         memoryview(row)[:] = content
         return row
 
     def end(self, content: bytes, *, on_device: bool) -> Any:
-        """An end of a copy: a block of the device, or a row of the host."""
+        """Make the source or the destination of a copy: a block of the device, or a row of the host."""
         return self.block(len(content), content) if on_device else self.row(content)
 
     def write(self, ptr: Any, content: bytes) -> None:
-        """Put bytes at the beginning of a pointer of this allocator."""
+        """Write bytes to the beginning of an array of this allocator."""
         kind = MemcpyKind.CPU2CPU if self.on_host else MemcpyKind.CPU2CUDA
         self.allocator.memcpy(self.row(content), ptr, len(content), kind)
 
     def read(self, ptr: Any) -> bytes:
-        """The bytes of a pointer, of this allocator or of the host."""
+        """Return the bytes of an array, of this allocator or of the host."""
         if is_row(ptr):
             return bytes(memoryview(ptr))
         row = self.host.empty(len(ptr))
@@ -113,13 +113,13 @@ class _Case:
         return bytes(memoryview(row))
 
     def finish(self) -> None:
-        """Give back what is left."""
+        """Release the blocks that are left."""
         for block in list(self._blocks.values()):
             self.give_back(block)
 
 
 def is_row(ptr: Any) -> bool:
-    """Whether the host can read an array as it is."""
+    """Return whether the host can read an array directly."""
     try:
         memoryview(ptr)
     except TypeError:
@@ -153,10 +153,10 @@ def row_of_bytes(case: _Case) -> None:
     for size in SIZES:
         for array in (case.block(size), case.allocator.empty(size)):
             found = (array.ndim, str(array.dtype), len(array), array.nbytes)
-            case.require(found == (1, "uint8", size, size), f"of {size} bytes: ndim, dtype, len and nbytes are {found}")
+            case.require(found == (1, "uint8", size, size), f"{size} bytes have ndim, dtype, len and nbytes {found}")
             content = pattern(size, size)
             case.write(array, content)
-            case.require(case.read(array) == content, f"{size} bytes were written, and others are read")
+            case.require(case.read(array) == content, f"{size} bytes were written, and other bytes were read")
 
 
 @_checks("D03-sizes-refused")
@@ -180,7 +180,7 @@ def released_once(case: _Case) -> None:
     case.give_back(block)
     case.refused(InvalidPointerError, "a second release", case.allocator.release, block)
     case.block()
-    case.refused(InvalidPointerError, "a second release, with another block out", case.allocator.release, block)
+    case.refused(InvalidPointerError, "a second release, while another block is live", case.allocator.release, block)
 
 
 @_checks("D06-foreign-refused")
@@ -189,14 +189,14 @@ def foreign_refused(case: _Case) -> None:
     block = case.block(_SIZE, content)
     foreign = {
         "a view of a block": block[:],
-        "an array of its own": case.allocator.empty(_SIZE),
+        "an array of empty()": case.allocator.empty(_SIZE),
         "a row of the host": case.row(content),
         "a bytearray": bytearray(_SIZE),
         "a number": 7,
     }
     for what, ptr in foreign.items():
         case.refused(InvalidPointerError, f"a release of {what}", case.allocator.release, ptr)
-    case.require(case.read(block) == content, "a release that was refused changed a block")
+    case.require(case.read(block) == content, "a refused release changed a block")
     case.give_back(block)
 
 
@@ -210,28 +210,28 @@ def late_reader(case: _Case) -> None:
         del block
         for _ in range(8):
             case.block(size, pattern(3, size))
-        with suppress(SyncedMemoryError):  # a device may notice it, and say so
+        with suppress(SyncedMemoryError):  # a device may notice the late use, and raise
             found = case.read(view)
-            case.require(found == content[4:8], f"a view of a block that was released reads {found!r}")
+            case.require(found == content[4:8], f"a view of a released block reads {found!r}")
 
 
 @_checks("D08-counts")
 def counts(case: _Case) -> None:
-    counted: Callable[[], int] = lambda: getattr(case.allocator, "live_blocks", 0)  # noqa: E731 -- asked again and again
+    counted: Callable[[], int] = lambda: getattr(case.allocator, "live_blocks", 0)  # noqa: E731 -- evaluated several times
     if not isinstance(getattr(case.allocator, "live_blocks", None), int):
         raise SkipTest("it has no live_blocks")
     before = counted()
     first, second = case.block(), case.block(64)
-    case.require(counted() == before + 2, f"live_blocks is {counted()} with {before + 2} blocks out")
+    case.require(counted() == before + 2, f"live_blocks is {counted()} with {before + 2} live blocks")
     case.allocator.allocate(0)
     kept = case.allocator.empty(_SIZE)
     case.refused(AllocationError, "too large a request", case.allocator.allocate, _TOO_MUCH)
     case.refused(InvalidPointerError, "a foreign release", case.allocator.release, bytearray(4))
-    case.require(counted() == before + 2, "live_blocks counts what is no block, or a call that was refused")
+    case.require(counted() == before + 2, "live_blocks counts an array that is not a block, or a refused call")
     del kept
     case.give_back(first)
     case.give_back(second)
-    case.require(counted() == before, f"live_blocks is {counted()} with {before} blocks out")
+    case.require(counted() == before, f"live_blocks is {counted()} with {before} live blocks")
 
 
 # --- copies and fills
@@ -254,7 +254,7 @@ def copies_of_nothing(case: _Case) -> None:
     for kind in case.kinds:
         case.allocator.memcpy(None, None, 0, kind)
         case.refused(
-            InvalidSizeError, f"{kind.name}: a byte from null to null", case.allocator.memcpy, None, None, 1, kind
+            InvalidSizeError, f"{kind.name}: a byte from None to None", case.allocator.memcpy, None, None, 1, kind
         )
     case.allocator.memset_zero(None, 0)
     case.allocator.memset_zero(block, 0)
@@ -271,12 +271,12 @@ def bounds(case: _Case) -> None:
             case.refused(InvalidSizeError, what, case.allocator.memcpy, source, short, size, kind)
         what = f"{kind.name}: 5 bytes from an array of 4"
         case.refused(InvalidSizeError, what, case.allocator.memcpy, source[:4], dest, 5, kind)
-        case.require(case.read(dest) == content, f"{kind.name}: a copy that was refused changed bytes")
+        case.require(case.read(dest) == content, f"{kind.name}: a refused copy changed bytes")
     block = case.block(_SIZE, content)
     for size in (_SIZE + 1, -1):
         what = f"{size} zeros in a block of {_SIZE}"
         case.refused(InvalidSizeError, what, case.allocator.memset_zero, block, size)
-    case.require(case.read(block) == content, "a fill that was refused changed bytes")
+    case.require(case.read(block) == content, "a refused fill changed bytes")
 
 
 @_checks("D12-ends")
@@ -293,12 +293,12 @@ def ends(case: _Case) -> None:
             wrong_sources += [] if kind.from_device else [case.block()]
             wrong_dests += [] if kind.to_device else [case.block()]
         for end in wrong_sources:
-            case.refused(InvalidPointerError, f"{kind.name}: a wrong source", case.allocator.memcpy, end, dest, 4, kind)
+            case.refused(InvalidPointerError, f"{kind.name}: a wrong src", case.allocator.memcpy, end, dest, 4, kind)
         for end in wrong_dests:
-            case.refused(InvalidPointerError, f"{kind.name}: a wrong end", case.allocator.memcpy, source, end, 4, kind)
-        case.require(case.read(dest) == content, f"{kind.name}: a copy that was refused changed bytes")
+            case.refused(InvalidPointerError, f"{kind.name}: a wrong dest", case.allocator.memcpy, source, end, 4, kind)
+        case.require(case.read(dest) == content, f"{kind.name}: a refused copy changed bytes")
     for ptr in (frozen, case.row(content)[::2]) if case.on_host else (case.row(content),):
-        case.refused(InvalidPointerError, "zeros where they cannot go", case.allocator.memset_zero, ptr, 4)
+        case.refused(InvalidPointerError, "a fill of memory that it cannot fill", case.allocator.memset_zero, ptr, 4)
 
 
 @_checks("D13-kinds")
@@ -308,7 +308,7 @@ def kinds(case: _Case) -> None:
     for kind in (*_NO_KINDS, *(set(MemcpyKind) - set(case.kinds))):
         what = f"kind={kind!r}"
         case.refused(InvalidArgumentError, what, case.allocator.memcpy, case.row(bytes(_SIZE)), block, _SIZE, kind)
-    case.require(case.read(block) == content, "a copy that was refused changed bytes")
+    case.require(case.read(block) == content, "a refused copy changed bytes")
 
 
 @_checks("D14-zeros")
@@ -341,18 +341,18 @@ def streams(case: _Case) -> None:
         case.allocator.memcpy(source, dest, _SIZE, kind, stream)
         event = case.allocator.record(stream)
         event.synchronize()
-        case.require(event.done, f"{kind.name}: an event that was waited for is not done")
+        case.require(event.done, f"{kind.name}: an event is not done after the wait for it")
         case.allocator.order_after(event)
         case.require(case.read(dest) == content, f"{kind.name}: a copy on a stream moved other bytes")
         case.allocator.memcpy(source, dest, _SIZE, kind, stream)
         event = case.allocator.record(stream)
         case.allocator.memcpy(None, None, 0, kind, stream, need_sync=True)
-        case.require(event.done, f"{kind.name}: need_sync did not wait, for a copy of no bytes")
+        case.require(event.done, f"{kind.name}: need_sync did not wait in a copy of zero bytes")
     block = case.block(_SIZE, content)
     case.allocator.memset_zero(block, _SIZE, stream)
     event = case.allocator.record(stream)
     case.allocator.memset_zero(block, _SIZE, stream, need_sync=True)
-    case.require(event.done and not any(case.read(block)), "a fill on a stream left bytes, or need_sync did not wait")
+    case.require(event.done and not any(case.read(block)), "a fill on a stream is not complete after need_sync")
 
 
 @_checks("D16-foreign-streams")
@@ -363,14 +363,14 @@ def foreign_streams(case: _Case) -> None:
     for stream in _NO_STREAMS:
         case.refused(InvalidArgumentError, "check_stream", allocator.check_stream, stream)
         case.refused(InvalidArgumentError, "record", allocator.record, stream)
-        if not case.on_host:  # which has no streams that a copy could look at
+        if not case.on_host:  # host memory has no streams that a copy could check
             case.refused(InvalidArgumentError, "a copy", allocator.memcpy, row, block, _SIZE, kind, stream)
             case.refused(InvalidArgumentError, "a fill", allocator.memset_zero, block, _SIZE, stream)
             case.refused(InvalidArgumentError, "order_after", allocator.order_after, stream)
     if not case.on_host:
         for call in (allocator.check_stream, allocator.record, allocator.order_after):
             case.refused(InvalidArgumentError, f"{call.__name__}(None)", call, None)
-    case.require(case.read(block) == content, "a call with a stream that is none changed bytes")
+    case.require(case.read(block) == content, "a refused call with a wrong stream changed bytes")
 
 
 # --- arrays over memory
@@ -379,11 +379,11 @@ def foreign_streams(case: _Case) -> None:
 @_checks("D17-overlaps")
 def overlaps(case: _Case) -> None:
     block, other, overlaps = case.block(), case.block(), case.allocator.overlaps
-    case.require(overlaps(block[:8], block[7:]), "the same byte is in both, and that is not seen")
+    case.require(overlaps(block[:8], block[7:]), "two arrays share a byte, and overlaps is false")
     nothing = case.allocator.empty(0)
     apart = ((block[:8], block[8:]), (block[8:], block[:8]), (block, other), (nothing, nothing))
     for first, second in (*apart, (None, block), (block, None)):
-        case.require(not overlaps(first, second), "no byte is in both, and one is seen")
+        case.require(not overlaps(first, second), "two arrays share no byte, and overlaps is true")
 
 
 @_checks("D18-adopts")
@@ -391,9 +391,9 @@ def adopts(case: _Case) -> None:
     content = pattern(13, _SIZE)
     theirs = Watched(_SIZE) if case.on_host else case.allocator.empty(_SIZE)
     ptr = case.allocator.adopt(theirs, _SIZE - 3)
-    case.require(len(ptr) == _SIZE - 3, f"{_SIZE - 3} bytes were adopted, and {len(ptr)} are there")
+    case.require(len(ptr) == _SIZE - 3, f"{_SIZE - 3} bytes were adopted, and the array has {len(ptr)}")
     case.write(ptr, content[: _SIZE - 3])
-    case.require(case.read(theirs)[: _SIZE - 3] == content[: _SIZE - 3], "what was adopted is a copy")
+    case.require(case.read(theirs)[: _SIZE - 3] == content[: _SIZE - 3], "the adopted memory is a copy")
     for what, buffer, size in (
         ("None", None, 4),
         ("an object", object(), 4),
@@ -409,7 +409,7 @@ def views(case: _Case) -> None:
     block = case.block(_SIZE, content)
     viewer = case.allocator.viewer(block)
     first, second = viewer(), viewer()
-    case.require(first is not second and first is not block, "a viewer makes the same array again")
+    case.require(first is not second and first is not block, "a viewer returned the same array twice")
     case.require(case.read(case.allocator.read_only(block)) == content, "read_only shows other bytes")
     case.write(first, content[::-1])
     case.require(case.read(second) == content[::-1], "two views of a block have different bytes")
@@ -429,7 +429,7 @@ def device(case: _Case) -> None:
         case.require(allocator.current_ordinal() == allocator.ordinal, "using() makes another device current")
     case.block()
     case.require(allocator.current_ordinal() == before, "another device was left current")
-    case.require(is_host(allocator.pinned_host()), "pinned_host() is no allocator of host memory")
+    case.require(is_host(allocator.pinned_host()), "pinned_host() is not an allocator of host memory")
 
 
 @_checks("D21-threads")
@@ -454,7 +454,7 @@ def threads(case: _Case) -> None:
                 if case.read(block) != content:
                     wrong.append("a block has bytes of another thread")
                 case.allocator.release(block)
-        except Exception as error:  # noqa: BLE001 -- told below
+        except Exception as error:  # noqa: BLE001 -- reported below
             wrong.append(f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(_THREADS)]
@@ -472,16 +472,16 @@ def check_allocator(allocator: Any, requirement: str) -> None:
     Parameters
     ----------
     allocator : Allocator
-        Its blocks that are live stay as they are.
+        Its live blocks are not changed.
     requirement : str
         One of ``requirements_of("device allocator")``.
 
     Raises
     ------
     Violation
-        If it is not met.
+        If the allocator does not meet the requirement.
     SkipTest
-        If the allocator has nothing to check.
+        If the allocator does not have what the check needs.
     """
     case = _Case(requirement, allocator)
     try:
@@ -494,18 +494,18 @@ def check_allocator(allocator: Any, requirement: str) -> None:
 
 
 class AllocatorContract:
-    """One test for every requirement: subclass it, say how an allocator is made, and run pytest.
+    """One test for every requirement: subclass it, define `make`, and run pytest.
 
     Attributes
     ----------
     exempt : dict
-        Requirements that are not to be checked, each with the reason.
+        Requirements that are not checked, each with the reason.
     """
 
     exempt: ClassVar[Mapping[str, str]] = {}
 
     def make(self) -> Any:
-        """A new allocator, or a shared one."""
+        """Return an allocator: a new one, or a shared one."""
         raise TargetError(f"{type(self).__qualname__} has no make()")
 
     def check(self, requirement: str) -> None:

@@ -1,4 +1,4 @@
-"""Seeded bugs of device allocators: each passes everything on to a good allocator, with one thing done wrong."""
+"""Seeded bugs of device allocators: each forwards all calls to a correct allocator, and does one thing wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DEVICE_ALLOCATOR_BUGS"]
 
 
 class Over:
-    """An allocator over another one, which does all the work."""
+    """An allocator that forwards all calls to another one."""
 
     def __init__(self, upstream: Any) -> None:
         self.upstream = upstream
@@ -27,7 +27,7 @@ class Over:
 
 @seeded_bug("D01-zero-bytes", "malloc(0) of many systems")
 class OneByteForNothing(Over):
-    """Zero bytes give a block of one."""
+    """A request for zero bytes gives a block of one byte."""
 
     def allocate(self, byte_size: int) -> Any:
         return self.upstream.allocate(1 if byte_size == 0 else byte_size)
@@ -35,15 +35,15 @@ class OneByteForNothing(Over):
 
 @seeded_bug("D02-row-of-bytes", "pools that round sizes up")
 class RoundsUp(Over):
-    """A block has as many bytes as whole words of 64 bytes have."""
+    """The size of a block is rounded up to a multiple of 64 bytes."""
 
     def allocate(self, byte_size: int) -> Any:
         return self.upstream.allocate(-(-byte_size // 64) * 64)
 
 
-@seeded_bug("D03-sizes-refused", "a size that is cast, and not looked at")
+@seeded_bug("D03-sizes-refused", "a size that is cast and not checked")
 class NoneForNoSize(Over):
-    """A size that makes no sense gives no block and no error."""
+    """A request with an invalid size returns None instead of an error."""
 
     def allocate(self, byte_size: int) -> Any:
         try:
@@ -54,7 +54,7 @@ class NoneForNoSize(Over):
 
 @seeded_bug("D04-no-room", "KuiperLLama logs and returns null")
 class NoneWithoutRoom(Over):
-    """Where there is no room it returns None."""
+    """A request for more memory than there is returns None."""
 
     def allocate(self, byte_size: int) -> Any:
         try:
@@ -64,7 +64,7 @@ class NoneWithoutRoom(Over):
 
 
 class Lenient(Over):
-    """What cannot be released is passed over."""
+    """Ignores a release that it must refuse."""
 
     def release(self, ptr: Any) -> None:
         try:
@@ -80,17 +80,17 @@ class ReleasesTwice(Lenient):
 
 @seeded_bug("D06-foreign-refused", "KuiperLLama frees what it does not know")
 class ReleasesAnything(Lenient):
-    """A release of what was never allocated is not noticed."""
+    """A release of memory that was never allocated is not noticed."""
 
 
-@seeded_bug("D21-threads", "a test and a change that are two steps")
+@seeded_bug("D21-threads", "a check and a change in two separate steps")
 class ReleasesForAll(Lenient):
-    """Every thread that releases a block is told that it did."""
+    """If several threads release one block, all of them succeed."""
 
 
 @seeded_bug("D07-late-reader", "a pool without views of its own")
 class ReusesAtOnce(Over):
-    """A block that was released is handed out again at once."""
+    """A released block is returned again for the next request."""
 
     def __init__(self, upstream: Any) -> None:
         super().__init__(upstream)
@@ -113,7 +113,7 @@ class CountsRequests(Over):
 
     @property
     def live_blocks(self) -> int:
-        """Blocks that are out, and more."""
+        """The number of live blocks and of refused requests."""
         return int(self.upstream.live_blocks) + self.refused
 
     def allocate(self, byte_size: int) -> Any:
@@ -125,12 +125,12 @@ class CountsRequests(Over):
 
 
 class Copier(Over):
-    """Copies are its own matter."""
+    """Forwards copies in a method, which a bug can override."""
 
     def memcpy(  # noqa: PLR0913 -- the interface
         self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
     ) -> None:
-        """Copy bytes, in the right way."""
+        """Copy bytes correctly."""
         self.upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
 
 
@@ -146,7 +146,7 @@ class CopiesAllButOne(Copier):
 
 @seeded_bug("D10-copies-of-nothing", "KuiperLLama: null is checked before the size")
 class NullFirst(Copier):
-    """Null is refused whatever the size."""
+    """Null is refused even for zero bytes."""
 
     def memcpy(  # noqa: PLR0913 -- the interface
         self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -158,7 +158,7 @@ class NullFirst(Copier):
 
 @seeded_bug("D11-bounds", "KuiperLLama copies as many bytes as the smaller buffer has")
 class CutsCopies(Copier):
-    """A copy that would leave an array is cut to its length, in silence."""
+    """A copy that goes beyond an array is cut to its length without an error."""
 
     def memcpy(  # noqa: PLR0913 -- the interface
         self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -180,9 +180,9 @@ class BelievesDirections(Copier):
             return
 
 
-@seeded_bug("D13-kinds", "cudaMemcpyDefault, where nobody knows")
+@seeded_bug("D13-kinds", "cudaMemcpyDefault, where the direction is not known")
 class GuessesDirections(Copier):
-    """What is no direction is taken for one."""
+    """A value that is not a direction is accepted as one."""
 
     def memcpy(  # noqa: PLR0913 -- the interface
         self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -193,7 +193,7 @@ class GuessesDirections(Copier):
 
 @seeded_bug("D14-zeros", "a fill of whole words")
 class ZeroesWholeWords(Over):
-    """Bytes behind the last whole word stay as they were."""
+    """The bytes after the last whole word are not set to zero."""
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         self.upstream.memset_zero(ptr, byte_size // 8 * 8, stream, need_sync)
@@ -201,7 +201,7 @@ class ZeroesWholeWords(Over):
 
 @seeded_bug("D15-streams", "KuiperLLama returns before need_sync is looked at")
 class NeverWaits(Copier):
-    """A copy of no bytes does not wait, although it was asked to."""
+    """A copy of zero bytes does not wait, although need_sync asks for it."""
 
     def memcpy(  # noqa: PLR0913 -- the interface
         self, src: Any, dest: Any, byte_size: Any, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -211,13 +211,13 @@ class NeverWaits(Copier):
 
 @seeded_bug("D16-foreign-streams", "cuda-python#779, which stream frees")
 class TakesAnyStream(Over):
-    """What is no stream passes for one."""
+    """An object that is not a stream is accepted as one."""
 
     def check_stream(self, stream: object) -> None:
-        """Nothing is refused."""
+        """Accept every object."""
 
 
-@seeded_bug("D17-overlaps", "blocks are compared, and not their bytes")
+@seeded_bug("D17-overlaps", "blocks are compared instead of their bytes")
 class OverlapsByBlock(Over):
     """Any two pointers overlap."""
 
@@ -227,7 +227,7 @@ class OverlapsByBlock(Over):
 
 @seeded_bug("D18-adopts", "np.array in place of np.asarray")
 class AdoptsCopies(Over):
-    """What is adopted is copied."""
+    """Adopted memory is copied."""
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         return self.upstream.empty(len(self.upstream.adopt(buffer, byte_size)))
@@ -235,7 +235,7 @@ class AdoptsCopies(Over):
 
 @seeded_bug("D19-views", "a view that is made once and kept")
 class OneViewForAll(Over):
-    """Everybody gets the same view, which one of them may change in place."""
+    """All calls of a viewer return the same view."""
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
         view = self.upstream.viewer(ptr)()
@@ -244,7 +244,7 @@ class OneViewForAll(Over):
 
 @seeded_bug("D20-device", "KuiperLLama: was 3, became 0 after a release")
 class LeavesDeviceCurrent(Over):
-    """After an allocation its own device is current."""
+    """After an allocation, the device of the allocator stays current."""
 
     def allocate(self, byte_size: int) -> Any:
         self.upstream.using().__enter__()

@@ -1,4 +1,4 @@
-"""The conformance kit for blobs: what it passes, what it refuses, and what it says."""
+"""The conformance kit for blobs: which blobs pass, which are refused, and its messages."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ U, C, G, S = SyncedHead
 
 
 def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
-    """What the kit says of a blob."""
+    """Return the first violation that the kit finds in a blob."""
     verdict = check_blobs(replace(device_subject(make), profile=profile), steps=300, suites=suites or None)
 
     assert not verdict.passed
     return verdict.violations[0]
 
 
-# --- what passes
+# --- blobs that pass
 
 
 @pytest.mark.parametrize(
     ("make", "subject"),
     [(Blob, device_subject), (Blob, host_subject), (ReferenceBlob, device_subject), (ReferenceBlob, host_subject)],
 )
-def test_our_blob_and_the_small_one_pass(make: Any, subject: Callable[[Any], Subject]) -> None:
-    """With and without a device; every cell of the tables is taken, and every suite runs."""
+def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Subject]) -> None:
+    """With and without a device, every cell of the tables is taken and every suite runs."""
     taken = subject(make)
     verdict = check_blobs(taken, steps=600, seed=2)
     verdict.require()
@@ -62,8 +62,8 @@ def test_our_blob_and_the_small_one_pass(make: Any, subject: Callable[[Any], Sub
     assert (144 if taken.device else 48, 0) == (verdict.coverage.cells, verdict.coverage.missing)
 
 
-def test_the_requirements_of_a_bench_follow_what_it_offers() -> None:
-    """A device or none, the profile, and messages."""
+def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
+    """They depend on its profile, and on whether it has a device and messages."""
     device, host = (set(blob_requirements_for(subject(ReferenceBlob))) for subject in (device_subject, host_subject))
     caffe = set(blob_requirements_for(replace(device_subject(ReferenceBlob), profile="caffe")))
 
@@ -75,7 +75,7 @@ def test_the_requirements_of_a_bench_follow_what_it_offers() -> None:
 
 
 def test_caffe_alone_is_asked_for_less() -> None:
-    """What Caffe's capacity gets wrong is not generated; a blob that has only Caffe's limits passes."""
+    """Cases in which Caffe's capacity is wrong are not generated, so a blob with only Caffe's limits passes."""
 
     class Limited(ReferenceBlob):
         def check_size(self, extents: list[Any]) -> None:
@@ -149,7 +149,7 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
 
 
 def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
-    """The very lines that were run, and the requirement."""
+    """It has exactly the lines that were run, and names the requirement."""
     found = caught(BLOB_BUGS["ShareCopies"].make, "sequences")
 
     assert "B26-share-object" == found.requirement
@@ -164,11 +164,11 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
 def test_a_reproducer_runs_as_it_stands(name: str) -> None:
-    """Given a subject, without the kit."""
+    """It needs only a subject, not the kit."""
     bug = BLOB_BUGS[name]
     found = caught(bug.make)
     names: dict[str, Any] = {"subject": device_subject(bug.make)}
-    exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+    exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
 
     assert isinstance(names.get("blob", names["host"]), (bug.make, type(names["host"])))
 
@@ -195,7 +195,7 @@ def test_a_maker_that_raises_is_found() -> None:
 
 
 def test_a_walk_finds_what_takes_several_blobs() -> None:
-    """And is shrunk to the end."""
+    """The kit then shrinks the walk as far as possible."""
 
     class ForgetsSecond(ReferenceBlob):
         shared = 0
@@ -249,7 +249,7 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
 
 
 def test_the_tables_have_every_head() -> None:
-    """16 cells of update, and both parts of a copy in both modes."""
+    """``update`` has 16 cells, and a copy has both its parts in both modes."""
     assert {(data, diff) for data in SyncedHead for diff in SyncedHead} == set(UPDATE)
     assert {None} == {UPDATE[U, diff] for diff in SyncedHead}
     assert all(set(SyncedHead) == set(table) for table in (NORM, SCALE))
@@ -258,7 +258,7 @@ def test_the_tables_have_every_head() -> None:
 
 @pytest.mark.parametrize("has_device", [True, False])
 def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
-    """Cell by cell: heads, and what is seen of the allocators."""
+    """In each cell they give the same heads and the same calls of allocators."""
     for row in rows(has_device):
         world = World("float32", has_device, row.cell.mode).make((2,)).make((2,))
         for (n, part), head in zip(row.parts, row.cell.heads, strict=True):
@@ -276,7 +276,7 @@ def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
 
 
 def test_a_wrong_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables are compared with the blob, and not only with the oracle."""
+    """The kit compares the tables with the blob, not only with the oracle."""
     monkeypatch.setitem(UPDATE, (S, C), Effect(("allocate gpu", "copy gpu"), (S, S)))
     wrong_head = caught(ReferenceBlob, "tables")
     monkeypatch.setitem(UPDATE, (S, C), Effect((), (G, S)))
@@ -297,7 +297,7 @@ def test_cells_that_were_not_taken_are_missed() -> None:
 
 
 def test_the_oracle_keeps_what_lies_behind() -> None:
-    """A smaller shape writes the beginning, and the rest comes back with the larger one."""
+    """A write in a smaller shape changes only the first elements; the larger shape shows the others again."""
     world = World("int32", has_device=False, mode=Mode.CPU).make((3,))
     steps = [BlobCall(0, "mutable_cpu_data"), BlobCall(0, "reshape", ((2,),)), BlobCall(0, "mutable_cpu_data")]
     for number, step in enumerate(steps):
@@ -312,7 +312,7 @@ def test_the_oracle_keeps_what_lies_behind() -> None:
 
 
 def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
-    """There is nothing to bring along."""
+    """There are no numbers to copy, so no allocator is called."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((3,))
     foreseen = foresee(foresee(world, BlobCall(0, "reshape", ((1,),)), 0).after, BlobCall(0, "shrink_to_fit"), 1)
 
@@ -321,7 +321,7 @@ def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
 
 
 def test_what_cannot_fail_is_not_made_to_fail() -> None:
-    """A refused call, and one that asks no allocator, are just made."""
+    """A refused call, or a call that uses no allocator, is made without an injected failure."""
     world = World("float32", has_device=True, mode=Mode.GPU).make((2,)).make((2,))
     counts = [
         failing_calls(world, step)
@@ -341,7 +341,7 @@ def test_what_cannot_fail_is_not_made_to_fail() -> None:
 
 
 class Counts(ReferenceBlob):
-    """It loses count of three elements."""
+    """Counts three elements as four."""
 
     @property
     def count(self) -> int:
@@ -349,7 +349,7 @@ class Counts(ReferenceBlob):
 
 
 def shortest(*steps: Any) -> list[str]:
-    """What is left of a scenario of three blobs that shows this."""
+    """Return the shortened program of a failing scenario of three blobs."""
     scenario = Scenario(((2,), (3,), (4,)), steps)
     with pytest.raises(Violation) as caught:
         run_scenario(device_subject(Counts), scenario)
@@ -373,13 +373,13 @@ def test_blobs_that_take_no_part_are_left_out_and_the_rest_is_counted_anew() -> 
         (TableRow(next(rows(has_device=False))), {0: 0}, TableRow(next(rows(has_device=False)))),
     ],
 )  # fmt: skip
-def test_a_step_is_told_of_other_numbers(step: Any, numbers: dict[int, int], expected: Any) -> None:
+def test_a_step_is_renumbered(step: Any, numbers: dict[int, int], expected: Any) -> None:
     assert expected == step.renumbered(numbers)
 
 
 @pytest.mark.parametrize("step", [Lend(1, "cpu"), TableRow(next(rows(has_device=False))), BlobCall(0, "update")])
-def test_a_step_of_a_blob_that_is_gone_cannot_be_told(step: Any) -> None:
-    """Nor can one that is about the first, if that is another now."""
+def test_a_step_of_a_blob_that_is_gone_cannot_be_renumbered(step: Any) -> None:
+    """Some steps need the first blob too; without it they cannot be renumbered."""
     with pytest.raises(KeyError):
         step.renumbered({1: 0})
 
@@ -402,8 +402,8 @@ def test_numbers_are_whole_and_come_back(dtype: str) -> None:
     assert all(value == int(value) for value in decoded(content, dtype))
 
 
-def test_numbers_are_alike_bit_for_bit_but_for_what_is_none() -> None:
-    """Any NaN is as good as another; a zero has a sign, and integers have no NaN."""
+def test_numbers_are_compared_bit_for_bit_except_nan() -> None:
+    """All NaNs are equal; zeros of different sign are not, and integers have no NaN."""
     quiet, other = (bytes.fromhex(digits) for digits in ("0000c07f", "0100c0ff"))
     one, less = encoded((0.0,), "float32"), encoded((-0.0,), "float32")
 
@@ -426,7 +426,7 @@ def test_what_is_no_number_is_near_none(value: object) -> None:
 
 
 def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
-    """Not what else a blob without elements must do, nor what cannot be looked at."""
+    """Each is reported under its own requirement, not as another error or as a blob that cannot be inspected."""
     found = [caught(BLOB_BUGS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
 
     assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
@@ -442,7 +442,7 @@ def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
 
 
 def test_pouring_fills_host_and_device_views() -> None:
-    """And nothing, where there are no elements."""
+    """Pouring no bytes changes nothing."""
     there = blob_device_subject().device
     assert there is not None
     array: Any = there.empty(4)

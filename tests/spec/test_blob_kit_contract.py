@@ -1,4 +1,4 @@
-"""The kit for blobs: what it uses of one, and how short the programs are that its rules show."""
+"""The kit for blobs: which attributes of a blob it uses, and how short the reproducers of its rules are."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ NAMES = [name for it in CALLS for name in it.names]
 
 
 def watching(base: Any, used: set[str], **more: Any) -> Any:
-    """A class that writes down what others ask of it."""
+    """Return a class that records which of its attributes others use."""
 
     def look(self: object, name: str) -> Any:
-        asker: Any = getattr(sys, "_getframe")(1)  # noqa: B009 -- public in all but name; nothing else knows who asks
+        asker: Any = getattr(sys, "_getframe")(1)  # noqa: B009 -- there is no public way to find the caller
         if asker.f_globals.get("__name__") not in _OWN:
             used.add(name)
         return base.__getattribute__(self, name)
@@ -54,7 +54,7 @@ def watching(base: Any, used: set[str], **more: Any) -> Any:
     ],
 )
 def test_the_kit_uses_what_is_listed(base: Any, profile: Any, subject: Callable[[Any], Subject]) -> None:
-    """All of it, with a device and without, and nothing else; of a memory four things."""
+    """It uses the whole list and nothing else, with a device and without, and at most four attributes of a memory."""
     used, of_memories = set[str](), set[str]()
     memories = watching(ReferenceMemory, of_memories)
 
@@ -72,7 +72,7 @@ def test_the_kit_uses_what_is_listed(base: Any, profile: Any, subject: Callable[
 
 @pytest.mark.parametrize("make", [ReferenceBlob, Blob])
 def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
-    """In both blobs of ours: as many, with the same names where a call may use them, and the same defaults."""
+    """Both our blobs take the listed arguments with the same defaults, and flags with the same names."""
     assert len(NAMES) == len(set(NAMES))
     for it in CALLS:
         for name in it.names:
@@ -81,14 +81,14 @@ def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
                 assert not isinstance(found, FunctionType) or name == "shape_string"
                 continue
             names: dict[str, Any] = {}
-            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the table's own words
+            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the text is from the table of the kit
             listed, there = told(names["listed"]), told(found)
             assert listed == there[: len(listed)], name
             assert all(default is not Parameter.empty for _, default, _ in there[len(listed) :])
 
 
 def told(function: Any) -> list[tuple[Any, ...]]:
-    """The parameters of a call: how they are given, and what they are if they are not."""
+    """Return the kind and the default of each positional parameter, and the names of flags."""
     parameters = list(signature(function).parameters.values())[1:]
     return [
         (it.kind, it.default, it.name if isinstance(it.default, bool) else "")
@@ -97,7 +97,7 @@ def told(function: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-# --- programs of rules
+# --- reproducers of rules
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def told(function: Any) -> list[tuple[Any, ...]]:
     ],
 )
 def test_a_rule_shows_what_it_needs_and_no_more(bug: str, lines: list[str]) -> None:
-    """Behind what it imports, the log and the first blob; and the program does what it says."""
+    """After the imports, the log and the first blob, the reproducer has only these lines, and it runs."""
     make: Any = BLOB_BUGS[bug].make
     found = check_blobs(device_subject(make), steps=0, suites=["rules"]).violations[0]
     program = [line for line in found.statements if "import" not in line and "recorded" not in line]
@@ -137,8 +137,8 @@ def test_a_rule_shows_what_it_needs_and_no_more(bug: str, lines: list[str]) -> N
     assert BLOB_BUGS[bug].requirement == found.requirement
     assert (True, lines) == (program[0].startswith("blob = subject.make("), program[1:])
     names: dict[str, Any] = {"subject": device_subject(make)}
-    with suppress(Refused):  # the last line, if that is what is wrong with it
-        exec(found.reproducer, names)  # noqa: S102 -- that is what a reproducer is for
+    with suppress(Refused):  # the last line may raise it, if the bug is a wrong refusal
+        exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
     assert isinstance(names["blob"], make)
 
 
@@ -152,7 +152,7 @@ def test_a_count_of_caffe_is_shown_as_briefly() -> None:
 
 
 def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
-    """A shorter program that the reference does not get through either accuses nobody."""
+    """A shorter program on which the reference fails too does not show a bug."""
 
     class Forgets(ReferenceBlob):
         @property

@@ -1,4 +1,4 @@
-"""The errata: each is shown by something that is there, and misprints are shown by a compiler."""
+"""The errata: a seeded bug or a test shows each of them, and a compiler shows the misprints."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BEHAVIOUR = {
 
 
 def compiles(text: str) -> bool:
-    """As C++14, with a warning about bases that cannot be deleted as an error."""
+    """Return whether it compiles as C++14; a base class without a virtual destructor is an error."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("there is no C++ compiler: make system-deps")
@@ -80,14 +80,14 @@ def test_a_misprint_does_not_compile(line: str) -> None:
 
 
 def test_every_misprint_of_the_list_is_tried() -> None:
-    """And none but those."""
+    """No other misprint is tried."""
     listed = {f"{it.source}:{re.split('[-,]', it.place)[0]}" for it in ERRATA if MISPRINT in it.shown}
 
     assert listed | {"000:66"} == {*RIGHT_AND_WRONG, GUARD}
 
 
 def shows(name: str) -> bool:
-    """Whether a seeded bug or a test has this name."""
+    """Return whether a seeded bug or a test has this name."""
     file, _, test = name.partition("::")
     path = ROOT / file
     return name in PLANTED or bool(test and path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8"))
@@ -101,15 +101,15 @@ def test_an_erratum_is_shown_by_something_that_is_there(erratum: Erratum) -> Non
 
 
 @pytest.mark.parametrize(("source", "place"), [(source, place) for source in BEHAVIOUR for place in BEHAVIOUR[source]])
-def test_every_erratum_of_behaviour_is_planted(source: str, place: str) -> None:
-    """What can be wrong in a running memory; misspelt names and missing guards cannot."""
+def test_every_erratum_of_behaviour_is_seeded(source: str, place: str) -> None:
+    """These are errors of a running memory; misspelt names and missing guards are not."""
     shown = [name for it in ERRATA if (it.source, it.place) == (source, place) for name in it.shown]
 
     assert any(name in MEMORY_BUGS for name in shown)
 
 
 def test_every_hazard_of_blobs_is_decided() -> None:
-    """And each decision is a requirement of blobs, which one of the bugs that show it breaks."""
+    """Each decision is a requirement of blobs, and a seeded bug that shows the hazard breaks it."""
     about_blobs = [it for it in ERRATA if it.requirement]
     hazards = {it.place.partition(";")[0] for it in about_blobs if it.place.startswith("H")}
 
@@ -135,7 +135,7 @@ def test_every_source_has_errata() -> None:
 
 @pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
 def test_an_extent_of_zero_may_be_anywhere(shape: tuple[int, ...]) -> None:
-    """Where Caffe once divided by the count so far."""
+    """Caffe once divided by the product of the extents so far, which could be zero."""
     assert (0, shape) == ((blob := Blob(shape, device="simulated")).count, blob.shape)
 
 

@@ -1,4 +1,4 @@
-"""The model agrees with what was observed of Caffe, and the comparison would notice if it did not."""
+"""The model agrees with what was observed in Caffe, and the comparison finds every seeded difference."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 U, C, G, S = SyncedHead
 BOTH = ("oo", "oe", "eo", "ee")
-# By name, because in the package `evidence` is the function.
+# Imported by its full name, because the package's attribute `evidence` is a function.
 evidence_module = import_module("syncedmem.spec.evidence.comparison")
 
 
 def changed(identifier: str, **changes: Any) -> tuple[Transition, ...]:
-    """The table with one row changed, which is named by its identifier in its first head."""
+    """Return the table with one row changed: the row that has this identifier in its first head."""
     rows = ["caffe" in row.editions and identifier == row.identifier(row.source[0]) for row in TRANSITIONS]
     assert sum(rows) == 1
     return tuple(replace(row, **changes) if it else row for row, it in zip(TRANSITIONS, rows, strict=True))
@@ -59,7 +59,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
         def compiled(edition: str = "caffe") -> Dispatch:
             return compile_dispatch(HeadMachine(Declaration.of(edition, table)))
 
-        # Without the caches, which hold what was computed of the table as declared.
+        # The functions are used without their caches, which hold results for the declared table.
         for module, name, function in (
             (exploration_module, "dispatch", compiled),
             (evidence_module, "dispatch", compiled),
@@ -72,12 +72,12 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
 
 
 def test_the_model_agrees_with_caffe() -> None:
-    """In every cell of the matrices, in every state with the pinned flag, and in every step of the tutorial."""
+    """They agree in every cell of the matrices, every state with the pinned flag and every step of the tutorial."""
     assert [] == compare_model()
 
 
-def test_a_table_planted_unchanged_agrees(plant: Plant) -> None:
-    """What the tests below see is theirs, not of the planting."""
+def test_a_table_replaced_by_itself_agrees(plant: Plant) -> None:
+    """So the differences in the tests below come from their changes, not from the replacement."""
     plant()
     assert [] == compare_model()
 
@@ -138,20 +138,20 @@ def test_the_evidence_has_the_size_it_says() -> None:
     ],
 )
 def test_a_wrong_row_is_found(plant: Plant, table: tuple[Transition, ...], problems: list[str]) -> None:
-    """The very cells are named, with what was observed and what is declared."""
+    """Exactly the wrong cells are named, each with the observed and the declared entry."""
     plant(table)
     assert problems == [line for line in compare_model() if not line.startswith(("tutorial", "pinned"))]
 
 
 def test_a_step_of_the_tutorial_is_found(plant: Plant) -> None:
-    """A copy that is not made when the device writes after the host did shows in the one step that needs it."""
+    """If the copy before a write of the device is missing, the one step that needs it is reported."""
     plant(changed("mutable_gpu_data@HEAD_AT_CPU[has_gpu_pointer]", actions=()))
     problem = "tutorial mutable_gpu_data: observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"
     assert [problem] == [line for line in compare_model() if line.startswith("tutorial")]
 
 
 def test_a_wrong_head_in_the_tutorial_is_found(plant: Plant) -> None:
-    """It is named with both heads, and so is what follows from it."""
+    """The first difference names both heads; differences in later steps may follow it."""
     plant(changed("mutable_gpu_data@SYNCED", dest=S))
     assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial()[0]
 
@@ -201,7 +201,7 @@ def test_a_wrong_effect_is_found(plant: Plant, action: Action, changes: dict[str
 
 
 def test_what_is_missing_on_either_side_is_found() -> None:
-    """A configuration that is declared alone, and one that is observed alone."""
+    """One configuration is only declared, and another is only observed."""
     entries = dict(matrix("cpu_only"))
     external = next(state for state in entries if str(state) == "C:e-")
     moved = external._replace(head=S)

@@ -1,4 +1,4 @@
-"""The kit's contracts: calls that are to be refused, and buffers and memories that are let go."""
+"""The kit's contracts: calls that must be refused, and buffers and memories that are dropped."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from syncedmem.spec.memory.lifetimes import adopted_buffers_live
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
-def test_a_contract_is_made_in_every_state() -> None:
-    """In all 62 of a memory with a device, and in all 6 of one without."""
+def test_a_contract_is_checked_in_every_state() -> None:
+    """A memory with a device has 62 states, and one without a device has 6."""
     seen: list[object] = []
     for subject in (reference_subject(), host_subject(ReferenceMemory)):
         drivers = list(everywhere(lambda driver: seen.append(driver.state))(subject))
@@ -29,7 +29,7 @@ def test_a_contract_is_made_in_every_state() -> None:
 
 
 def test_an_adopted_buffer_that_is_never_written_is_named() -> None:
-    """The view of it is as it was, which could also be called wrong bytes."""
+    """The kit reports that the buffer was not the target of the copy, not that its bytes are wrong."""
 
     class WritesElsewhere(ReferenceMemory):
         def copy_down(self, pointer: Any) -> None:
@@ -83,7 +83,7 @@ def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: 
 
 
 def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
-    """Only what goes wrong after refused calls and not without them is their fault."""
+    """An error is blamed on refused calls only if it does not happen without them."""
     idle = everywhere(lambda _: None)
     with pytest.raises(Violation, match="R08-copy-up: saw"):
         list(idle(device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)))
@@ -92,7 +92,7 @@ def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
 
 
 def test_host_memory_need_not_be_an_array() -> None:
-    """Columns are tried only where there are arrays that have them."""
+    """Arrays in column order are tried only if the host memory is an array."""
 
     class Plain:
         def empty(self, byte_size: int) -> Any:
@@ -116,7 +116,7 @@ def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
 
 
 def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
-    """It may free too little, too early, or what is not its own."""
+    """It may free too little, too early, or memory that it does not own."""
 
     class FreesAnything(ReferenceMemory):
         def __del__(self) -> None:

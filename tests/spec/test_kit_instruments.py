@@ -1,4 +1,4 @@
-"""The instruments of the kit: the driver, the oracle, the log, and what was covered."""
+"""The parts of the kit: the driver, the oracle, the call log and the coverage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
 
 
 def test_the_kit_and_the_model_agree_on_what_each_call_is_for() -> None:
-    """The kit says it by hand, so that the oracle need not read the table."""
+    """The kit has its own list, written by hand, so that the oracle does not read the table."""
     kinds = {Role.READ: READS, Role.WRITE: WRITES, Role.ADOPT: ADOPTIONS, Role.PUSH: PUSHES}
     said = {call: role for role, calls in kinds.items() for call in calls}
     sides = {call: place.value for call in Call if (place := place_of(call))}
@@ -41,7 +41,7 @@ def test_patterns_differ_everywhere() -> None:
     assert first[:256] != first[256:512]
 
 
-def test_a_wait_for_streams_is_part_of_a_word() -> None:
+def test_a_wait_for_streams_is_part_of_a_sequence() -> None:
     driver = run_case(device_subject(), Case((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
 
     pushed = ["stream = subject.device.stream()", "memory.async_gpu_push(stream=stream)"]
@@ -50,14 +50,14 @@ def test_a_wait_for_streams_is_part_of_a_word() -> None:
 
 
 def test_failing_moves_beyond_the_calls_are_made_plainly() -> None:
-    """A word may ask for the failure of a call that is never made."""
+    """A sequence may ask that the fifth allocator call of a move fails, when there are fewer than five."""
     driver = run_case(device_subject(), Case((Fail(READ, 5),)))
 
     assert [READ, RELEASE] == [entry for _, entry in driver.visited]
 
 
 def test_the_driver_takes_buffers_for_granted_only_where_there_is_a_device() -> None:
-    """Without one, adopting device memory and pushing are refused whatever is handed in."""
+    """Without a device, adopting device memory and pushing are refused for every argument."""
     driver = MemoryDriver(host_subject(), 8)
     for entry in (GPU_ADOPT, PUSH, GPU_READ):
         driver.perform(entry)
@@ -71,7 +71,7 @@ def test_the_driver_takes_buffers_for_granted_only_where_there_is_a_device() -> 
 
 
 def test_the_oracle_thinks_in_fresh_copies() -> None:
-    """One round trip, by hand."""
+    """One round trip is compared with values written by hand."""
     calls, after = Oracle(4).write("cpu", Mode.CPU)[1:]
     up, synced = after.written("cpu", b"abcd").read("gpu", Mode.CPU)[1:]
     adopted = synced.adopt("cpu", b"wxyz")
@@ -87,7 +87,7 @@ def test_the_oracle_thinks_in_fresh_copies() -> None:
 
 
 def test_the_oracle_never_reads_the_table() -> None:
-    """It imports the words of the model, SyncedHead and Mode, and nothing that knows a transition."""
+    """From the model it imports only SyncedHead and Mode, and nothing that knows a transition."""
     import syncedmem.spec.memory.oracle as module
 
     known = {
@@ -101,13 +101,13 @@ def test_the_oracle_never_reads_the_table() -> None:
 
 
 def log_of(side: str = "cpu") -> tuple[CallLog, RecordingAllocator]:
-    """A log and an allocator that writes into it."""
+    """Return a log, and an allocator that records its calls there."""
     log = CallLog()
     inner: Any = CPUDeviceAllocator() if side == "cpu" else SimulatedDeviceAllocator()
     return log, RecordingAllocator(inner, log, "cpu" if side == "cpu" else "gpu")
 
 
-def test_the_ledger_knows_what_is_out() -> None:
+def test_the_log_knows_what_is_allocated() -> None:
     log, allocator = log_of()
     ptr = allocator.allocate(8)
     allocator.memset_zero(ptr, 8)
@@ -121,7 +121,7 @@ def test_the_ledger_knows_what_is_out() -> None:
 
 @pytest.mark.parametrize("kind", ["stray", "twice", "nothing", "external", "pinned"])
 def test_stray_frees_are_refused_and_remembered(kind: str) -> None:
-    """Even if the memory under test hides the error."""
+    """The log keeps them even if the memory under test hides the error."""
     log, allocator = log_of("gpu")
     pointer: Any = allocator.inner.empty(8)
     if kind == "nothing":
@@ -143,7 +143,7 @@ def test_stray_frees_are_refused_and_remembered(kind: str) -> None:
 
 
 def test_the_kth_call_fails_and_the_next_does_not() -> None:
-    """A half-way failure has spoilt half of the destination first."""
+    """A partial failure first overwrites half of the destination."""
     log, allocator = log_of()
     ptr = allocator.allocate(8)
     ptr[:] = 1

@@ -1,4 +1,4 @@
-"""The conformance kit on subjects of every kind: what passes, what each is asked for, and what is no subject."""
+"""The conformance kit with every kind of subject: which pass, which requirements apply, and what is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 @pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
 def test_the_runtime_meets_every_requirement_on_every_device(allocator: Any) -> None:
-    """All suites pass, and every state, cell and transition was taken."""
+    """All suites pass, and every state, cell and transition is taken."""
     subject = replace(device_subject(), device=allocator, elsewhere=None)
     verdict = check_conformance(subject, steps=1500, seed=3)
     verdict.require()
@@ -34,21 +34,21 @@ def test_the_runtime_without_a_device_meets_every_requirement() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_seeded_scheduler_does_not_shake_the_runtime(seed: int) -> None:
-    """Queued copies that happen at arbitrary moments change nothing that is seen."""
+def test_the_runtime_passes_on_a_device_with_a_seeded_scheduler(seed: int) -> None:
+    """Queued copies run at arbitrary moments, and the results that a caller sees stay the same."""
     subject = replace(device_subject(), device=SimulatedDeviceAllocator(seed=seed))
 
     check_conformance(subject, steps=400, seed=seed).require()
 
 
-def test_the_port_without_a_bug_passes() -> None:
-    """So what a bug is caught for is the bug."""
+def test_the_reference_without_a_bug_passes() -> None:
+    """So the violation of a seeded bug comes from the bug, not from the reference."""
     check_conformance(reference_subject(), steps=300).require()
     check_conformance(host_subject(ReferenceMemory), steps=100).require()
 
 
-def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
-    """A memory that keeps Caffe's rules and no others passes there, and not in the safe profile."""
+def test_a_subject_of_the_caffe_profile_is_not_asked_for_more() -> None:
+    """A memory that keeps only Caffe's rules passes in the Caffe profile and fails in the safe profile."""
     unsafe = MEMORY_BUGS["WriteableReadView"].make
     verdict = check_conformance(replace(device_subject(unsafe), profile="caffe"), steps=300)
 
@@ -59,14 +59,14 @@ def test_a_bench_of_the_caffe_profile_is_not_asked_for_more() -> None:
 
 @pytest.mark.parametrize("bug", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
 def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -> None:
-    """As it is in Caffe, whose only caller waits; so a memory that does not is as good there."""
+    """In Caffe the only caller waits itself, so a memory that does not wait passes in this profile."""
     careless = MEMORY_BUGS[bug].make
 
     check_conformance(replace(device_subject(careless), profile="caffe"), steps=300).require()
 
 
 def test_every_requirement_can_be_checked_on_some_subject() -> None:
-    """And each subject leaves out exactly what it has no use for."""
+    """Each subject leaves out only the requirements that do not apply to it."""
     device, host = set(requirements_for(device_subject())), set(requirements_for(host_subject()))
 
     memories = {name for name, it in REQUIREMENTS.items() if it.kind == "memory"}
@@ -96,7 +96,7 @@ def test_the_suites_fit_the_subject() -> None:
 
 
 def test_there_are_no_flights_without_a_device() -> None:
-    """Asked for by name, the suite is empty."""
+    """If you ask for the suite by name, it has no cases."""
     assert 0 == check_conformance(host_subject(), suites=["flights"]).suites[0].cases
 
 
@@ -109,7 +109,7 @@ def test_no_steps_means_no_walks() -> None:
 
 @pytest.mark.parametrize("profile", ["Safe", "", None, 1])
 def test_an_unknown_profile_is_refused(profile: Any) -> None:
-    """It would be a weaker test that passes."""
+    """Otherwise a misspelt profile would silently check less."""
     with pytest.raises(InvalidArgumentError, match="profile must be one of caffe, safe, got"):
         replace(device_subject(), profile=profile)
 
@@ -121,7 +121,7 @@ def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
 
 
 def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:
-    """It has a parameter for it; of a maker written in C nothing is known, and without a device there is none."""
+    """A maker with the parameter gets the pinned allocator, or None without a device; a maker in C is left as it is."""
     told: list[dict[str, Any]] = []
 
     def asks(_: int, *, host: Any, device: Any, pinned: Any = None) -> None:
@@ -138,7 +138,7 @@ def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:
 
 
 def test_the_kit_is_pointed_at_any_maker() -> None:
-    """A function will do."""
+    """A maker may be a plain function."""
 
     def make(size: int, *, host: Any, device: Any) -> SyncedMemory:
         return SyncedMemory(size, host=host, pinned=device.pinned_host(), device=device)

@@ -1,4 +1,4 @@
-"""What the conformance kit says of a memory: the shortest reproducer that shows a failure, and what counts as one."""
+"""The verdicts of the conformance kit: the shortest reproducer of a failure, and what counts as a failure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
-    """What is reported is what was found."""
+    """The kit reports the violation that it found, not another one."""
     found = Violation("R11-head", "what the whole sequence is said to show", ("all of it",))
     subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
 
@@ -41,7 +41,7 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
 
 
 def test_shrinking_keeps_the_requirement() -> None:
-    """A sequence that fails for another reason after a move was left out is not a shorter witness."""
+    """A shorter sequence that fails for another reason is not used."""
     subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
     case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
     with pytest.raises(Violation) as caught:
@@ -53,7 +53,7 @@ def test_shrinking_keeps_the_requirement() -> None:
 
 
 def test_too_little_coverage_is_a_failure() -> None:
-    """Passing every check that was made is not enough."""
+    """A subject that passes all checks still fails if too few transitions were taken."""
     verdict = check_conformance(device_subject(), suites=["counters"])
 
     assert ([], False) == (verdict.violations, verdict.passed)
@@ -70,7 +70,7 @@ def test_progress_is_told_of_every_case() -> None:
 
 
 def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
-    """A memory that frees behind the recorder's back is caught by the device."""
+    """The device catches a memory that frees without the recording allocator."""
 
     class Sneaky(ReferenceMemory):
         def push(self, pointer: Any, stream: Any) -> None:
@@ -82,7 +82,7 @@ def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
 
 
 def test_a_crash_of_the_subject_is_a_violation() -> None:
-    """A memory that makes the kit stumble is refused, not the kit."""
+    """If a memory makes a step of the kit raise, the memory is refused and the kit does not fail."""
 
     class Junk(ReferenceMemory):
         def gpu_data(self) -> Any:
@@ -110,8 +110,8 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
     assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
 
 
-def test_a_subject_that_ends_the_process_does_not() -> None:
-    """It is a call that raised."""
+def test_a_subject_that_raises_system_exit_is_refused() -> None:
+    """SystemExit counts like any other exception of a call."""
 
     class Exits(ReferenceMemory):
         def gpu_data(self) -> Any:
@@ -122,11 +122,11 @@ def test_a_subject_that_ends_the_process_does_not() -> None:
     assert "gpu_data raised SystemExit: 3" in found.message
 
 
-# --- heads, in the words of another
+# --- heads of other implementations
 
 
 class Foreign(Enum):
-    """Somebody else's heads."""
+    """The heads of another implementation."""
 
     UNINITIALIZED = "u"
     HEAD_AT_CPU = "c"
@@ -135,7 +135,7 @@ class Foreign(Enum):
 
 
 def headed(shown: Callable[[SyncedHead], object]) -> Any:
-    """A memory that shows its head in some form."""
+    """Return a memory class that shows its head in the given form."""
 
     class Headed:
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -153,7 +153,7 @@ def headed(shown: Callable[[SyncedHead], object]) -> Any:
 
 @pytest.mark.parametrize("form", ["itself", "foreign", "name", "value"])
 def test_a_head_may_be_a_name_or_a_number(form: str) -> None:
-    """A port has an enumeration of its own."""
+    """A port may have its own enumeration."""
 
     def shown(head: SyncedHead) -> object:
         return {"itself": head, "foreign": Foreign[head.name], "name": head.name, "value": head.value}[form]

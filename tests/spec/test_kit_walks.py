@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_walks_start_from_every_state() -> None:
-    """The first memory of some walk starts in each of the 62 states, and walks take 10 to 20 steps."""
+    """For each of the 62 states, the first memory of some walk starts there; walks have one to three memories."""
     covered = Coverage("caffe")
     lengths: set[int] = set()
 
@@ -57,7 +57,7 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
 
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
-    """Neither a memory nor a move; a move that need not fail does not."""
+    """Memories, moves and injected failures are left out if the violation does not need them."""
     subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
     begun = ((0, READ), (0, GPU_READ), (1, WRITE), (1, READ))
@@ -73,7 +73,7 @@ def test_nothing_can_be_left_out_of_a_walk() -> None:
 
 
 def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
-    """So it goes with the last of its moves; the others keep their sizes."""
+    """So removing the last move of a memory removes the memory; the others keep their sizes."""
     drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
 
     assert [9] == [driver.size for driver in drivers]
@@ -104,7 +104,7 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
 
 
 def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
-    """Whoever watches may fail, and then that is what is raised."""
+    """If the observer of a walk raises, its exception is raised."""
 
     def fail(_: Sequence[MemoryDriver]) -> None:
         raise OSError("the disk is full")

@@ -1,4 +1,4 @@
-"""Test vectors: they say what the oracle says, our memories pass them, wrong ones do not, and ports can read them."""
+"""Test vectors: they agree with the oracle, our memories pass them, wrong memories fail, and ports can read them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
 QUICK = [it for it in EACH if "hsi-extra" not in it.values]
 SHARES_STATE = ("ZeroesItsNeighbour", "SharesAScratchThatIsTooShort")
-"""Bugs between memories: what becomes of one depends on the memories before it."""
+"""Bugs that share state between memories, so that a result depends on the memories made before."""
 
 
 @cache
@@ -56,17 +56,17 @@ def subject(edition: str, make: Maker = SyncedMemory) -> Subject:
 
 
 def find(suite: str, **wanted: Any) -> dict[str, Any]:
-    """A copy of the first vector of Caffe's with a step that has these values."""
+    """Return a copy of the first Caffe vector that has a step with these values."""
     found = next(it for it in written("caffe", suite) if any(wanted.items() <= step.items() for step in it["steps"]))
     copy: dict[str, Any] = json.loads(json.dumps(found))
     return copy
 
 
-# --- what they say
+# --- the content of vectors
 
 
 def test_the_suites_have_the_size_that_is_known() -> None:
-    """In vectors and steps, for Caffe; the release of each is a step."""
+    """Counted in vectors and steps, for Caffe; the final release of a vector is a step."""
     found = {suite: written("caffe", suite) for suite in SUITES}
 
     assert {suite: (len(lines), sum(len(it["steps"]) for it in lines)) for suite, lines in found.items()} == {
@@ -106,7 +106,7 @@ def test_what_is_no_vector_is_not_valid() -> None:
 
 
 def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
-    """In the schema, from the list of them."""
+    """The schema has exactly the refusals of the list, each with its description."""
     schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
     said = schema["$defs"]["step"]["properties"]["refusal"]["oneOf"]
     used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
@@ -135,7 +135,7 @@ def test_the_digests_of_the_editions_differ() -> None:
 
 @pytest.mark.parametrize(("edition", "suite"), [it for it in QUICK if "early" not in it.values])
 def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
-    """It never reads the table, which the vectors come from."""
+    """The vectors come from the table, which the oracle never reads."""
     for vector in written(edition, suite):
         oracle, mode = Oracle(vector["size"], edition != "cpu_only"), Mode.GPU
         for step in vector["steps"]:
@@ -159,7 +159,7 @@ def held(copy: Copy) -> str | None:
 
 
 def told(oracle: Oracle, mode: Mode, step: dict[str, Any]) -> Oracle:
-    """What the oracle says of a step, compared with the step."""
+    """Compare a step with what the oracle expects, and return the oracle after it."""
     call = Call(step["call"])
     expected: Expected
     if call in READS:
@@ -181,21 +181,21 @@ def told(oracle: Oracle, mode: Mode, step: dict[str, Any]) -> Oracle:
 
 
 def adopted(oracle: Oracle, call: Call, argument: dict[str, Any] | None) -> bytes | None:
-    """The bytes of a buffer that is handed in: new ones, or those that the side has held since it was."""
+    """Return the bytes of an adopted buffer: new ones, or those that the side already holds."""
     if argument is None:
         return None
     return bytes.fromhex(argument["bytes"]) if "bytes" in argument else oracle.copy(SIDES[call]).content
 
 
 def test_failing_actions_are_counted() -> None:
-    """For every allocator call of every transition there are two vectors where it fails, with more after it and not."""
+    """Every allocator call of every transition fails in two vectors: one repeats the call, one releases the memory."""
     actions = [it for row in space().steps.values() for step in row.values() for it in step.actions]
     points = sum(not action.value.startswith("adopt") for action in actions)
 
     assert len(programs("failures", "caffe")) == 2 * points
 
 
-# --- suites that are new in the model
+# --- suites of the model
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -220,7 +220,7 @@ def test_one_state_more_takes_longer_words() -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_cycles_are_repeated(edition: str) -> None:
-    """And lead back, so that they can be."""
+    """Each cycle can be taken twice in a row without a refusal."""
     found = space(edition)
     for cycle in cycles(edition):
         state = found.start
@@ -230,7 +230,7 @@ def test_cycles_are_repeated(edition: str) -> None:
     assert counter_words(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
 
 
-# --- replayed
+# --- replays
 
 
 @pytest.mark.parametrize("make", [SyncedMemory, ReferenceMemory])
@@ -267,7 +267,7 @@ def test_every_device_of_this_machine_passes_the_tour(device: Any) -> None:
 def test_a_vector_that_says_otherwise_is_not_met(
     suite: str, step: dict[str, Any], change: dict[str, Any], said: str
 ) -> None:
-    """Each thing that a step says is compared; what it does not say is not."""
+    """Each field of a step is compared; a field that the step does not have is not."""
     vector = find(suite, **step)
     for it in vector["steps"]:
         if step.items() <= it.items():
@@ -279,7 +279,7 @@ def test_a_vector_that_says_otherwise_is_not_met(
 
 
 def test_the_kind_of_host_memory_is_compared() -> None:
-    """By the flag, if the edition has it."""
+    """It is compared with the flag, if the edition has the flag."""
 
     class AlwaysPageable(ReferenceMemory):
         def malloc_cpu(self) -> tuple[Any, bool]:
@@ -298,7 +298,7 @@ def test_the_kind_of_host_memory_is_compared() -> None:
 
 
 def test_what_is_wasteful_is_acceptable() -> None:
-    """One more copy, with the right bytes; but not where a call must do nothing else."""
+    """An extra copy with the right bytes is acceptable; an allocation of another size is not."""
     there = subject("caffe", MEMORY_BUGS["CopiesOnEveryRead"].make)
     results = {replay(there, it).result for it in written("caffe", "hsi")}
 
@@ -334,7 +334,7 @@ def test_the_worst_difference_is_the_result() -> None:
 
 
 def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
-    """Those that are not are about what vectors do not say: views, streams, several memories, other devices."""
+    """The others are about things that vectors do not describe: views, streams, several memories, other devices."""
     kills = Kills.known()
     each = [kills.of(edition, suite) for edition in EDITIONS for suite in SUITES]
     refused_by_some = {name for found in each for names in found for name in names}
@@ -348,7 +348,7 @@ def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
 
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> None:
-    """Twelve pairs of a vector and a bug, for each suite, half of them kills; others each time."""
+    """For each suite, twelve pairs of a vector and a bug, half of them kills; each run takes other pairs."""
     known, found = Kills.known().of(edition, suite), written(edition, suite)
     kind = "no device" if edition == "cpu_only" else "device"
     bugs = [it for name, it in MEMORY_BUGS.items() if it.shows_on == kind and name not in SHARES_STATE]
@@ -363,9 +363,9 @@ def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str) -> No
 
 
 def test_measuring_finds_what_a_bug_does() -> None:
-    """Every bit is tested with every vector; a memory that cannot even be made is refused, a right one is not."""
+    """A new measurement gives the known kills, and a memory without a bug is not refused."""
     gc.collect()
-    gc.freeze()  # measuring calls the collector, which need not look at all the vectors that other tests have read
+    gc.freeze()  # measuring calls the collector often; it must not look at the vectors of other tests each time
     kills = measure(device_subject, host_subject, only=["modes"])
     for edition in EDITIONS:
         pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)
@@ -384,19 +384,19 @@ def test_a_memory_that_cannot_be_made_is_refused() -> None:
 
 
 def few_bugs(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """As if there were no others."""
+    """Let the measurement know only these seeded bugs."""
     monkeypatch.setattr(measurement, "MEMORY_BUGS", {name: MEMORY_BUGS[name] for name in names})
 
 
 def measured(kept: Path, processes: int = 1) -> tuple[list[str], Kills]:
-    """Which bugs are measured, given what is kept; and what is known then."""
+    """Measure, and return the names of the bugs that were measured, and all kills."""
     told: list[str] = []
     kills = measure(device_subject, host_subject, only=["modes"], kept=kept, processes=processes, progress=told.append)
     return told, kills
 
 
 def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug's own source counts, and that of other bugs in its module does not."""
+    """A bug is measured again if its own source changes, but not if another bug of its module changes."""
     few_bugs(monkeypatch, "FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice")
     first, kills = measured(tmp_path)
     assert ["FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice"] == first
@@ -510,7 +510,7 @@ def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_a_pattern_is_written_by_every_step() -> None:
-    """So that no two contents of a vector are taken for each other."""
+    """So no two contents of a vector are equal."""
     for vector in written("caffe", "tour"):
         calls = [it for it in vector["steps"] if it["call"] != "set_mode"]
         arguments: list[dict[str, str]] = [it["argument"] for it in calls if "argument" in it]

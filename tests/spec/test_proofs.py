@@ -1,4 +1,4 @@
-"""The proofs: they hold of the model, no sentence holds of its mutant, and other checkers count what ours counts."""
+"""The proofs: they hold for the model, each invariant fails for its mutant, and other checkers find as many states."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEEDS_Z3 = pytest.mark.skipif(not available(), reason="z3-solver is not installe
 
 @pytest.mark.parametrize(("contents", "states"), [(2, 186), (3, 374), (4, 626), (16, 8642)])
 def test_the_count_is_that_of_other_checkers(contents: int, states: int) -> None:
-    """SPIN, Rumur and a checker of TLA+ found as many, each from a model of its own."""
+    """SPIN, Rumur and a TLA+ checker found the same numbers, each from its own model."""
     explored = explore_contents(System.of("caffe"), contents)
 
     assert states == len(explored.states)
@@ -45,7 +45,7 @@ def test_the_count_is_that_of_other_checkers(contents: int, states: int) -> None
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_what_is_explored_is_the_compiled_table(edition: str) -> None:
-    """Without contents it is the model's own space: the same states, and the same actions from each."""
+    """Without contents, the states and actions are those of the model's state space."""
     found, system = space(edition), System.of(edition)
     explored = {packed(it): it for it in explore_contents(system, 1).states}
 
@@ -60,7 +60,7 @@ def test_what_is_explored_is_the_compiled_table(edition: str) -> None:
 
 
 def packed(found: ProofState) -> State:
-    """A state of the proofs as one of the model."""
+    """Convert a state of the proofs to a state of the model."""
     facts = sum(1 << number for number, fact in enumerate(found.facts) if fact)
     return State(state_of(found.head, facts), Mode.GPU if found.mode else Mode.CPU)
 
@@ -81,7 +81,7 @@ def test_the_invariants_are_inductive(edition: str) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda it: it.name)
 def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
-    """It breaks the invariant that it was made for, after a word that is short."""
+    """It breaks the invariant that it was made for, after at most four calls."""
     breaches = [*explore_contents(mutant.system, 3).breaches, *filter(None, [explore_schedules(mutant.system)])]
     words = {it.invariant: it.sequence for it in breaches}
 
@@ -92,7 +92,7 @@ def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
 @NEEDS_Z3
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda it: it.name)
 def test_induction_refuses_a_mutant(mutant: Mutant) -> None:
-    """With a row, and values for the symbols."""
+    """The refutation names a row, and values for the symbols."""
     found = [it for it in prove(mutant.system).refuted if it.invariant == mutant.breaks]
 
     assert found
@@ -100,7 +100,7 @@ def test_induction_refuses_a_mutant(mutant: Mutant) -> None:
 
 
 def test_every_invariant_has_a_mutant() -> None:
-    """Which breaks it; and every invariant is a sentence."""
+    """The mutant breaks it. The text of every invariant is a sentence."""
     assert set(INVARIANTS) == {mutant.breaks for mutant in MUTANTS}
     assert all(text.endswith(".") for text in INVARIANTS.values())
 
@@ -156,7 +156,7 @@ def test_the_summary_says_that_z3_is_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a word, by a row, and by a pair of editions; and then the model is not verified."""
+    """The problems of the model name a sequence of calls, a row, and a pair of editions."""
     wrong = next(it for it in MUTANTS if it.breaks == "handed_out_is_the_newest").system
 
     def wrongly(name: str) -> System:

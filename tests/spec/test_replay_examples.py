@@ -1,4 +1,4 @@
-"""examples/replay.*: a right port passes every suite of every edition, and wrong ones do not."""
+"""The ports in examples/replay.*: a correct port passes every suite of every edition, and wrong ports fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUST = ("rustc", "--deny", "warnings", "-o")
 
 
 class Mistake(NamedTuple):
-    """A line of each port that is replaced, and the suites that must tell of it."""
+    """The text to replace in each port, and the suites that must then fail."""
 
     suites: tuple[str, ...]
     c: tuple[str, str]
@@ -72,14 +72,14 @@ MISTAKES = {
 
 @pytest.fixture(scope="session")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all vectors, written as a user writes them."""
+    """Write all vectors with the command, as a user does, and return their folder."""
     folder = tmp_path_factory.mktemp("vectors")
     subprocess.run([sys.executable, "-m", "syncedmem", "vectors", "--out", folder], check=True, stdout=subprocess.PIPE)
     return folder
 
 
 def replay(command: list[str], vectors: Path, name: str) -> tuple[int, str]:
-    """The exit status, and the last line, which counts."""
+    """Return the exit status, and the last line, which has the counts."""
     with (vectors / f"{name}.jsonl").open("rb") as lines:
         done = subprocess.run(command, stdin=lines, capture_output=True, check=False)
     assert done.stdout, done.stderr
@@ -87,7 +87,7 @@ def replay(command: list[str], vectors: Path, name: str) -> tuple[int, str]:
 
 
 def made(language: str, folder: Path, planted: tuple[str, str] = ("", "")) -> list[str]:
-    """What runs an example, in which one text is replaced by another wherever it stands."""
+    """Return the command that runs an example, with one text replaced by another everywhere in its source."""
     for name in ("port.py", f"replay.{language}"):
         shutil.copy(EXAMPLES / name, folder)
     source = folder / ("port.py" if language == "py" else f"replay.{language}")
@@ -131,7 +131,7 @@ def test_nothing_replayed_is_nothing_passed(language: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("language", ["c", "rs", "py"])
 @pytest.mark.parametrize("line", ["garbage", "", "{}", '{"edition":"caffe","steps":[{"call":"cpu_da'])
 def test_what_is_no_vector_fails(language: str, line: str, tmp_path: Path) -> None:
-    """A file that was cut short must not pass for one that was replayed."""
+    """A truncated file must not count as a replayed one."""
     done = subprocess.run(made(language, tmp_path), input=f"{line}\n", text=True, capture_output=True, check=False)
 
     assert done.returncode == 1, done.stdout

@@ -1,4 +1,4 @@
-"""A reproducer does what the kit did: the same calls with the same arguments, on a subject of whoever runs it."""
+"""A reproducer does what the kit did: it makes the same calls with the same arguments, on the user's subject."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _CALLS = (
 
 
 class Told:
-    """A maker whose memories tell of the calls that are made to them."""
+    """A maker whose memories record the calls that are made to them."""
 
     def __init__(self, make: Any) -> None:
         self.make = make
         self.calls: Calls = []
 
     def __call__(self, size: int, **options: Any) -> Any:
-        """Make one, and tell of it."""
+        """Make a memory, and record that."""
         self.calls.append(("make", size, sorted(options)))
         return Telling(self.make(size, **options), self.calls)
 
 
 class Telling:
-    """A memory that tells of its calls."""
+    """A memory that records its calls."""
 
     def __init__(self, memory: Any, calls: Calls) -> None:
         self._memory = memory
@@ -73,7 +73,7 @@ class Telling:
 
 
 def shown(argument: Any) -> object:
-    """What can be compared of an argument: its kind, and the bytes of host memory or the length of the rest."""
+    """Return what can be compared of an argument: its type, and its bytes if it is host memory, else its length."""
     try:
         return type(argument).__name__, bytes(memoryview(argument))
     except TypeError:
@@ -81,7 +81,7 @@ def shown(argument: Any) -> object:
 
 
 def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation:
-    """What the quickest suite finds."""
+    """Return the violation that the quickest suite finds."""
     wrong = replace(subject, make=bug.make)
     for name in suites or [name for name in QUICKEST_FIRST if name in suite_names(wrong)]:
         if violation := check_conformance(wrong, steps=300, suites=[name]).suites[0].violation:
@@ -90,7 +90,7 @@ def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation
 
 
 def ran(program: str, subject: Subject) -> Calls:
-    """Run a program; it may end with an error in its last statement, if that is what it shows."""
+    """Run a program and return its calls; its last statement may raise, if that is the failure."""
     told = Told(subject.make)
     *earlier, last = ast.parse(program).body
     names: dict[str, Any] = {"subject": replace(subject, make=told)}
@@ -105,20 +105,20 @@ def ran(program: str, subject: Subject) -> Calls:
 
 
 def run(statements: list[ast.stmt], names: dict[str, Any]) -> None:
-    """As a user does."""
-    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- a program is to be run
+    """Run statements as a user does."""
+    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- the reproducer must run
 
 
 @pytest.fixture(autouse=True)
 def kept_mode() -> Iterator[None]:
-    """Programs set the mode, and the tests after this one have theirs."""
+    """Restore the mode after each test, because programs set it."""
     with using_mode(None):
         yield
 
 
 @pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
 def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
-    """To its end, or to the error that is wrong; and it says what is wrong there."""
+    """It runs to its end, or to the wrong error, and its last line says what is wrong."""
     subject = device_subject() if bug.shows_on == "device" else host_subject()
     violation = first_violation(bug, subject)
     calls = ran(violation.reproducer, replace(subject, make=bug.make))
@@ -129,7 +129,7 @@ def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
 
 
 def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
-    """With the very bytes, lengths, modes and failures, longer buffers included."""
+    """The bytes, lengths, modes and failures are the same, also for buffers that are longer than the memory."""
     told = Told(device_subject().make)
     moves = (
         *(WRITE, GPU_READ, ADOPT, Fail(PUSH, 1), GPU_ADOPT, Fail(READ, 1, partial=True), Input(None, mode=Mode.CPU)),
@@ -148,7 +148,7 @@ def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
 
 
 def test_failures_that_do_no_harm_are_left_out() -> None:
-    """Whole, or all steps before the one that does."""
+    """A whole failing move is left out, or only the steps before the one that does harm."""
     forgets = first_violation(MEMORY_BUGS["ForgetsThePushItCouldNotWaitFor"], device_subject(), "stumbles")
     leaks = first_violation(MEMORY_BUGS["FailureLeaks"], device_subject(), "stumbles")
     plain = first_violation(MEMORY_BUGS["SpoiltCopy"], device_subject(), "stumbles")
@@ -159,8 +159,8 @@ def test_failures_that_do_no_harm_are_left_out() -> None:
     assert "armed" not in plain.reproducer
 
 
-def test_a_script_says_in_which_mode_a_call_is_made() -> None:
-    """Where it is another than before."""
+def test_a_reproducer_says_in_which_mode_a_call_is_made() -> None:
+    """It sets the mode only where the mode changes."""
     reproducer = Reproducer(device_subject())
     reproducer.call("subject.name", Mode.GPU)
     reproducer.call("subject.name", Mode.CPU, keep="name")
@@ -169,8 +169,8 @@ def test_a_script_says_in_which_mode_a_call_is_made() -> None:
     assert ("from syncedmem.model import Mode, set_mode", *reproducer.lines) == reproducer.complete()
 
 
-def test_a_bench_says_where_it_comes_from() -> None:
-    """Then the program needs nothing."""
+def test_a_subject_says_where_it_comes_from() -> None:
+    """With the source of the subject, the program runs by itself."""
     reproducer = Reproducer(replace(host_subject(), source="import this\nsubject = this"))
     reproducer.run("gc.collect()")
 
@@ -178,7 +178,7 @@ def test_a_bench_says_where_it_comes_from() -> None:
 
 
 def test_a_violation_is_printed_with_its_program() -> None:
-    """By whoever prints it, `Conformance.require` included; a message of several lines stays a comment."""
+    """The text of the exception has it; a message of several lines becomes one line of comment."""
     verdict = check_conformance(device_subject(MEMORY_BUGS["SpoiltCopy"].make), suites=["cells"])
     with pytest.raises(Violation) as caught:
         verdict.require()
@@ -189,10 +189,10 @@ def test_a_violation_is_printed_with_its_program() -> None:
 
 
 def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """docs/conformance.md was not written from memory."""
+    """The blocks of docs/conformance.md print exactly the output that the page shows."""
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)  # noqa: S102 -- as its reader does
+        exec(block, names)  # noqa: S102 -- as a reader of the page does
 
     assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))

@@ -1,4 +1,4 @@
-"""Every seeded bug is caught, for what is wrong with it; the table says by what."""
+"""Every seeded bug is caught, under the requirement that it breaks; the table says by which suites."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = {**MEMORY_BUGS, **BLOB_BUGS}
 
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
 def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
-    """Some suite refuses it and names the requirement it breaks."""
+    """Some suite refuses it and names the requirement that it breaks."""
     kill = run_bug(bug, subject_for(bug), thorough=every_suite)
     report_kill(kill)
 
@@ -34,7 +34,7 @@ def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], ev
 
 
 def test_every_requirement_has_a_bug() -> None:
-    """A requirement without one is not tested."""
+    """A requirement without a seeded bug is not tested."""
     broken = {bug.requirement for bug in ALL.values()}
     wanted = set(requirements_of("memory", "blob"))
     assert not wanted - broken, "seed a bug that breaks each of them"
@@ -47,7 +47,7 @@ def test_every_requirement_has_a_bug() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
 def test_pages_say_how_many_bugs_there_are_at_least(page: str) -> None:
-    """A number that is written by hand is compared."""
+    """The numbers on the pages are written by hand, so they are compared."""
     text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
     said = [int(number) for number in re.findall(r"more than (\d+)\s(?:seeded bugs|others)", text)]
 
@@ -61,7 +61,7 @@ def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:
 
 
 def test_every_suite_is_tried_on_a_bug() -> None:
-    """And a bug that one has named is tested with the others only on request."""
+    """After one suite has caught the bug, the others run only on request."""
     bug = MEMORY_BUGS["ShadowBuffer"]
     quick, thorough = (run_bug(bug, device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
 
@@ -71,7 +71,7 @@ def test_every_suite_is_tried_on_a_bug() -> None:
 
 
 def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
-    """As for memories."""
+    """It is the same as for memories."""
     bug = BLOB_BUGS["ScaleAllocates"]
     quick, thorough = (run_bug(bug, blob_device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
 
@@ -81,7 +81,7 @@ def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
 
 
 def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
-    """At zero bytes or at one, in both modes, the kit finds what is wrong and never a slip in the bug itself."""
+    """With zero bytes or one byte, the kit finds the seeded error and never a programming mistake in the class."""
     words = [word for word in tour() if len(word) > 1]
     slips: list[str] = []
     for bug in MEMORY_BUGS.values():
@@ -93,11 +93,11 @@ def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
                 if "AttributeError" in found.message or "NameError" in found.message:
                     slips.append(bug.name)
 
-    assert {"CudaFreeWithoutDevice"} == set(slips)  # for which that is the point
+    assert {"CudaFreeWithoutDevice"} == set(slips)  # in which it is the seeded error
 
 
 def test_a_memory_without_a_bug_is_not_caught() -> None:
-    """The table can say no."""
+    """The table can also say that nothing was caught."""
     healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
     kill = run_bug(healthy, device_subject(), steps=60, suites=["cells", "contracts"])
 
@@ -112,7 +112,7 @@ def test_a_blob_without_a_bug_is_not_caught() -> None:
 
 
 def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on a subject of the kind it shows on."""
+    """Each bug runs on a subject of the kind on which it shows."""
     few = {name: MEMORY_BUGS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
     monkeypatch.setattr("syncedmem.spec.mutants.selftest.MEMORY_BUGS", few)
     kills = list(kill_table(device_subject, host_subject, steps=0))

@@ -14,7 +14,7 @@ def below(number: int) -> list[int]:
 
 
 def test_what_is_not_needed_is_left_out() -> None:
-    """Wherever it stands, and however much there is of it."""
+    """Steps that are not needed are left out at any place and in any number."""
     steps = (*range(40), 100, *range(40), 101, *range(40))
 
     assert (100, 101) == shrink(steps, lambda it: {100, 101} <= set(it))
@@ -31,12 +31,12 @@ def test_what_repeats_is_kept_as_often_as_it_takes() -> None:
 
 
 def test_when_time_is_up_the_shortest_so_far_is_returned() -> None:
-    """No time at all leaves everything."""
+    """If there is no time, all steps are kept."""
     assert (1, 2, 3) == shrink((1, 2, 3), lambda _: True, seconds=0)
 
 
 def test_the_violation_is_that_of_the_shortest_steps() -> None:
-    """One that breaks another requirement is no shorter witness."""
+    """Shorter steps that break another requirement are not used."""
 
     def run(steps: tuple[int, ...]) -> None:
         if 7 in steps:

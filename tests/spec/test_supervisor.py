@@ -1,4 +1,4 @@
-"""Processes of their own: what they answer, how they die, and that none is left behind."""
+"""Child processes: their answers, how they end, and that none of them is left running."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """Notes what it is told, and how many run."""
+    """Records the reported progress and the number of running jobs."""
 
     def __init__(self) -> None:
         self.told: dict[str, list[tuple[str, int]]] = {}
@@ -58,7 +58,7 @@ def unwatched(_: str) -> AbstractContextManager[None]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
-    """No more run at a time than were asked for."""
+    """At most the requested number of processes runs at a time."""
     watcher = Watcher()
     answers = dict(side_by_side(counted, ("a", "b", "c"), processes=processes, watch=watcher))
     pairs = [cast("tuple[str, int]", answers[name]) for name in ("a", "b", "c")]
@@ -69,7 +69,7 @@ def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
 
 
 def test_progress_is_told_now_and_then() -> None:
-    """Every stage, and not every case: who watches has other things to do."""
+    """Each stage is reported, but not each case: that would keep the watcher too busy."""
     watcher = Watcher()
     dict(side_by_side(counted, ("a",), processes=1, watch=watcher))
 
@@ -79,7 +79,7 @@ def test_progress_is_told_now_and_then() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no signals elsewhere")
 def test_a_process_that_dies_ends_only_itself(capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither a crash, nor a leave, nor an exception of its own."""
+    """A crash, an exit or an exception in one process does not end the others."""
     answers = dict(side_by_side(various, ("crash", "leave", "fine"), processes=2, watch=unwatched))
     wrong = dict(side_by_side(cast("Any", str), ("a",), processes=1, watch=unwatched))
 
@@ -91,7 +91,7 @@ def test_a_process_that_dies_ends_only_itself(capfd: pytest.CaptureFixture[str])
 
 
 def test_none_is_left_when_nobody_listens_any_more() -> None:
-    """As after an interrupt."""
+    """An interrupt closes the answers in the same way."""
     watcher = Watcher()
     answers = side_by_side(various, ("fine", "sleep", "sleep again"), processes=2, watch=watcher)
     assert ("fine", "fine") == next(answers)
@@ -106,7 +106,7 @@ def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
     watcher = Watcher()
 
     def nowhere(name: str, *, progress: Progress) -> None:
-        """It has no name that another process could look up."""
+        """A local function, which another process cannot import."""
         del name, progress
 
     with pytest.raises(Exception, match="pickle"):
@@ -117,14 +117,14 @@ def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
 
 
 class Sent(list[object]):
-    """What would be sent."""
+    """Collects the messages that would be sent."""
 
     def send(self, message: object) -> None:
         self.append(message)
 
 
 def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other process leaves interrupts to the one that started it."""
+    """The child process ignores interrupts; the process that started it handles them."""
     handlers: dict[int, object] = {}
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     sent = Sent()
@@ -136,7 +136,7 @@ def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_a_copy_of_this_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is interrupted like others, keeps what it prints, and is over after its answer."""
+    """It has the default handler for interrupts, redirects its output, and exits after its answer."""
     done: list[object] = []
 
     def note(*values: object) -> None:
@@ -153,7 +153,7 @@ def test_what_a_copy_of_this_process_does_is_the_same_here(monkeypatch: pytest.M
 
 
 def test_who_stands_still_is_ended() -> None:
-    """Before it has moved there is more time; how it was ended is known."""
+    """A separate limit holds until the first progress; the answer says how the process was ended."""
     slow = Child(various, "sleep", limits=Limits(seconds=0.2, first=60)).wait()
     late = Child(various, "sleep before", limits=Limits(seconds=60, first=0.2)).wait()
 
@@ -165,7 +165,7 @@ def test_who_stands_still_is_ended() -> None:
 
 
 def test_what_moves_is_not_ended() -> None:
-    """Whoever watches may know of other signs of life than what is told."""
+    """The caller may pass a function that reports other signs of progress."""
     marks = iter(range(1 << 30))
     answer = Child(various, "nap", limits=Limits(seconds=0.5, first=60), moved=lambda: next(marks)).wait()
 
@@ -229,7 +229,7 @@ def test_a_process_that_is_gone_needs_no_limit() -> None:
 
 
 def test_there_is_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody says which may be used, all of them may."""
+    """If the system does not say which processors may be used, all are counted."""
     assert 1 <= processors()
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert os.cpu_count() == processors()

@@ -1,4 +1,4 @@
-"""The contract of device allocators: every allocator that there is keeps it, and every seeded bug is caught."""
+"""The contract of device allocators: every allocator of this package meets it, and every seeded bug is caught."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ ALLOCATORS: dict[str, Any] = {
     **{f"{name} over {it.name}": make(it) for name, make in MAKERS.items() for it in UPSTREAMS},
     **{f"{' over '.join(order)} over {it.name}": stacked(order, it) for order in SAMPLE for it in UPSTREAMS},
 }
-"""Every one has to keep it: host, page-locked and device memory, each adaptor over each, and stacks of adaptors."""
+"""All of these must meet it: host, page-locked and device memory, each adaptor over each, and stacks of adaptors."""
 
 LATE = "D07-late-reader"
 KEEPERS = {"pool", "guarding"}
-"""A pool lends old memory again, and a guarding allocator fills it on purpose."""
+"""A pool reuses old memory, and a guarding allocator overwrites it on purpose."""
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS)
 @pytest.mark.parametrize("name", ALLOCATORS)
 def test_the_contract_is_kept(name: str, requirement: str) -> None:
-    """Those that may break a requirement, and say so, do break it."""
+    """Allocators whose documentation says that they break D07 do break it."""
     if requirement == LATE and KEEPERS & set(name.split()):
         with pytest.raises(Violation, match=requirement):
             check_allocator(ALLOCATORS[name], requirement)
@@ -73,13 +73,13 @@ def test_a_bug_leaves_the_rest_of_the_allocator_right() -> None:
 
 
 def test_every_requirement_has_a_bug() -> None:
-    """A check that no bug has failed may be none."""
+    """A check that no seeded bug has failed may check nothing."""
     assert set(REQUIREMENTS) == {bug.requirement for bug in DEVICE_ALLOCATOR_BUGS.values()}
     assert all(bug.text.endswith(".") and bug.source for bug in DEVICE_ALLOCATOR_BUGS.values())
 
 
 def test_what_an_allocator_stumbles_over_is_a_violation() -> None:
-    """Whatever it raises."""
+    """Any exception that an allocator raises is reported."""
     without: Any = SimulatedDeviceAllocator()
     without.overlaps = None
     with pytest.raises(Violation, match=r"^D17-overlaps: TypeError: "):
@@ -87,7 +87,7 @@ def test_what_an_allocator_stumbles_over_is_a_violation() -> None:
 
 
 def test_what_goes_wrong_in_a_thread_is_a_violation() -> None:
-    """Other bytes, and errors."""
+    """Both wrong bytes and exceptions are found."""
 
     class Wiping(SimulatedDeviceAllocator):
         def memcpy(self, src: Any, dest: Any, byte_size: int, *rest: Any, **named: Any) -> None:
@@ -104,7 +104,7 @@ def test_what_goes_wrong_in_a_thread_is_a_violation() -> None:
 
 def test_what_is_not_counted_is_not_checked() -> None:
     class Uncounted(CPUDeviceAllocator):
-        """It does not say how many blocks are out."""
+        """Does not say how many blocks are live."""
 
         live_blocks: Any = None
 
@@ -113,20 +113,20 @@ def test_what_is_not_counted_is_not_checked() -> None:
 
 
 class TestHost(AllocatorContract):
-    """The published class, as somebody else uses it."""
+    """The published class, used as in another project."""
 
     def make(self) -> CPUDeviceAllocator:
         return CPUDeviceAllocator()
 
 
 class Exempt(TestHost):
-    """Not collected, because a skip has to be on a list."""
+    """Not collected by pytest, because every skip must be on the list of allowed skips."""
 
     exempt: ClassVar[Mapping[str, str]] = {LATE: "a pool cannot keep old bytes"}
 
 
 def test_the_class_has_a_test_for_every_requirement() -> None:
-    """With its sentence; and one that is not said how to make an allocator says so."""
+    """The docstring of each test is its requirement. A class without make() says that it has none."""
     tests = {name: test for name, test in vars(AllocatorContract).items() if name.startswith("test_")}
 
     assert [it.text for it in REQUIREMENTS.values()] == [test.__doc__ for test in tests.values()]

@@ -1,6 +1,6 @@
-"""`CUDADeviceAllocator` on a real GPU: what no other device can show.
+"""`CUDADeviceAllocator` on a real GPU: behaviour that no other device can show.
 
-Without CuPy or without a GPU all of it is skipped; what is said then is tested in test_devices.py.
+Without CuPy or without a GPU all tests are skipped; test_devices.py tests the messages for that case.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ def device(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What a stream can be made to wait for; opened at the end, so that nothing hangs."""
+    """An event that a stream can wait for; it is set at the end, so that nothing hangs."""
     event = threading.Event()
     yield event
     event.set()
 
 
 def hold(stream: Any, gate: threading.Event) -> None:
-    """Let nothing that is queued from now happen before the gate is opened."""
-    gc.collect()  # memory of an earlier test that went now would wait for the whole device
+    """Hold the stream: work that is queued from now on runs only after the gate is opened."""
+    gc.collect()  # to free memory of an earlier test after this would wait for the whole device
     stream.launch_host_func(gate.wait, 30)
 
 
 def opening(gate: threading.Event) -> threading.Timer:
-    """Open the gate while the caller waits for something."""
+    """Open the gate a little later, while the caller waits."""
     timer = threading.Timer(0.2, gate.set)
     timer.start()
     return timer
 
 
 def ready_to_push(device: Any) -> SyncedMemory:
-    """A memory with both sides allocated, because CUDA may wait for everything to allocate, and the host fresh."""
+    """Make a memory with both sides allocated and the host fresh; to allocate later could wait for all work."""
     memory = SyncedMemory(SIZE, device=device)
     memory.gpu_data()
     memory.mutable_cpu_data()[:] = 7
@@ -96,7 +96,7 @@ def filled(device: Any, value: int, size: int = SIZE) -> Any:
 
 
 def answering(answer: Any) -> Callable[[object], Any]:
-    """A function that says the same to whatever it is asked."""
+    """Return a function that always gives the same answer."""
 
     def answered(_: object) -> Any:
         return answer
@@ -105,7 +105,7 @@ def answering(answer: Any) -> Callable[[object], Any]:
 
 
 def kind_of_memory(address: int) -> int:
-    """What CUDA says an address is."""
+    """Return the type of memory that CUDA reports for an address."""
     return int(cupy.cuda.runtime.pointerGetAttributes(address).type)
 
 
@@ -113,7 +113,7 @@ def kind_of_memory(address: int) -> int:
 
 
 def test_the_gpu_conforms(device: Any) -> None:
-    """Every requirement, on the enumerated suites and some generated walks."""
+    """Every requirement is checked, with the enumerated suites and some random walks."""
     elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None
     subject = Subject("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
     found = check_conformance(subject, steps=500, seed=1)
@@ -137,7 +137,7 @@ def test_the_gpu_is_named_by_its_driver(device: Any) -> None:
 
 
 def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
-    """By CUDA's own account of the addresses."""
+    """CUDA itself reports the type of memory of each address."""
     with using_mode(Mode.GPU), SyncedMemory(SIZE, device=device) as memory:
         pinned = kind_of_memory(memory.cpu_data().ctypes.data)
         there: Any = memory.gpu_data()
@@ -153,7 +153,7 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
 
 
 def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """cudaMalloc(0) succeeds and returns null; here it is not even called."""
+    """cudaMalloc(0) succeeds and returns null; we do not call CUDA for zero bytes."""
 
     def fail(*_: object) -> None:
         raise cupy.cuda.runtime.CUDARuntimeError(1)
@@ -171,7 +171,7 @@ def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("size", [1 << 50, 2**63 - 1])
 def test_out_of_memory_is_one_error_and_the_memory_still_works(device: Any, size: int) -> None:
-    """CUDA's error is not left behind for the next call to find."""
+    """No error of CUDA is left that the next call would raise."""
     for allocate in (device.allocate, device.empty, device.pinned_host().allocate):
         with pytest.raises(AllocationError, match=f"cannot allocate {size} bytes on "):
             allocate(size)
@@ -187,7 +187,7 @@ def test_out_of_memory_is_one_error_and_the_memory_still_works(device: Any, size
 
 
 def test_a_full_gpu_is_an_allocation_error() -> None:
-    """More than is free, and less than there is."""
+    """The request is larger than the free memory, and smaller than the whole memory."""
     device = CUDADeviceAllocator()
     free, total = cupy.cuda.runtime.memGetInfo()
     first: Any = device.allocate(free - (free >> 3))
@@ -200,7 +200,7 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
     assert (free >> 1, True) == (again.nbytes, free < total)
 
 
-def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_failures_are_not_allocation_errors(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
         raise cupy.cuda.runtime.CUDARuntimeError(719)
 
@@ -213,7 +213,7 @@ def test_a_failure_that_is_no_lack_of_room_is_none(device: Any, monkeypatch: pyt
 
 
 def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
-    """With the pools the next block of that size is the same memory; without, CUDA has it again at once."""
+    """With pools, the next block of that size is the same memory. Without pools, CUDA gets it back at once."""
     pooled, direct, size = CUDADeviceAllocator(pool=True), CUDADeviceAllocator(), 64 << 20
     first = pooled.allocate(size)
     address = first.data.ptr
@@ -236,7 +236,7 @@ def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
 
 
 def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
-    """CUDA takes any address and believes it; we do not."""
+    """CUDA accepts any address without a check; we check it."""
     near = filled(device, 7)
     frozen = row(0)
     frozen.flags.writeable = False
@@ -260,7 +260,7 @@ def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
 
 
 def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
-    """Of any type and shape; other buffers are refused with the reason."""
+    """Buffers of any type and shape are adopted; other objects are refused with the reason."""
     words = cupy.zeros((4, 4), cupy.int32)
     device.memcpy(row(1, 20), device.adopt(words[1:], 20), 20, UP)
     assert [0] * 4 + [0x01010101] * 5 + [0] * 7 == words.get().ravel().tolist()
@@ -278,7 +278,7 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
 
 
 class Interface:
-    """An array of a library that speaks only ``__cuda_array_interface__``."""
+    """An array of another library that has only ``__cuda_array_interface__``."""
 
     def __init__(self, array: Any, **changes: Any) -> None:
         self._array = array
@@ -286,7 +286,7 @@ class Interface:
 
 
 def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:
-    """Kept alive, and of any type; or refused with the reason."""
+    """Arrays of any type are adopted and kept alive, or refused with the reason."""
     words = cupy.zeros((4, 4), cupy.int32)
     with SyncedMemory(64, device=device) as memory:
         memory.set_gpu_data(Interface(words))
@@ -327,7 +327,7 @@ def test_the_stream_of_an_adopted_array_is_waited_for(device: Any, gate: threadi
 
 
 def test_streams_of_the_gpu_pass_and_others_do_not(device: Any) -> None:
-    """CuPy's null streams belong to whatever GPU is current."""
+    """CuPy's null streams belong to the GPU that is current."""
     for good in (device.stream(), cupy.cuda.Stream.null, cupy.cuda.Stream.ptds):
         device.check_stream(good)
     near = filled(device, 7)
@@ -341,7 +341,7 @@ def test_streams_of_the_gpu_pass_and_others_do_not(device: Any) -> None:
 
 
 def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: threading.Event) -> None:
-    """The stream is held back; push and gpu_data() return, and what is read is what was pushed."""
+    """While the stream is held, the push and gpu_data() return; later the view shows the pushed bytes."""
     stream = device.stream()
     with using_mode(Mode.GPU), ready_to_push(device) as memory:
         hold(stream, gate)
@@ -356,7 +356,7 @@ def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: 
 
 @pytest.mark.parametrize("call", ["mutable_cpu_data", "close"])
 def test_writing_the_host_and_closing_wait_for_a_push(device: Any, gate: threading.Event, call: str) -> None:
-    """Page-locked memory is read when the copy happens, so until then it must neither change nor go."""
+    """The copy reads page-locked memory when it runs; until then the memory must not change or be freed."""
     stream = device.stream()
     with using_mode(Mode.GPU), ready_to_push(device) as memory:
         hold(stream, gate)
@@ -370,7 +370,7 @@ def test_writing_the_host_and_closing_wait_for_a_push(device: Any, gate: threadi
 
 
 def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event) -> None:
-    """What somebody queued on CuPy's current stream has happened when cpu_data() returns."""
+    """Work that was queued on CuPy's current stream is complete when cpu_data() returns."""
     stream = device.stream()
     with using_mode(Mode.GPU), ready_to_push(device) as memory:
         view: Any = memory.mutable_gpu_data()
@@ -383,7 +383,7 @@ def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: thr
 
 
 def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tuple[Any, Any]:
-    """A stream that is held and then reads the device side, and where the bytes go."""
+    """Return a held stream that will copy the device side, and the block to which it copies."""
     reader, found = device.stream(), filled(device, 0)
     view: Any = memory.gpu_data()
     cupy.cuda.runtime.deviceSynchronize()
@@ -394,7 +394,7 @@ def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tup
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event, ordered: bool) -> None:
-    """Bytes that are read there are not overwritten; with the push's own stream current it waits for nothing."""
+    """A push waits for readers on the current stream; if its own stream is current, it waits for nothing."""
     stream = device.stream()
     with using_mode(Mode.GPU), ready_to_push(device) as memory:
         reader, found = held_reader(device, memory, gate)
@@ -417,7 +417,7 @@ def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: thr
 def test_a_fill_and_a_copy_on_a_stream_come_after_what_the_current_stream_holds(
     device: Any, gate: threading.Event
 ) -> None:
-    """Which here writes what the copy reads."""
+    """Here the current stream writes the bytes that the copy reads."""
     writer, stream = device.stream(), device.stream()
     block, found = filled(device, 7), filled(device, 0)
     cupy.cuda.runtime.deviceSynchronize()
@@ -449,14 +449,14 @@ def test_an_event_is_done_also_when_the_work_has_failed(
 def test_a_push_that_failed_on_the_gpu_is_told_once(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the memory can be closed, although every question about the event is answered with the error."""
+    """The first close raises and the second works, although every query of the event gives the error."""
 
     def fail(_: object) -> None:
         raise cupy.cuda.runtime.CUDARuntimeError(719)
 
     with using_mode(Mode.CPU):
         memory = ready_to_push(device)
-    view, held = memory.gpu_data(), device.stream()  # a view, because CUDA may wait for everything to free
+    view, held = memory.gpu_data(), device.stream()  # the view stays, because to free it could wait for all work
     memory.mutable_cpu_data()
     hold(held, gate)
     event = device.record(held)
@@ -477,7 +477,7 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
 
 
 def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy without its extra ``ctk``, and no toolkit."""
+    """There is no compiler if CuPy lacks its extra ``ctk`` and the toolkit is missing."""
 
     def missing() -> None:
         raise RuntimeError('Failure finding "libnvrtc.so.12"')
@@ -485,7 +485,7 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
     blob = Blob((4,), device=device)
     blob.data = 1
     blob.gpu_data()
-    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- it is asked once
+    cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the answer is cached
     monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
     advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'cupy-cuda1\dx\[ctk\]'$"
     for call in (device.arithmetic, blob.asum_data):
@@ -507,7 +507,7 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
 def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nothing is waited for."""
+    """The call does not wait for the stream either."""
 
     def fail() -> int:
         raise cupy.cuda.runtime.CUDARuntimeError(46)
@@ -566,7 +566,7 @@ def test_memory_is_on_its_gpu_whichever_is_current(device: Any) -> None:
 def test_a_push_that_cannot_put_the_current_device_back_leaves_nothing_in_flight(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy is queued by then, and the caller takes it that it is not: so it is waited for."""
+    """The copy is already queued, but the error tells the caller that it is not, so the call waits for it."""
     stream, set_device = device.stream(), cupy.cuda.runtime.setDevice
 
     def set_but_not_back(ordinal: int) -> None:

@@ -1,4 +1,4 @@
-"""Devices by name: which there are here, and why not."""
+"""Devices by name: which are available on this machine, and why others are not."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is remembered of other tests, nothing that these find out is kept, and nobody wishes for a device."""
+    """Start without cached devices, leave none for other tests, and unset the variable that names a device."""
     for name in ("_made", "_automatic"):
         monkeypatch.setattr(registry, name, cache(getattr(registry, name).__wrapped__))
     monkeypatch.delenv(ENVIRONMENT, raising=False)
 
 
 def replace(monkeypatch: pytest.MonkeyPatch, library: str, stand_in: Any) -> None:
-    """Put something in the place of a library, or take it away with None, and forget who imported it."""
+    """Replace a library with a stand-in, or hide it with None, and forget the module that imported it."""
     owner = f"syncedmem.runtime.devices.{OWNERS[library]}"
     monkeypatch.setattr(devices, OWNERS[library], None, raising=False)
-    # Set first, so that what a test imports is removed again.
+    # First set, then deleted, so that monkeypatch later removes the module that a test imports.
     monkeypatch.setitem(sys.modules, owner, devices)
     monkeypatch.delitem(sys.modules, owner)
     monkeypatch.setitem(sys.modules, library, stand_in)
@@ -66,10 +66,10 @@ def replace(monkeypatch: pytest.MonkeyPatch, library: str, stand_in: Any) -> Non
 
 
 def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
-    """A CuPy that finds some GPUs of a compute mode, or no driver."""
+    """Return a fake CuPy that finds GPUs with a compute mode, or no driver if the count is None."""
 
     class CUDARuntimeError(RuntimeError):
-        """As CuPy's."""
+        """Stands for CuPy's error."""
 
     def get_device_count() -> int:
         if count is None:
@@ -94,10 +94,10 @@ def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
 
 
 def pyopencl_with(platforms: list[Any] | None = None) -> Any:
-    """A PyOpenCL that finds some platforms, or fails to look for them."""
+    """Return a fake PyOpenCL that finds these platforms, or fails if they are None."""
 
     class Error(Exception):
-        """As PyOpenCL's."""
+        """Stands for PyOpenCL's error."""
 
     def get_platforms() -> list[Any]:
         if platforms is None:
@@ -119,7 +119,7 @@ WITHOUT: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("missing", WITHOUT)
 def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for by a memory, by name, and by the list of devices; and again the second time."""
+    """A memory, `named_device` and the list of devices all say it, also the second time."""
     library, stand_in, message = WITHOUT[missing]
     replace(monkeypatch, library, stand_in)
     name = OWNERS[library]
@@ -142,7 +142,7 @@ def test_without_cuda_auto_is_simulated(missing: str, monkeypatch: pytest.Monkey
 
 
 def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPU is the driver's; another one there is not."""
+    """The driver describes the GPU; there is no second one."""
     replace(monkeypatch, "cupy", cupy_with(1))
     found = named_device("auto")
     report = next(report for report in probe() if report.name == "cuda")
@@ -155,7 +155,7 @@ def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("mode", ["default", "exclusive", "prohibited", "exclusive process"])
 def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """By name it is there all the same, and its numbers are CUDA's, in this order."""
+    """By its name you still get it. The modes here are in the order of CUDA's numbers."""
     modes = ["default", "exclusive", "prohibited", "exclusive process"]
     replace(monkeypatch, "cupy", cupy_with(1, modes.index(mode)))
 
@@ -164,7 +164,7 @@ def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: p
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:
-    """Have a device under a name."""
+    """Register a simulated device under a name."""
     allocator = SimulatedDeviceAllocator(1)
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
@@ -179,7 +179,7 @@ def test_auto_is_what_goes_by_the_name_of_cuda(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_environment_decides_about_auto_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name goes before it; a change is noticed; no wish, or for auto, is none."""
+    """An explicit name comes first; a change is noticed; an empty value or `auto` has no effect."""
     cuda, opencl = plant(monkeypatch, "cuda"), plant(monkeypatch, "opencl")
     found: list[Any] = []
     for wish in ("opencl", "simulated", "auto", ""):
@@ -205,7 +205,7 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
 
 
 def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``auto`` is then no device, so there is none to name; other names are what they were."""
+    """``auto`` then means no device, so `named_device` refuses it; other names mean the same as before."""
     monkeypatch.setenv(ENVIRONMENT, "cpu")
     with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
         memory.gpu_data()
@@ -218,7 +218,7 @@ def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("device", ["cpu", None])
 def test_the_host_alone_has_a_name(device: str | None) -> None:
-    """That which ``devices`` lists: it means the same as None, and no device."""
+    """It is ``cpu``, as ``devices`` lists it, and means the same as None: no device."""
     for made in (SyncedMemory(4, device=device), Blob((1,), device=device), Blob.from_array([1.0], device=device)):
         assert made.device is None
     with pytest.raises(NoDeviceError, match="'cpu' is the host alone: there is no device to name"):
@@ -227,7 +227,7 @@ def test_the_host_alone_has_a_name(device: str | None) -> None:
 
 @pytest.mark.parametrize("name", ["simulated:1", "opencl:0", "simulated:01", "cuda:3"])
 def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As errors print it; for memories and blobs, by name, in the environment, and in reports."""
+    """The form is that of error messages; memories, blobs, the environment and reports accept it."""
     replace(monkeypatch, "cupy", cupy_with(4))
     kind, _, number = name.partition(":")
     device = named_device(name)
@@ -242,7 +242,7 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661", "9" * 40])
 def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the name that was asked for in the message, cut if it is long."""
+    """The message has the requested name, cut if it is long."""
     said = r"^'simulated:.* names no device: a number must follow the colon, as in simulated:1$"
     with pytest.raises(NoDeviceError, match=said):
         SyncedMemory(4, device=f"simulated:{number}")
@@ -257,8 +257,8 @@ def test_a_number_of_no_device_here_is_refused() -> None:
 
 
 @pytest.mark.parametrize("wish", [None, "", "auto", "cpu", "cuda:7", *DEVICE_NAMES])
-def test_a_wish_for_what_has_a_name_is_none_to_refuse(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
-    """Whether it is here or not."""
+def test_the_environment_may_name_any_known_device(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
+    """The device need not be available on this machine."""
     replace(monkeypatch, "cupy", None)
     if wish is not None:
         monkeypatch.setenv(ENVIRONMENT, wish)
@@ -270,7 +270,7 @@ def test_a_wish_for_what_has_a_name_is_none_to_refuse(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("compiles", [True, False])
 def test_without_nvrtc_cuda_has_no_arithmetic(monkeypatch: pytest.MonkeyPatch, compiles: bool) -> None:
-    """And its report says so: nothing computes there for it."""
+    """Its report says so, because the host does not compute for it."""
     toy = cupy_with(1)
     if compiles:
         toy.cuda.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
@@ -295,7 +295,7 @@ def test_an_unknown_name_is_no_device(name: str) -> None:
 
 @pytest.mark.parametrize("name", [[], None, 0, b"cuda"])
 def test_what_is_no_name_is_refused(name: Any) -> None:
-    """Also what cannot be looked up at all."""
+    """A value that cannot be hashed is refused too."""
     with pytest.raises(InvalidArgumentError, match="name must be the name of a device, got ") as caught:
         named_device(name)
 
@@ -303,7 +303,7 @@ def test_what_is_no_name_is_refused(name: Any) -> None:
 
 
 def test_a_device_without_an_allocator_of_pinned_memory_is_an_error_of_the_family() -> None:
-    """Found when the memory is made; what the device raised is chained."""
+    """The error comes when the memory is made, and the error of the device is its cause."""
 
     class Odd(SimulatedDeviceAllocator):
         def pinned_host(self) -> Any:
@@ -316,14 +316,14 @@ def test_a_device_without_an_allocator_of_pinned_memory_is_an_error_of_the_famil
 
 
 def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also for a thread that asks while it is being made."""
+    """A thread that asks while the allocator is being made gets the same one."""
     found: list[Any] = []
     other = threading.Thread(target=lambda: found.append(named_device("cuda")))
 
     def make(_: int) -> tuple[SimulatedDeviceAllocator, str]:
         if not other.ident:
             other.start()
-            other.join(0.2)  # it waits for us, so this runs out
+            other.join(0.2)  # the other thread waits for us, so this times out
         return SimulatedDeviceAllocator(1), "planted"
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
@@ -344,7 +344,7 @@ def test_the_list_of_devices_is_complete_and_says_what_each_is(monkeypatch: pyte
 
 
 class Wrapper:
-    """Somebody's allocator around one of ours, without our base class."""
+    """A user's allocator around one of ours, without our base class."""
 
     def __init__(self, inner: Any, without: str = "") -> None:
         self.inner = inner
@@ -379,7 +379,7 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
 
 @pytest.mark.parametrize("name", ["allocate", "memcpy", "record", "pinned_host", "empty", "check_stream"])
 def test_what_lacks_a_call_is_no_device(name: str) -> None:
-    """Found when the memory is made, not when the call is needed."""
+    """It is refused when the memory is made, not when the missing call is needed."""
     with pytest.raises(InvalidArgumentError, match="device must be an allocator, a device name, or None, got"):
         resolve_device(Wrapper(SimulatedDeviceAllocator(), name))
 
@@ -392,7 +392,7 @@ def test_what_lacks_a_call_is_no_host(name: str) -> None:
 
 @pytest.mark.parametrize("other", [7, object(), SimulatedDeviceAllocator, b"cuda"])
 def test_what_is_no_allocator_is_refused(other: Any) -> None:
-    """A class of allocators is none."""
+    """A class of allocators is not an allocator."""
     for resolve in (resolve_device, resolve_host):
         with pytest.raises(InvalidArgumentError, match="must be an allocator"):
             resolve(other)
@@ -407,7 +407,7 @@ def test_host_memory_is_no_device_and_device_memory_no_host() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_host_memory_comes_from_where_the_caller_says(mode: Mode) -> None:
-    """In GPU mode from `pinned`, in CPU mode and without a device from `host`; the device's own is not asked."""
+    """In GPU mode it comes from `pinned`; in CPU mode, or without a device, from `host`; never from the device."""
     device = SimulatedDeviceAllocator()
     host, pinned = StatisticsAllocator(CPUDeviceAllocator()), StatisticsAllocator(CPUDeviceAllocator())
     with using_mode(mode):
@@ -420,7 +420,7 @@ def test_host_memory_comes_from_where_the_caller_says(mode: Mode) -> None:
 
 
 def test_a_host_that_would_not_be_used_is_refused() -> None:
-    """Page-locked memory is the device's own unless somebody says otherwise; the shared allocator is nobody's wish."""
+    """A `host` needs a `pinned` beside it, or GPU mode would not use it; the shared allocator needs none."""
     device = SimulatedDeviceAllocator()
     host = StatisticsAllocator(CPUDeviceAllocator())
     with pytest.raises(
@@ -440,7 +440,7 @@ def test_a_host_that_would_not_be_used_is_refused() -> None:
 
 
 def test_where_there_is_no_page_locked_memory_host_memory_comes_from_the_host() -> None:
-    """Of such a device as of OpenCL's, which says that its page-locked memory is the shared allocator's."""
+    """OpenCL devices are like this: they name the shared host allocator for page-locked memory."""
 
     class Plain(SimulatedDeviceAllocator):
         def pinned_host(self) -> Any:
@@ -469,7 +469,7 @@ FACTORIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """One for each device, whichever is asked first."""
+    """There is one allocator for each device, whichever of the two is asked first."""
     made: list[int] = []
 
     def make(ordinal: int) -> tuple[SimulatedDeviceAllocator, str]:
@@ -497,7 +497,7 @@ def test_a_factory_makes_only_devices_that_are_here(ordinal: Any, error: type[Ex
 
 
 def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KuiperLLama's may make two."""
+    """KuiperLLama's factory may make two."""
     found: list[Any] = []
     start = threading.Barrier(8)
 

@@ -19,27 +19,27 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux promises 
 
 @pytest.fixture
 def host() -> CPUDeviceAllocator:
-    """A host allocator of the test's own."""
+    """A host allocator that only this test uses."""
     return CPUDeviceAllocator()
 
 
 def allocated(host: CPUDeviceAllocator, size: int) -> Any:
-    """A block that is there."""
+    """Allocate a block that is not None."""
     block = host.allocate(size)
     assert block is not None
     return block
 
 
 def resident() -> int:
-    """The bytes of this process that are in memory now."""
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- a kernel's table, not a path of ours
+    """Return how many bytes of this process are in physical memory."""
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 -- a table of the kernel, not a file of ours
         return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
 @pytest.mark.parametrize("size", [1 << 60, 2**63 - 1])
 @pytest.mark.parametrize("discards", [True, False])
 def test_no_room_is_one_error(host: CPUDeviceAllocator, size: int, discards: bool, monkeypatch: Any) -> None:
-    """Whether the system or NumPy says so; nothing was allocated, and the next call works."""
+    """The error is the same from the system and from NumPy; nothing is allocated, and the next call works."""
     monkeypatch.setattr(host_module, "_CAN_DISCARD", discards)
     for allocate in (host.allocate, host.empty):
         with pytest.raises(AllocationError, match=f"cannot allocate {size} bytes on cpu:0: ") as caught:
@@ -54,7 +54,7 @@ def test_no_room_is_one_error(host: CPUDeviceAllocator, size: int, discards: boo
 
 
 def test_zeroing_a_view_or_nothing_leaves_the_rest(host: CPUDeviceAllocator) -> None:
-    """A view of a large block is not the block, wherever it starts."""
+    """Only the bytes of the view become zero, even if it begins where the block begins."""
     block = allocated(host, LARGE)
     block[:] = 7
     host.memset_zero(block[: LARGE - 1], LARGE - 1)
@@ -66,7 +66,7 @@ def test_zeroing_a_view_or_nothing_leaves_the_rest(host: CPUDeviceAllocator) -> 
 
 @linux
 def test_a_gigabyte_of_zeros_costs_no_memory(host: CPUDeviceAllocator) -> None:
-    """Neither fresh nor after a part was written; the pages written are given back."""
+    """It costs none for a fresh block, and none after a part was written: the written pages are given back."""
     before = resident()
     block = allocated(host, 1 << 30)
     host.memset_zero(block, 1 << 30)
@@ -84,11 +84,11 @@ def test_a_gigabyte_of_zeros_costs_no_memory(host: CPUDeviceAllocator) -> None:
 
 @linux
 def test_pages_that_cannot_be_given_back_are_written(host: CPUDeviceAllocator, monkeypatch: Any) -> None:
-    """The system refuses that for pages that somebody locked."""
+    """The system does not take back locked pages."""
     refused: list[int] = []
 
     class Locked(mmap.mmap):
-        """A mapping whose pages stay."""
+        """A mapping that does not give pages back."""
 
         def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
             del start, length

@@ -1,4 +1,4 @@
-"""`OpenCLDeviceAllocator` on this machine's OpenCL; PoCL makes one of any processor."""
+"""`OpenCLDeviceAllocator` on this machine's OpenCL; PoCL provides one on any processor."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUD
 
 @pytest.fixture
 def device() -> Any:
-    """The first device, with a context of the test's own."""
+    """The first device, with a context that only this test uses."""
     return opencl_module.OpenCLDeviceAllocator()
 
 
 @pytest.fixture
 def gate(device: Any) -> Iterator[Any]:
-    """An event that a queue can be made to wait for; opened at the end, so that nothing hangs."""
+    """An event that a queue can wait for; it is completed at the end, so that nothing hangs."""
     event = cl.UserEvent(device.context)
     yield event
     if event.command_execution_status > 0:
@@ -59,7 +59,7 @@ def gate(device: Any) -> Iterator[Any]:
 
 
 def hold(queue: Any, gate: Any) -> None:
-    """Let nothing that is queued from now happen before the gate is opened."""
+    """Hold the queue: work that is queued from now on runs only after the gate is opened."""
     cl.enqueue_barrier(queue, wait_for=[gate])
     queue.flush()
 
@@ -70,7 +70,7 @@ def let_go(gate: Any) -> None:
 
 
 def opening(gate: Any) -> None:
-    """Open the gate while the caller waits for something."""
+    """Open the gate a little later, while the caller waits."""
     threading.Timer(0.1, let_go, (gate,)).start()
 
 
@@ -113,7 +113,7 @@ def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
-    """Host memory for device memory, the other way round, another context's, and what is no row of bytes."""
+    """Memory of the other side, memory of another context, and an array that is not a row of bytes are refused."""
     near, elsewhere = filled(device, 7), opencl_module.OpenCLDeviceAllocator()
     words = cla.zeros(device.queue, 4, np.int32)
     for bad in (row(0), SimulatedDeviceAllocator().empty(SIZE), filled(elsewhere, 1)):
@@ -150,7 +150,7 @@ def test_streams_of_others_are_refused(device: Any) -> None:
 
 
 def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
-    """Of any type and shape, and from the middle of a buffer."""
+    """The array may have any type and shape, and may begin inside a buffer."""
     words = cla.zeros(device.queue, (4, 4), np.int32)
     ptr = device.adopt(words[1:], 20)
     ptr.set(np.ones(20, np.uint8))
@@ -178,7 +178,7 @@ def test_other_memory_is_not_adopted(device: Any) -> None:
 
 
 def test_shared_virtual_memory_is_not_adopted(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyOpenCL's arrays can lie there, and copies here are between buffers."""
+    """PyOpenCL's arrays can be in shared virtual memory, but our copies are between buffers."""
     array = device.empty(SIZE)
     monkeypatch.setattr(array, "base_data", object())
     with pytest.raises(ValueError, match="lies in shared virtual memory"):
@@ -186,7 +186,7 @@ def test_shared_virtual_memory_is_not_adopted(device: Any, monkeypatch: pytest.M
 
 
 def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
-    """A sub-buffer is an object of its own over the same bytes, at an offset of its own."""
+    """A sub-buffer is a separate object over some of the same bytes, with its own offset."""
     align = device.queue.device.mem_base_addr_align // 8
     block = device.allocate(4 * align)
     part = cla.Array(device.queue, (align,), np.uint8, data=block.base_data.get_sub_region(align, 2 * align))
@@ -207,7 +207,7 @@ def test_an_array_without_bytes_has_no_address(device: Any) -> None:
 
 
 def test_a_queued_copy_is_over_when_its_stream_has_done_it(device: Any, gate: Any) -> None:
-    """Not before, and queueing it blocks nobody."""
+    """It is not complete before, and the call that queues it does not block."""
     block, stream = filled(device, 9), device.stream()
     hold(stream, gate)
     device.memcpy(row(7), block, SIZE, UP, stream)
@@ -220,7 +220,7 @@ def test_a_queued_copy_is_over_when_its_stream_has_done_it(device: Any, gate: An
 
 
 def test_later_work_of_the_own_queue_comes_after_an_event(device: Any, gate: Any) -> None:
-    """Without blocking the host."""
+    """The host is not blocked."""
     block, stream = filled(device, 9), device.stream()
     hold(stream, gate)
     device.memcpy(row(7), block, SIZE, UP, stream)
@@ -235,7 +235,7 @@ def test_later_work_of_the_own_queue_comes_after_an_event(device: Any, gate: Any
 
 
 def test_need_sync_waits_for_the_stream(device: Any) -> None:
-    """Of a copy, a fill, and a call that moves nothing."""
+    """A copy, a fill, and a call that moves nothing all wait."""
     uses: list[Callable[[Any], object]] = [
         lambda stream: device.memcpy(row(1), filled(device, 1), SIZE, UP, stream, need_sync=True),
         lambda stream: device.memset_zero(filled(device, 1), SIZE, stream, need_sync=True),
@@ -251,7 +251,7 @@ def test_need_sync_waits_for_the_stream(device: Any) -> None:
 
 
 def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate: Any) -> None:
-    """Here after a copy from the device into its source."""
+    """Here the stream holds a copy from the device into the source."""
     block, stream, near, dest = filled(device, 7), device.stream(), row(0), row(0)
     hold(stream, gate)
     device.memcpy(block, near, SIZE, DOWN, stream)
@@ -262,7 +262,7 @@ def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate:
 
 
 def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
-    """Those in flight are, with their host memory."""
+    """Copies in flight are kept, with their host memory."""
     block, stream = filled(device, 9), device.stream()
     hold(stream, gate)
     for _ in range(3):
@@ -276,7 +276,7 @@ def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
 
 
 def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any, gate: Any) -> None:
-    """Neither the push nor gpu_data() waits for it; what is read through gpu_data() does."""
+    """The push and gpu_data() do not wait; a read through the view waits for the push."""
     stream = device.stream()
     with SyncedMemory(SIZE, device=device, host=CPUDeviceAllocator()) as memory:
         memory.mutable_cpu_data()[:] = 7
@@ -293,8 +293,8 @@ def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any
 
 
 def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
-    """It will never be complete, so nobody may wait for that alone."""
-    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- a marker that fails at will
+    """A failed event is never complete, so a wait must also end at a failure."""
+    event: Any = opencl_module._QueueEvent(gate, lambda: None)  # pyright: ignore[reportPrivateUsage] -- made by hand, so that it can fail
     assert not event.done
     gate.set_status(-5)
 
@@ -304,7 +304,7 @@ def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
 
 
 def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the memory stays as it was."""
+    """The memory stays as it was."""
 
     def fail(*_: object, **__: object) -> None:
         raise cl.Error("clEnqueueWriteBuffer failed: OUT_OF_RESOURCES")
@@ -321,7 +321,7 @@ def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pyte
 
 
 def test_waiting_for_a_push_lets_go_of_its_host_memory(device: Any) -> None:
-    """PyOpenCL's event keeps it, and we keep the event, but no longer than needed."""
+    """PyOpenCL's event keeps the host memory alive, and we keep the event only as long as needed."""
 
     class Buffer(bytearray):
         __slots__ = ("__weakref__",)
@@ -363,12 +363,12 @@ def test_an_allocator_that_computed_goes_without_a_collector() -> None:
 
 
 def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading the view would wait for ever.  The tests of forks fork; this is how the child sees its device."""
+    """Reading the view would wait for ever. This test does not fork; it sets the state that a child would have."""
     device = opencl_module.OpenCLDeviceAllocator()
     with SyncedMemory(8, device=device) as memory:
         memory.gpu_data()
         with monkeypatch.context() as child:
-            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child has it so
+            child.setattr(device._home, "lost", True)  # pyright: ignore[reportPrivateUsage] -- only a child sets it
             with pytest.raises(NoDeviceError, match="does not survive a fork"):
                 memory.gpu_data()
         assert memory.gpu_data().get().tolist() == [0] * 8

@@ -1,7 +1,7 @@
 """Devices whose compiler fails, and machines where OpenCL or a part of it is missing.
 
-Every machine has them here: `COMPILER_VARIABLE` makes any compiler fail, and the loader of OpenCL is told to look for
-drivers in a folder of the test's own.
+The tests make both on every machine: `COMPILER_VARIABLE` makes any compiler fail, and the loader of OpenCL looks for
+drivers in a folder that only the test uses.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ WRONG = "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"
 
 
 def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anything else is refused where it is read; memory does not need it, and empty is as good as unset."""
+    """Any other value is refused when it is read; memory does not read it; an empty value means unset."""
     monkeypatch.setenv(COMPILER_VARIABLE, "broken")
     device = opencl_module.OpenCLDeviceAllocator()
     with SyncedMemory(4, device=device) as memory:
@@ -74,7 +74,7 @@ def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_devices_says_that_the_switch_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And lists what is here all the same."""
+    """The command still lists all devices."""
     monkeypatch.setenv(COMPILER_VARIABLE, "broken")
     shown = CliRunner().invoke(app, "devices", env={"COLUMNS": "300"})
     found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
@@ -99,10 +99,10 @@ def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Driver:
-    """What `try_compiler` needs of PyOpenCL; every part of it can be made to go wrong."""
+    """The parts of PyOpenCL that `try_compiler` needs; a test can make each of them fail."""
 
     class Error(Exception):
-        """The driver's own."""
+        """The driver's error."""
 
     CompilerWarning = UserWarning
     mem_flags = SimpleNamespace(WRITE_ONLY=1)
@@ -172,7 +172,7 @@ def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
-    """What the host computed in a mapped buffer is in the buffer when the mapping is gone."""
+    """Results that the host writes into a mapped buffer are in the buffer after it is unmapped."""
     with SyncedMemory(4096, device="opencl") as memory:
         memory.mutable_cpu_data().view(np.float32)[:] = np.arange(1024)
         arithmetic_of(memory.device).scal(2.0, memory.mutable_gpu_data().view(np.float32))
@@ -246,8 +246,8 @@ MISSING = "PyOpenCL is installed, but OpenCL cannot be used: "
 
 
 def elsewhere(drivers: Path, *arguments: str) -> Any:
-    """The command line on a machine whose drivers are those of a folder."""
-    folder = drivers / ".libs"  # PyOpenCL's wheel looks for drivers here, besides where the system has them
+    """Run the command line as on a machine that has only the drivers of this folder."""
+    folder = drivers / ".libs"  # PyOpenCL's wheel looks for drivers here too, besides the folders of the system
     program = f"""
 import os, sys
 import pyopencl
@@ -261,7 +261,7 @@ main()
 
 @pytest.mark.parametrize("driver", [None, "libmissing.so", "pocl.icd"], ids=["none", "missing", "no library"])
 def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp_path: Path) -> None:
-    """No driver at all, as with PyOpenCL and without PoCL; and a driver whose library is not there, or is none."""
+    """There is no driver, as without PoCL; or the library of a driver is missing, or is not a library."""
     folder = tmp_path / ".libs"
     folder.mkdir()
     if driver is not None:

@@ -98,7 +98,7 @@ UNSETTABLE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", UNSETTABLE)
 def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDeviceAllocator, name: str) -> None:
-    """Real devices together are as strict; the error shows the argument, and nothing is written."""
+    """CuPy and PyOpenCL together refuse as much; the error shows the argument, and nothing is written."""
     data, shown = UNSETTABLE[name]
     block = allocated(device, 7)
     expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, got "

@@ -70,7 +70,7 @@ def test_zero_calls_a_failure_off(device: SimulatedDeviceAllocator) -> None:
 def test_only_calls_that_there_are_can_be_told_to_fail(
     device: SimulatedDeviceAllocator, k: Any, operation: str | None
 ) -> None:
-    """What the device was told before is unchanged."""
+    """The earlier setting of the device is unchanged."""
     device.fail_at(1, "allocate")
     with pytest.raises(InvalidArgumentError, match=r"^(k|operation) must be "):
         device.fail_at(k, operation)

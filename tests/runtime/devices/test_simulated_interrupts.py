@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Require = Callable[..., None]
 
 LARGE = 72
-"""Two of these do not fit into a quarantine of so many bytes."""
+"""Two blocks of this size do not fit into the quarantine."""
 QUARANTINE = 100
 
 
@@ -49,11 +49,11 @@ def test_a_release_can_be_repeated_after_an_interrupt(error: type[BaseException]
 
     def check(room: Room, _raised: BaseException | None) -> None:
         room.check()
-        with suppress(InvalidPointerError):  # if it had happened
+        with suppress(InvalidPointerError):  # if the interrupted release had already happened
             room.device.release(room.ptr)
         assert room.device.live_blocks == 0
         room.ptr = None
-        room.device.release(room.device.allocate(2 * LARGE))  # all of it is free
+        room.device.release(room.device.allocate(2 * LARGE))  # all memory is free
         room.check()
 
     report = interrupt_everywhere(Room, lambda room: room.device.release(room.ptr), check, error)
@@ -69,7 +69,7 @@ def test_what_an_interrupted_allocation_took_is_free(error: type[BaseException],
         kept.clear()
         assert room.device.live_blocks <= 2
         room.check()
-        for ptr in [ptr for ptr, _ in room.device._live.entries()]:  # pyright: ignore[reportPrivateUsage] -- the result may be on its way
+        for ptr in [ptr for ptr, _ in room.device._live.entries()]:  # pyright: ignore[reportPrivateUsage] -- the interrupt may have lost the result
             room.device.release(ptr)
         room.device.release(room.device.allocate(2 * LARGE))
 
@@ -116,7 +116,7 @@ def at_the_end_of_the_stack(call: Callable[[], object]) -> None:
 
 
 def test_a_push_is_waited_for_at_the_end_of_the_stack() -> None:
-    """There the wait ends with RecursionError, and not never; with more stack, the memory can be closed."""
+    """The wait ends with RecursionError and does not hang; with more stack, the memory can be closed."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.async_gpu_push(stream=device.stream())

@@ -35,7 +35,7 @@ def test_fresh_memory_is_poisoned_and_never_at_an_address_used_before(device: Si
 
 @pytest.mark.parametrize("use", ["get", "set", "source", "dest", "zero"])
 def test_use_after_the_release_is_caught(device: SimulatedDeviceAllocator, use: str) -> None:
-    """Through a view that was made before, as a late user has it."""
+    """The use is through a view that was made before the release."""
     block = allocated(device)
     view = block[2:]
     device.release(block)
@@ -51,7 +51,7 @@ def test_use_after_the_release_is_caught(device: SimulatedDeviceAllocator, use: 
 
 
 def test_a_write_into_freed_memory_is_caught(device: SimulatedDeviceAllocator) -> None:
-    """A write that goes around all the checks, as a kernel's would."""
+    """The write goes around all checks, as the write of a kernel does."""
     block = allocated(device, 7)
     raw = block.raw(SIZE)
     device.release(block)
@@ -65,7 +65,7 @@ def test_a_write_into_freed_memory_is_caught(device: SimulatedDeviceAllocator) -
 
 @pytest.mark.parametrize("where", [0, 63, 64 + SIZE, -1])
 def test_a_write_into_a_red_zone_is_caught_and_the_block_stays(device: SimulatedDeviceAllocator, where: int) -> None:
-    """On either side of a block, and each byte of it."""
+    """The red zones are on both sides of a block; their first and last bytes are tried."""
     for allocator in (device, device.pinned_host()):
         block: Any = allocator.allocate(SIZE)
         behind = storage(allocator, block)
@@ -98,7 +98,7 @@ def test_the_quarantine_lets_the_oldest_go_and_looks_at_it_first() -> None:
 
 
 def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine() -> None:
-    """A late write into it is noticed; what had to make room has been checked."""
+    """A late write into it is noticed; the block that made room for it was checked, and is not kept."""
     quarantine, small, large = Quarantine(), Block(0, 1 << 20), Block(0, 5 << 20)
     late, raw = small.bytes(0, 1), large.bytes(0, 1)
     quarantine.take(small)
@@ -114,7 +114,7 @@ def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine() -> No
 
 
 def test_a_block_of_more_than_64_mib_is_not_kept() -> None:
-    """A quarantine must not hold on to memory that somebody may need."""
+    """The quarantine must not keep so much memory that the program may need it."""
     quarantine, huge = Quarantine(), Block(0, (64 << 20) + 1)
     watch = weakref.ref(huge)
     quarantine.take(huge)
@@ -126,7 +126,7 @@ def test_a_block_of_more_than_64_mib_is_not_kept() -> None:
 
 
 def test_a_stray_write_around_live_memory_is_found(device: SimulatedDeviceAllocator) -> None:
-    """Before it is freed: of the device, of an array that owns itself, and of page-locked memory."""
+    """It is found before a release, around device memory, an array that owns its memory, and page-locked memory."""
     kept: list[Any] = [allocated(device), device.empty(SIZE), device.pinned_host().allocate(SIZE)]
     device.check()
     for array in kept:
@@ -147,7 +147,7 @@ def test_the_range_of_a_block_is_checked() -> None:
 
 
 def test_capacity_counts_what_is_out() -> None:
-    """A full device refuses, takes again what was given back, and never counts a refused call."""
+    """A full device refuses; released memory can be allocated again; a refused call is not counted."""
     device = SimulatedDeviceAllocator(capacity=SIZE)
     block = allocated(device)
     for allocate in (device.allocate, device.empty):
@@ -187,7 +187,7 @@ def test_pageable_and_pinned_memory_are_not_freed_as_each_other(device: Simulate
 
 
 def test_pinned_memory_is_poisoned_when_fresh_and_kept_when_freed(device: SimulatedDeviceAllocator) -> None:
-    """A late reader sees what was there, and a late writer is caught."""
+    """A late reader sees the old bytes, and a late writer is caught."""
     pinned = device.pinned_host()
     block: Any = pinned.allocate(SIZE)
     assert ([FRESH] * SIZE, None) == (block.tolist(), pinned.allocate(0))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_a_queued_copy_happens_when_its_stream_is_waited_for(device: SimulatedDeviceAllocator) -> None:
-    """It reads its source then: who changes it too early sees that."""
+    """The copy reads its source only then, so a change before that is copied too."""
     source, block, stream = row(7), allocated(device, 9), device.stream()
     device.memcpy(source, block, SIZE, UP, stream)
     before = block.get()
@@ -32,7 +32,7 @@ def test_a_queued_copy_happens_when_its_stream_is_waited_for(device: SimulatedDe
 
 
 def test_everything_queued_can_be_waited_for_at_once(device: SimulatedDeviceAllocator) -> None:
-    """By need_sync, or by synchronize()."""
+    """Both need_sync and synchronize() wait for all of it."""
     waits: list[Callable[[], object]] = [
         lambda: device.memset_zero(allocated(device), 1, need_sync=True),
         lambda: device.memcpy(row(0), row(0), 0, need_sync=True),
@@ -47,7 +47,7 @@ def test_everything_queued_can_be_waited_for_at_once(device: SimulatedDeviceAllo
 
 
 def test_the_work_of_a_stream_that_nobody_holds_happens(device: SimulatedDeviceAllocator) -> None:
-    """As on a real device, where destroying a stream does not stop what is in it; then the stream goes."""
+    """On a real device too, destroying a stream does not stop its work; after the work the stream is freed."""
     block = allocated(device, 9)
     stream = device.stream()
     device.memset_zero(block, SIZE, stream)
@@ -62,7 +62,7 @@ def test_the_work_of_a_stream_that_nobody_holds_happens(device: SimulatedDeviceA
 
 
 def test_an_event_is_done_when_what_was_queued_before_it_is(device: SimulatedDeviceAllocator) -> None:
-    """Waiting for it runs the stream that far and no further."""
+    """A wait for the event runs the stream up to the event and no further."""
     first, second, stream = allocated(device, 1), allocated(device, 1), device.stream()
     assert device.record(stream).done
     device.memset_zero(first, SIZE, stream)
@@ -106,7 +106,7 @@ def test_the_device_shows_its_streams_by_number(device: SimulatedDeviceAllocator
 
 
 def test_later_work_of_the_default_stream_comes_after_an_event(device: SimulatedDeviceAllocator) -> None:
-    """Without blocking now: nothing has happened until somebody reads."""
+    """The call does not block: nothing runs until the block is read."""
     block, stream = allocated(device, 1), device.stream()
     block.set(row(2), stream)
     event = device.record(stream)
@@ -120,7 +120,7 @@ def test_later_work_of_the_default_stream_comes_after_an_event(device: Simulated
 
 
 def test_a_failed_operation_is_dropped_and_raised_where_somebody_waits(device: SimulatedDeviceAllocator) -> None:
-    """What was queued after it happens, and a call that finds it has done nothing itself."""
+    """Later operations still run, and the call that raises the error has done nothing itself."""
     gone, block, stream = allocated(device), allocated(device, 1), device.stream()
     device.memset_zero(gone, SIZE, stream)
     device.memset_zero(block, SIZE, stream)
@@ -133,7 +133,7 @@ def test_a_failed_operation_is_dropped_and_raised_where_somebody_waits(device: S
 
 
 def test_an_operation_that_was_interrupted_happens_when_somebody_waits_again(device: SimulatedDeviceAllocator) -> None:
-    """And one that waits for itself, by way of a finaliser, happens once."""
+    """An operation that waits for its own stream, as a finaliser may do, is finished once."""
     stream, seen = device.stream(), list[str]()
 
     def operation() -> None:
@@ -153,7 +153,7 @@ def test_an_operation_that_was_interrupted_happens_when_somebody_waits_again(dev
 
 
 def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAllocator) -> None:
-    """And so does one that waits for it elsewhere; events of later copies on the same stream do not."""
+    """Work that waits for the event fails too; events of later copies on the same stream do not fail."""
     stream, source = device.stream(), np.zeros(SIZE, np.uint8)
     target = allocated(device)
     device.memcpy(source, target, SIZE, UP, stream)
@@ -177,7 +177,7 @@ def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAl
 
 
 def moments(seed: Any) -> list[list[bool]]:
-    """When three streams get their work done, seen after each of some calls."""
+    """Return which of three streams are done after each of 24 calls."""
     device = SimulatedDeviceAllocator(seed=seed)
     streams = [device.stream() for _ in range(3)]
     block, seen = allocated(device), list[list[bool]]()
@@ -188,7 +188,7 @@ def moments(seed: Any) -> list[list[bool]]:
 
 
 def test_a_seed_replays_the_moments_and_other_seeds_have_others() -> None:
-    """An object's address, which differs from run to run, plays no part."""
+    """The addresses of objects, which differ between runs, have no influence."""
     keep = [object() for _ in range(1000)]
     runs = [moments(5), moments(np.int64(5)), moments(6), moments(7)]
     del keep[::2]
@@ -200,7 +200,7 @@ def test_a_seed_replays_the_moments_and_other_seeds_have_others() -> None:
 
 
 def test_a_seeded_device_keeps_the_order_of_a_stream() -> None:
-    """Whatever the moments, the last copy queued is the last to happen."""
+    """At whatever moments the copies run, the last one queued runs last."""
     for seed in range(20):
         device = SimulatedDeviceAllocator(seed=seed)
         block, stream = allocated(device), device.stream()

@@ -1,4 +1,4 @@
-"""Arrays of the simulated device that look at memory of others: views of another type, overlaps, adoption."""
+"""Arrays of the simulated device that share memory with others: views of another type, overlaps, adoption."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_typed_view_takes_no_bytes(device: SimulatedDeviceAllocator) -> None:
     "dtype", [np.float64, "f4", "object", "V1", "S2", "U1", "datetime64[s]", "nonsense", 7, b"", "f4,"]
 )
 def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
-    """A size that is not a whole number of items is refused, and so is a type that is no type of numbers."""
+    """A size that is not a whole number of items is refused, and so is a type that is not a type of numbers."""
     expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
     with pytest.raises(InvalidArgumentError, match=expected) as caught:
         allocated(device)[1:].view(dtype)

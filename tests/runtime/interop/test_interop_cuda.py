@@ -1,4 +1,4 @@
-"""Foreign memory of a real GPU, both ways.  Without one all of it is skipped."""
+"""Memory of other libraries on a real GPU, in both directions.  Without a GPU all tests are skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZE = 4096
 
 
 def check_memory(allocator: Any) -> None:
-    """A memory over it goes up and down."""
+    """Check that a memory over the allocator copies both ways, and that a request for too much is refused."""
     assert DeviceType.CUDA is allocator.device_type
     with SyncedMemory(SIZE, device=allocator) as memory:
         memory.mutable_cpu_data()[:] = 7
@@ -86,12 +86,12 @@ def test_arrays_of_cupy_lie_in_our_memory(make: Any) -> None:
 
 
 def straight(size: int) -> Any:
-    """CUDA's own memory, as an allocator of CuPy."""
+    """An allocator for CuPy that takes memory directly from CUDA."""
     return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
 
 
 def straight_pinned(size: int) -> Any:
-    """And its page-locked memory."""
+    """An allocator for CuPy that takes page-locked memory directly from CUDA."""
     return cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
 
 
@@ -123,7 +123,7 @@ def test_another_error_of_cupy_is_no_lack_of_room() -> None:
 
 
 def test_our_pooled_pinned_memory_can_be_what_cupy_takes_pinned_memory_from() -> None:
-    """It is not taken from CuPy's current allocator, which would ask here again, and again."""
+    """Our pool does not use CuPy's current allocator: that is our pool itself, and the calls would never end."""
     pinned = cuda_module.CUDADeviceAllocator(pool=True).pinned_host()
     cupy.cuda.set_pinned_memory_allocator(interop.cupy.as_pinned_resource(pinned))
     try:
@@ -142,7 +142,7 @@ def test_our_pooled_pinned_memory_can_be_what_cupy_takes_pinned_memory_from() ->
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What a stream can be made to wait for; opened at the end, so that nothing hangs."""
+    """An event that a stream can wait for; it is set at the end, so that nothing hangs."""
     event = threading.Event()
     yield event
     event.set()
@@ -159,7 +159,7 @@ def function_over(allocator: Any) -> Any:
 @pytest.mark.parametrize("make", [interop.cupy.as_resource, function_over])
 @pytest.mark.parametrize("used", ["where it was taken", "where it is let go"])
 def test_memory_that_cupy_still_uses_is_lent_to_nobody(gate: threading.Event, make: Any, used: str) -> None:
-    """CuPy lets go of an array while a copy from it is queued on one of the two streams that it knows."""
+    """CuPy drops an array while a copy from it is queued on one of the two streams that CuPy knows."""
     pool = PoolAllocator(cuda_module.CUDADeviceAllocator())
     ours, found = make(pool), cupy.zeros(SIZE, cupy.uint8)
     taken, other = stream(), stream()
@@ -203,7 +203,7 @@ def test_an_allocator_that_cannot_hold_a_block_gets_it_after_the_work(gate: thre
 
 
 def test_the_default_stream_of_another_thread_is_waited_for(gate: threading.Event) -> None:
-    """Each thread has its own, and they go by one name: from here it cannot be asked."""
+    """Each thread has its own default stream under the same name, so another thread cannot query it."""
     pool, kept = PoolAllocator(cuda_module.CUDADeviceAllocator()), list[Any]()
     ours = interop.cupy.as_resource(pool)
 
@@ -226,7 +226,7 @@ def test_the_default_stream_of_another_thread_is_waited_for(gate: threading.Even
 
 @pytest.mark.parametrize("give_back", ["a loan", "an address"])
 def test_a_library_without_streams_waits_for_the_device(gate: threading.Event, give_back: str) -> None:
-    """As Numba and Warp have it: before a pool can lend the memory to somebody else."""
+    """Numba and Warp are such libraries. The wait ends before a pool can use the memory again."""
     pool = PoolAllocator(cuda_module.CUDADeviceAllocator())
     lender, user = Lender(pool), stream()
     loans = [lender.loan(SIZE, lender.wait_for_device)] if give_back == "a loan" else []
@@ -243,7 +243,7 @@ def test_a_library_without_streams_waits_for_the_device(gate: threading.Event, g
 @pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("size", [0, SIZE])
 def test_cupy_is_refused_memory_of_another_gpu_than_the_current_one(size: int) -> None:
-    """It would take it for memory of the current one; an allocator for each is theirs to choose from."""
+    """CuPy would treat it as memory of the current GPU; with one allocator for each GPU, the user can choose."""
     ours = [cuda_module.CUDADeviceAllocator(ordinal) for ordinal in range(2)]
     first, second = (interop.cupy.as_resource(it) for it in ours)
     with cupy.cuda.Device(1):

@@ -1,4 +1,4 @@
-"""The front door to other libraries: the same two functions for each, and none is imported before it is asked for."""
+"""The package `syncedmem.interop`: each library has the same two functions, and is imported at its first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncedmem.model import NoDeviceError
 
 @pytest.mark.parametrize("name", interop.__all__)
 def test_every_module_has_the_same_two_functions(name: str) -> None:
-    """One scheme for all; the libraries that are not installed say how to install them."""
+    """All have the same scheme; for a library that is not installed, the error says how to install it."""
     try:
         module = getattr(interop, name)
     except NoDeviceError as error:
@@ -27,7 +27,7 @@ def test_every_module_has_the_same_two_functions(name: str) -> None:
 
 
 def test_both_doors_list_the_same_modules() -> None:
-    """The front door and the room; and each has its section in the documentation."""
+    """`syncedmem.interop` and the room list the same modules, and the page has a row for each of them."""
     assert importlib.import_module("syncedmem.runtime.interop").__all__ == interop.__all__
     folder = Path(__file__).parents[3]
     assert set(interop.__all__) <= {path.stem for path in (folder / "runtime" / "interop").glob("*.py")}

@@ -1,4 +1,4 @@
-"""Foreign memory by its address, as our allocator: when it goes back, and what a library may raise."""
+"""An allocator over addresses of another library: when memory goes back, and how its errors are reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_foreign_memory_is_an_array_over_its_address(foreign: ForeignHostAllocat
 
 
 def test_foreign_memory_goes_back_once_when_nobody_looks_at_it(foreign: ForeignHostAllocator, heap: Heap) -> None:
-    """A view keeps its bytes, as with every allocator; and the allocator keeps what is not released."""
+    """A view keeps its bytes, as with every allocator, and the allocator keeps blocks that are not released."""
     block: Any = foreign.allocate(SIZE)
     (address,) = heap.blocks
     view = block[10:20]
@@ -69,7 +69,7 @@ def test_what_an_allocator_leaves_goes_back_with_it(heap: Heap) -> None:
 
 
 def test_nothing_goes_back_when_the_process_ends() -> None:
-    """Arrays are still looked at then, and libraries may be gone: neither theirs nor ours is given back."""
+    """Arrays may still be read then, and libraries may be gone: neither their memory nor ours is given back."""
     program = """
 import ctypes
 from syncedmem.runtime import CPUDeviceAllocator
@@ -98,7 +98,7 @@ def test_zero_bytes_are_not_asked_for(foreign: ForeignHostAllocator, heap: Heap)
 
 
 def test_a_foreign_allocator_serves_a_memory_and_a_buffer(foreign: ForeignHostAllocator, heap: Heap) -> None:
-    """Everything that an allocator of host memory is for."""
+    """These are the uses of an allocator of host memory."""
     with SyncedMemory(SIZE, host=foreign, device=None) as memory:
         memory.mutable_cpu_data()[:] = 7
         assert 7 == memory.cpu_data()[SIZE - 1]
@@ -169,7 +169,7 @@ def test_a_deallocation_that_fails_is_printed(printed: list[BaseException | None
 
 
 def test_device_memory_needs_a_device(heap: Heap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without CuPy a foreign address on a GPU is no use to anybody."""
+    """Without CuPy, an address on a GPU cannot be used."""
     monkeypatch.setitem(sys.modules, "cupy", None)
     for module in ("devices.cuda", "interop.foreign_cuda"):
         monkeypatch.delitem(sys.modules, f"syncedmem.runtime.{module}", raising=False)

@@ -1,4 +1,4 @@
-"""The adapter of PyOpenCL, against PyOpenCL itself, on any device of OpenCL."""
+"""The adapter for PyOpenCL, tested with PyOpenCL itself, on any OpenCL device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pyopencl() -> Any:
 
 @pytest.fixture
 def opencl(pyopencl: Any) -> Any:
-    del pyopencl  # it is there
+    del pyopencl  # it only skips the test if PyOpenCL is missing
     try:
         return sys.modules["syncedmem.runtime.devices.opencl"].OpenCLDeviceAllocator()
     except NoDeviceError as error:
@@ -44,7 +44,7 @@ def tools(opencl: Any) -> Any:
 
 
 def test_a_pool_of_pyopencl_is_our_allocator(pyopencl: Any, opencl: Any, tools: Any) -> None:
-    """What is released goes back to the pool, and not to the driver."""
+    """Released memory goes back to the pool, and not to the driver."""
     pool = tools.MemoryPool(tools.ImmediateAllocator(opencl.queue))
     allocator = pyopencl.from_resource(pool, opencl.queue)
     with Buffer(SIZE, allocator) as buffer, Buffer(SIZE, CPUDeviceAllocator()) as host:
@@ -85,7 +85,7 @@ def test_what_is_no_buffer_of_opencl_is_refused(pyopencl: Any, opencl: Any) -> N
 
 
 def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
-    """OpenCL's own, and host memory that OpenCL uses; a part of an array keeps the whole."""
+    """The memory is OpenCL's own, or host memory that OpenCL uses; a part of an array keeps the whole alive."""
     import pyopencl.array as cla
 
     for ours, theirs in ((opencl, pyopencl.as_resource(opencl)), (cpu, pyopencl.as_resource(cpu, opencl.queue))):
@@ -102,7 +102,7 @@ def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: L
 
 
 def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, opencl: Any) -> None:
-    """A guard's red zones lie around the block, and stay as they are."""
+    """The red zones of a guarding allocator, which are around the block, do not change."""
     import pyopencl.array as cla
 
     guarded = GuardingAllocator(opencl)
@@ -111,7 +111,7 @@ def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, openc
     assert [7] * SIZE == array.get().tolist()
     del array
     gc.collect()
-    guarded.check()  # looks at the zones
+    guarded.check()  # checks the red zones
     guarded.clear()
 
     assert 0 == opencl.live_blocks
@@ -136,7 +136,7 @@ def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, 
 
 
 def test_opencl_is_done_with_host_memory_before_it_is_given_back(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
-    """OpenCL keeps its handle while a kernel runs, and not the memory behind it."""
+    """While a kernel runs, OpenCL keeps its handle alive, but not the host memory behind it."""
     seen: list[int] = []
 
     class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
@@ -167,7 +167,7 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
 
 
 def test_a_lent_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
-    """As pools do it; our block goes back when the object does."""
+    """Pools do this; our block is released when the Python object is freed."""
     theirs: Callable[[int], Any] = pyopencl.as_resource(opencl)
     buffer = theirs(SIZE)
     buffer.release()

@@ -1,4 +1,4 @@
-"""The handles that a target gives, and how the bytes behind them are reached, if they are."""
+"""The handles that a target returns, and how the fuzzer reads and writes the bytes behind them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_where_a_handle_is_and_how_large() -> None:
 
 
 def test_what_is_no_memory_is_a_finding() -> None:
-    """Text, numbers with a point, and truth are no pointers."""
+    """A string, a float or a bool is not a pointer."""
 
     def ignore(pointer: object) -> None:
         assert pointer
@@ -50,7 +50,7 @@ def test_what_is_no_memory_is_a_finding() -> None:
 
 
 class Device:
-    """Bytes that the host sees by copying only: CuPy's pointers."""
+    """Memory that the host reaches only by copies, as with CuPy's pointers."""
 
     def __init__(self, size: int) -> None:
         self.bytes = ctypes.create_string_buffer(size)
@@ -103,7 +103,7 @@ def test_the_operating_system_says_what_can_be_written(monkeypatch: pytest.Monke
 
 def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
     class Far:
-        """Addresses that are nowhere."""
+        """Returns addresses at which there is no memory."""
 
         def __init__(self) -> None:
             self.next = 1 << 60
@@ -115,7 +115,7 @@ def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
             return self.next - size
 
         def deallocate(self, pointer: int) -> None:
-            """Never used again."""
+            """Do nothing: no address is used again."""
 
     report = fuzz(Far, steps=1_000)
     verdict = next(it for it in report.verdicts() if it.requirement == "A04-contents-kept")
@@ -129,7 +129,7 @@ def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
 
 def test_a_target_may_have_its_own_read_and_write() -> None:
     class Own:
-        """Memory behind numbers."""
+        """Returns numbers that are not addresses; ``read`` and ``write`` reach the memory."""
 
         def __init__(self) -> None:
             self.blocks: dict[int, bytearray] = {}

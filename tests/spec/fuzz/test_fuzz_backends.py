@@ -1,4 +1,4 @@
-"""Real allocators pass, and the page that says so lists them all."""
+"""Real allocators pass the fuzzer, and the page about them lists all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str, Report], None]) -> None:
-    """From several threads too, where it may be called so."""
+    """It is called from several threads too, if it allows that."""
     report = fuzz(backend.target(), promises=backend.promises, threads=backend.threads, steps=backend.steps)
     report_backend(backend.name, report)
 
@@ -29,13 +29,13 @@ def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str
 
 
 def rows(title: str) -> list[str]:
-    """The first column of a table of the page."""
+    """Return the first column of a table of the page."""
     lines = PAGE.read_text(encoding="utf-8").partition(f"## {title}")[2].partition("\n## ")[0].splitlines()
     return [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")][2:]
 
 
 def test_the_page_lists_every_backend_and_every_seeded_bug() -> None:
-    """`make proof` writes it; what it was written from is what is here."""
+    """`make proof` writes the page: it must have been written from the present backends and bugs."""
     seeded = {*ALLOCATOR_BUGS, *(it.symbols.partition(",")[0] for it in IN_C)}
 
     assert [backend.name for backend in BACKENDS] == rows("Allocators that pass")

@@ -1,4 +1,4 @@
-"""The fuzzer's engines, in this process: what they catch, what they pass, and how they are steered."""
+"""The fuzzer's engines, in this process: what they catch, what they let pass, and which arguments control them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ INLINE = [it for it in ALLOCATOR_BUGS.values() if it.requirement not in ("A22-no
 
 @pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
 def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
-    """Objects have no name that a worker could look up."""
-    # Steps end it; with the seconds that are usual a machine with other work to do would end it before.
+    """An object has no name by which a worker process could find it, so it is tested in this process."""
+    # The number of steps ends the run. With the default time limit, a busy machine could end it too early.
     report = fuzz(bug.make, promises=bug.promises, threads=bug.threads, steps=20_000, seconds=600, first=True)
 
     assert [bug.requirement] == [it.requirement for it in report.findings]
@@ -55,7 +55,7 @@ def test_a_correct_pool_passes_every_engine(make: type) -> None:
     "name", ["OneByteShort", "CallocInWords", "CopiesBackwards", "AsksTheWrongStream", "TrustsSizes", "ForgetsFrees"]
 )
 def test_hypothesis_finds_bugs_alone(name: str) -> None:
-    """And what it finds is short."""
+    """The program that it finds has at most six steps."""
     bug = ALLOCATOR_BUGS[name]
     machine = allocator_machine(bug.make, bug.promises)
     answer = perform(
@@ -82,7 +82,7 @@ def test_the_same_seed_takes_the_same_steps() -> None:
 
 @pytest.mark.parametrize("target", [Pool, Pool()], ids=["fresh", "shared"])
 def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest.MonkeyPatch, target: object) -> None:
-    """And not in each round: that takes as long as a thousand steps."""
+    """It is not asked in each round, because the question takes as long as a thousand steps."""
     asked: list[int] = []
 
     def asking(address: int, size: int) -> bool:
@@ -99,7 +99,7 @@ def test_the_system_is_asked_once_whether_the_host_can_write(monkeypatch: pytest
 
 
 def test_a_shared_target_keeps_the_history_of_all_rounds() -> None:
-    """What an earlier round did may be why a later one fails."""
+    """An earlier round may be the cause of a failure in a later one."""
     journal, source = Journal(), Source(Pool())
     outcome = campaign(source, source.open().capabilities, journal, seed=0, steps=3_000, seconds=60)
 
@@ -115,10 +115,10 @@ def test_a_bug_of_a_shared_target_is_made_short_as_well() -> None:
 
 def test_threads_compare_at_the_end() -> None:
     class Forgetful(Pool):
-        """Counts one too few, now and then."""
+        """Subtracts one byte too few when the last block is freed."""
 
         def close(self) -> None:
-            """Whatever is in use."""
+            """Do not check whether blocks are in use."""
 
         def uncount(self, size: int) -> None:
             super().uncount(size if self.live_blocks > 1 else size - 1)
@@ -161,7 +161,7 @@ def test_small_pools_refuse_often_and_pass() -> None:
 
 
 def test_the_pieces_of_bugs_that_a_first_finding_leaves_out() -> None:
-    """A bug is wrong in one thing, and right in the rest."""
+    """Apart from its one error, each bug behaves correctly."""
     adds, short, null_first = (
         ALLOCATOR_BUGS[name].make() for name in ("LooksBeforeItAdds", "ShortBuffers", "NullBeforeSize")
     )
@@ -197,7 +197,7 @@ def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hypothesis then raises an error of its own."""
+    """Hypothesis raises its own error when a failure does not repeat."""
 
     def flaky(machine: Any, **_: object) -> None:
         example = machine()

@@ -1,4 +1,4 @@
-"""The fuzzer's worker: a process that may crash and hang, and what is known of it afterwards."""
+"""The fuzzer's worker process: it may crash or hang, and the fuzzer reports what happened."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POOL = "syncedmem.spec.mutants.allocator:Pool"
 
 
 def asked(tmp_path: Path, **job: Any) -> dict[str, Any]:
-    """What a worker answers."""
+    """Return the answer of a worker to a job."""
     whole: dict[str, Any] = {"promises": {}, "journal": str(tmp_path / "journal"), "hang": 30, **job}
     replies = io.StringIO()
     worker.serve(io.StringIO(json.dumps(whole) + "\n"), replies)
@@ -67,7 +67,7 @@ def test_a_target_that_cannot_be_used_is_an_answer(tmp_path: Path) -> None:
 def test_a_worker_answers_each_line_of_standard_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And leaves interrupts to whoever started it."""
+    """It ignores interrupts; the process that started it handles them."""
     handled: list[Any] = []
 
     def handle(number: int, handler: Any) -> None:
@@ -103,7 +103,7 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "requirement"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
-    """The campaign goes on after them."""
+    """The campaign continues after them."""
     report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if requirement == "A23" else 30)
     finding = next(it for it in report.findings if it.requirement.startswith(requirement))
 
@@ -114,7 +114,7 @@ def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement:
 
 def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
     class Moody(Pool):
-        """Is wrong once."""
+        """Only its hundredth address is wrong."""
 
         wrong: ClassVar[int] = 0
 

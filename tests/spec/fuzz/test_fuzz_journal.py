@@ -1,4 +1,4 @@
-"""The fuzzer's journal, its steps as data, and how programs are made short."""
+"""The fuzzer's journal, the JSON form of its steps, and how programs are shortened."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_programs_are_made_short() -> None:
 
     assert (Step("allocate", (0, 3, 0, 0)),) == shortened(program[10:], question, 10)
     assert program == shortened(program, lambda _: False, 10)
-    # A request for too much is not made a request for nothing, which anybody may serve.
+    # Shortening must not turn a request for too much into a request for zero bytes, which every target may serve.
     too_much = (Step("request_too_much", (1 << 50,)), Step("compare", ()))
     assert too_much[:1] == shortened(
         too_much, lambda steps: too_much[0].operation in {it.operation for it in steps}, 10

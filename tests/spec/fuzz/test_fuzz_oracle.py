@@ -1,4 +1,4 @@
-"""The fuzzer's oracle: what it sees of a target's answers, and what it makes of them."""
+"""The fuzzer's oracle: how it judges the answers of a target."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def test_steps_with_nothing_to_act_on_do_nothing() -> None:
     class Bare:
-        """Has no more than it must."""
+        """Has only the methods that are required."""
 
         def allocate(self, size: int) -> int:
             raise MemoryError(size)
@@ -125,7 +125,7 @@ def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
 
 
 class Scripted:
-    """Does what a test says."""
+    """Has the methods that a test passes in."""
 
     def __init__(self, **methods: Any) -> None:
         vars(self).update(methods)
@@ -138,12 +138,12 @@ class Scripted:
 
 
 def null(*_: object) -> int:
-    """Fail as C does."""
+    """Return null, as a failing function in C does."""
     return 0
 
 
 def nowhere(_: int) -> int:
-    """An address that is nowhere."""
+    """Return an address at which there is no memory."""
     return 1 << 60
 
 
@@ -152,7 +152,7 @@ def nothing(*_: object) -> None:
 
 
 def fails(*_: object, **__: object) -> Any:
-    """Raise what nobody promised."""
+    """Raise an exception that was not promised."""
     raise KeyError("what?")
 
 
@@ -290,7 +290,7 @@ def test_a_large_block_is_compared_piece_by_piece() -> None:
 
 def test_memory_that_does_not_come_back_is_a_leak() -> None:
     class Once:
-        """Serves one request."""
+        """Serves only one request."""
 
         served = False
 
@@ -307,14 +307,14 @@ def test_memory_that_does_not_come_back_is_a_leak() -> None:
     driver = Driver(opened, opened.capabilities.with_promises({"out_of_memory": "null"}))
     assert driver.request_too_much(1 << 62)
     driver.allocate(0, 16)
-    assert not driver.allocate(1, 16)  # somebody has it
+    assert not driver.allocate(1, 16)  # the only block is in use
     driver.free(0)
     with pytest.raises(Violation, match="A16-no-leaks: 16 bytes are refused"):
         driver.allocate(2, 16)
 
 
 class Hoards(Pool):
-    """Keeps 8 MiB of its own from its n-th requests on."""
+    """At the requests with the given numbers, takes 8 MiB that it never gives back."""
 
     def __init__(self, *when: int) -> None:
         super().__init__()
@@ -325,13 +325,13 @@ class Hoards(Pool):
     def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
         self._requests += 1
         if self._requests in self._when:
-            self._kept.append(mmap.mmap(-1, 8 << 20))  # from the system: the heap may have room that was touched before
+            self._kept.append(mmap.mmap(-1, 8 << 20))  # new pages: the heap could reuse old ones
             self._kept[-1].write(b"x" * (8 << 20))
         return super().allocate(size, alignment, stream)
 
 
 def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
-    """In a process of many threads something else may grow while a cycle is measured."""
+    """In a process with many threads, other memory may grow while a cycle is measured."""
     with driver_of(Hoards(200, 500)) as driver:
         assert driver.cycle(1 << 16, 512)
     with (
@@ -348,10 +348,10 @@ def test_a_cycle_ends_where_memory_is_refused() -> None:
 
 
 def test_only_fresh_memory_has_to_be_zero() -> None:
-    """What a resize gives besides is the target's to choose, also where zeros are promised."""
+    """The bytes that a resize adds may have any content, even if the target promises zeros."""
 
     class Fresh(Pool):
-        """Zero at first, and anything after a resize."""
+        """Fresh memory is zero; the bytes that a resize adds are not set."""
 
         def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
             pointer = super().allocate(size, alignment, stream)

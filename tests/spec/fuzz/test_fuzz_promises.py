@@ -1,4 +1,4 @@
-"""What a target is taken to promise: the record of its capabilities, and which promises and numbers are refused."""
+"""The promises of a target: the record of its capabilities, and which promises and numbers are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which targets the fuzzer recognises, how they are named, and what it says of what it cannot use."""
+"""Which targets the fuzzer recognises, how they are named, and its messages about targets that it cannot use."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) -> None:
-    """Without a base class, and without a word of configuration."""
+    """No base class and no configuration is needed."""
     report = fuzz(target, steps=1_500)
 
     assert kind == report.kind
@@ -135,7 +135,7 @@ def test_a_method_that_wants_more_is_said() -> None:
 
 
 def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
-    """Those written in another language often have none."""
+    """Methods that are written in another language often have no signature."""
     unsigned: Any = dict
     target = Source(types.SimpleNamespace(allocate=unsigned, deallocate=unsigned)).open()
 
@@ -172,7 +172,7 @@ def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
 
 
 def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> None:
-    """Libraries go on calling its functions after it was loaded again: the collector must not take their names."""
+    """A library may still call the functions after the file is loaded again: their globals must not be collected."""
     file = tmp_path / "twice.py"
     file.write_text("class Mark:\n    pass\nmark = Mark()\ndef make():\n    return mark\n", encoding="utf-8")
     first = weakref.ref(look_up(f"{file}:mark"))
@@ -232,7 +232,7 @@ def test_targets_are_spelt_so_that_they_are_found_again(monkeypatch: pytest.Monk
 
 
 def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The loader looks for a bare name elsewhere."""
+    """The loader does not look in this folder for a name without a path."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.so").write_bytes(b"")
 

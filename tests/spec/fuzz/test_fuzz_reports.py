@@ -1,4 +1,4 @@
-"""What the fuzzer hands over: replays, the command, the pytest entry, and pages."""
+"""What the fuzzer produces: replays, the output of the command, tests for pytest, and pages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     with pytest.raises(Violation, match="A01"):
         replay(file, TWICE)
     with pytest.raises(Violation, match="A01"):
-        exec(found.python(), {})  # noqa: S102 -- what is printed has to run
+        exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
@@ -124,12 +124,12 @@ WRONG: dict[str, list[Any]] = {
     "hang": [0, -1.0, 1e999, "5"],
     "named": ["yes"],
 }
-"""What the fields of a replay cannot be."""
+"""Values that the fields of a replay must not have."""
 
 
 @pytest.mark.parametrize(("field", "values"), WRONG.items())
 def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: list[Any]) -> None:
-    """Before anything is run."""
+    """The file is refused before anything is run."""
     good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
     file = tmp_path / "replay.json"
     for value in values:
@@ -153,7 +153,7 @@ def test_a_step_that_is_none_is_said(tmp_path: Path) -> None:
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command says that ends with status 2: one line."""
+    """Run a command that must end with status 2 and one line of error, and return that line."""
     monkeypatch.setattr("sys.argv", ["syncedmem", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -174,7 +174,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 def test_what_is_no_replay_is_one_line_and_status_two(
     content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not 1, which means that it still fails."""
+    """Status 1 would mean that the replay still fails."""
     file = tmp_path / "replay.json"
     file.write_bytes(content)
 
@@ -185,14 +185,14 @@ def test_what_is_no_replay_is_one_line_and_status_two(
 def test_a_replay_imports_nothing_that_only_the_file_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It shows what the file names, and the command to give; with that it is imported and run."""
+    """It shows the target that the file names and a command that allows it; that command imports and runs it."""
     mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
     module.write_text(
         f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.mutants.allocator import Pool\n",
         encoding="utf-8",
     )
     target = f"{module}:Pool"
-    for repeats in (True, False):  # which are run in different ways
+    for repeats in (True, False):  # the two kinds are replayed differently
         finding = Finding("A01-distinct-pointers", "", (), repeats=repeats)
         file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
         line = refused(monkeypatch, capsys, "replay", str(file))
@@ -224,7 +224,7 @@ def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
 def test_a_replay_of_an_object_says_that_it_has_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And takes one, if somebody knows one."""
+    """You can name a target for it on the command line."""
     file = tmp_path / "replay.json"
     found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", ()), named=False)
     file.write_text(found.text(), encoding="utf-8")
@@ -237,7 +237,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
     result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- written a moment ago
+    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
     assert "passed. Seed 0." in result.output
     assert (2, True, []) == (report["format"], report["passed"], report["findings"])
@@ -295,7 +295,7 @@ class TestPool(Correct):
 
 
 def listing(tmp_path: Path, *names: str) -> Path:
-    """A file that lists requirements."""
+    """Write a file that lists requirements."""
     file = tmp_path / "list.txt"
     file.write_text("# known\n" + "".join(f"{name}  # because\n" for name in names), encoding="utf-8")
     return file
@@ -349,7 +349,7 @@ def test_progress_is_told() -> None:
 
 
 def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
-    """A number that is written by hand is compared."""
+    """The number on the page is written by hand, so it is compared."""
     page = (Path(__file__).parents[3] / "docs" / "fuzzing.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"more than (\d+) in Python", page)
 
@@ -357,14 +357,14 @@ def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
 
 
 def test_the_command_needs_no_report(tmp_path: Path) -> None:
-    """Without --json and --junit it writes replays alone."""
+    """Without --json and --junit it writes only replays."""
     run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
 
     assert {".json"} == {it.suffix for it in tmp_path.iterdir()}
 
 
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
-    """They are said twice, because ``--help`` is to come without Hypothesis."""
+    """They are written twice, because ``--help`` must not import Hypothesis."""
     from syncedmem.cli import fuzz, verify
     from syncedmem.spec.memory import kit as conformance
 

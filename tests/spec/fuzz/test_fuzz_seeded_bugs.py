@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from syncedmem.spec.mutants.registry import SeededBug
 
 TIME = 10.0
-"""Seconds of a processor's time within which each is caught, the time to make a finding short included."""
+"""The limit for catching one bug, in seconds of processor time; it includes the time to shorten the finding."""
 
 BUSY = 6 * TIME
-"""Seconds by the clock, on a machine that does other things besides."""
+"""The limit in seconds of real time, for a machine that has other work."""
 
 
 KUIPER = {
@@ -41,12 +41,12 @@ KUIPER = {
     "no locks": "PoolWithoutLocks",
     "a released buffer is reusable at once": "IgnoresStreams",
 }
-"""The defects of KuiperLLama's memory system that an allocator can show, and where they are seeded."""
+"""The defects of KuiperLLama's memory system that an allocator can show, each with the seeded bug that has it."""
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The faulty allocators in C, compiled."""
+    """Compile the faulty allocators that are written in C."""
     from pathlib import Path
 
     source = Path(__file__).parents[2] / "support" / "faulty_allocators.c"
@@ -60,10 +60,10 @@ Catch = Callable[[str, object, str, Mapping[str, str], int], None]
 
 @pytest.fixture
 def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
-    """Fuzzes, and looks whether the first finding is the seeded one; notes after how many operations."""
+    """Fuzz a target, check that the first finding is the seeded bug, and record after how many operations."""
 
     def look(name: str, target: object, requirement: str, promises: Mapping[str, str], threads: int) -> None:
-        # To see a seeded hang one need not wait long; elsewhere a busy machine must not look like one.
+        # A seeded hang shows within a second. For other bugs, a busy machine must not look like a hang.
         hang = 1 if requirement == "A23-no-hang" else 10
         start, busy = time.perf_counter(), processor_time()
         report = fuzz(target, promises=promises, threads=threads, steps=20_000, seconds=BUSY, hang=hang, first=True)
@@ -80,20 +80,20 @@ def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
 
 
 def processor_time() -> float:
-    """Seconds that this process and those it has waited for have computed."""
+    """Return the processor time of this process and of the child processes that have ended, in seconds."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 @pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
 def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
-    """It names the requirement that was broken, and is quick about it."""
+    """It names the broken requirement, within the time limit."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
 @pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
 def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
-    """A library may end the process, or never return."""
+    """A function in C may end the process, or never return."""
     target = f"{library}:{bug.symbols}?abi={bug.abi}"
     catch(bug.symbols.partition(",")[0], target, bug.requirement, bug.promises, bug.threads)
 
