@@ -170,7 +170,8 @@ def test_a_reproducer_runs_as_it_stands(name: str) -> None:
     names: dict[str, Any] = {"subject": device_subject(bug.make)}
     exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
 
-    assert isinstance(names.get("blob", names["host"]), (bug.make, type(names["host"])))
+    assert "host" in names
+    assert {True} == {isinstance(it, bug.make) for name, it in names.items() if name.startswith("blob")}
 
 
 def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
@@ -259,7 +260,9 @@ def test_the_tables_have_every_head() -> None:
 @pytest.mark.parametrize("has_device", [True, False])
 def test_the_tables_agree_with_the_oracle(has_device: bool) -> None:
     """In each cell they give the same heads and the same calls of allocators."""
-    for row in rows(has_device):
+    found = list(rows(has_device))
+    assert len(found) > (140 if has_device else 40)
+    for row in found:
         world = World("float32", has_device, row.cell.mode).make((2,)).make((2,))
         for (n, part), head in zip(row.parts, row.cell.heads, strict=True):
             for accessor in {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}[head]:
