@@ -148,7 +148,7 @@ def test_inputs_are_calls_and_on_request_null_data_and_modes() -> None:
     assert [*inputs(mode=False), *more, *(Input(None, mode=mode) for mode in Mode)] == list(inputs(null=True))
 
 
-def test_every_walk_of_the_early_edition_is_one_of_caffe() -> None:
+def test_every_sequence_of_the_early_edition_is_one_of_caffe() -> None:
     """Run side by side from a new memory, both editions have equal actions, refusals, heads and shared facts."""
     early, caffe = space("early"), space("caffe")
     shared = EDITIONS["early"].facts

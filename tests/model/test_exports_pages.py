@@ -85,7 +85,7 @@ fn main() {
     m.told(Call::Release);
 }
 """
-# The results of each call if the first action fails, the second fails, and none fails: outcome, head, facts, live blocks.
+# The results of each call if its first action fails, its second, and none: outcome, head, facts, live blocks.
 TOLD = ["-1 0 0 0", "-1 0 0 0", "0 1 5 1", "-1 1 5 1", "-1 1 5 1", "0 3 15 2", "1 3 15 2"]
 # A release whose second free fails; and a call that the edition does not have, if the language can express it.
 RELEASED = {"c": ["-1 3 0 1", "-2 3 0 1"], "rust": ["-1 3 0 1"]}
