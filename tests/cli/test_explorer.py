@@ -122,7 +122,7 @@ def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
 
 
 def done(memory: SyncedMemory, entry: Input, number: int) -> bool:
-    """Make a call and write what the page writes after it; return False if the call is refused."""
+    """Make a call, and write the bytes that the page shows as the caller's; return False if the call is refused."""
     value, device = np.full(SIZE, number, dtype=np.uint8), memory.device
     assert device is not None
     try:

@@ -223,7 +223,7 @@ def test_cycles_need_what_they_turn_over() -> None:
         assert not driver.cycle(64, 8, ZEROED)
         assert not driver.resize_too_much(0, 1 << 50)
     with driver_of(Pool(64)) as driver:
-        assert not driver.cycle(128, 8, RESIZED)  # half of them fit
+        assert not driver.cycle(128, 8, RESIZED)  # half the size fits
     with driver_of(Pool()) as driver:
         assert driver.cycle(64, 8, ZEROED)
 

@@ -184,7 +184,7 @@ def test_an_unsound_table_is_refused(table: Callable[[], Table], message: str) -
 )
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], message: str) -> None:
-    """A plain string in the place of a name is refused. The error lists all of them, for any edition."""
+    """A plain string in the place of a name is refused. The error lists all such strings, for any edition."""
     with pytest.raises(DeclarationError, match=f"^{message} the row Transition"):
         build(changed("cpu_data@SYNCED", **changes), edition)
 

@@ -275,7 +275,7 @@ def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
 
 
 def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
-    """So in dark mode every colour changes."""
+    """Every colour then changes in dark mode."""
     style = parsed(diamond_svg()).findtext(f"{SVG}style") or ""
     layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(\S+)\}", style))
     assert layer == {f"{use}-{name}": colour for name, colour in DARK._asdict().items() for use in ("fill", "stroke")}

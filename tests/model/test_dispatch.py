@@ -140,7 +140,7 @@ def test_states_are_packed_and_unpacked() -> None:
     [("early", Call.SET_GPU_DATA, SyncedHead.SYNCED), ("cpu_only", Call.CPU_DATA, SyncedHead.SYNCED)],
 )
 def test_there_is_no_cell_for_what_the_edition_does_not_have(edition: str, call: Call, head: SyncedHead) -> None:
-    """The edition lacks a call or a head. Caffe's edition has the same cell."""
+    """The edition lacks the call or the head of the cell. Caffe's edition has this cell."""
     assert dispatch(edition).cell(call, state_of(head)) is None
     assert dispatch().cell(call, state_of(head))
 

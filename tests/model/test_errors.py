@@ -212,7 +212,7 @@ SHOWING: list[Callable[[object], Exception]] = [
 def test_an_error_says_what_was_wrong(
     error: SyncedMemoryError, builtin: type[Exception], message: str, attributes: dict[str, object]
 ) -> None:
-    """It is of the family and a built-in error. Its message shows its values, which are its only attributes."""
+    """It belongs to the family and to a built-in class. It shows its values, which are its only attributes."""
     assert isinstance(error, builtin)
     assert message == str(error)
     assert attributes == vars(error)

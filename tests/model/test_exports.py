@@ -320,7 +320,7 @@ def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
-    """A trace with one call less is painted."""
+    """A trace with one call fewer is painted."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     at_heads = diamond_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
@@ -496,7 +496,7 @@ def test_the_end_of_a_trace_says_which_sides_are_freed(calls: str, said: str) ->
 
 
 def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
-    """Return the first step of each drawn line: same call, same states (for a frame, any state in it)."""
+    """Return the numbers of the first step on each drawn line. A frame stands for any state inside it."""
     found: dict[object, int] = {}
     for number, step in enumerate(trace.steps, 1):
         before, after = step.before.configuration, step.after.configuration

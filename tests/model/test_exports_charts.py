@@ -1,4 +1,4 @@
-"""XState and SCXML run the exported charts: in every state, every call does what the model says."""
+"""Interpreters of XState and SCXML run the exported charts: in every state, every call does what the model says."""
 
 from __future__ import annotations
 

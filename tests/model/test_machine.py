@@ -217,7 +217,7 @@ def test_attributes_named_like_guards_decide_nothing() -> None:
 
 
 def test_a_name_that_nobody_has_is_an_attribute_error() -> None:
-    """A guard that avoided the checks is found when it is asked, and then nothing has changed."""
+    """A guard that the checks did not see is found when it is asked, and then nothing has changed."""
     guard: Any = SimpleNamespace(value="is_warm")
     row = Transition(Call.CPU_DATA, (SyncedHead.UNINITIALIZED,), SyncedHead.HEAD_AT_CPU, conditions=(guard,))
     bound = HeadMachine(Declaration(EDITIONS["caffe"], (row,))).bind(Actions())

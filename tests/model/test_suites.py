@@ -126,7 +126,7 @@ def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
     assert expected == [fault for fault in surviving_transfers(machine, suite) if fault[0] == at]
 
 
-def test_without_the_identifiers_transfer_faults_survive() -> None:
+def test_without_the_identifiers_transfer_mutants_survive() -> None:
     """Sequences that only take every transition notice every wrong output, but not every wrong state."""
     machine = correct()
     suite = tuple((*access, entry) for access in minimal_machine().access for entry in inputs())
