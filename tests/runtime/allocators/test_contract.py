@@ -67,6 +67,11 @@ def test_every_seeded_bug_is_caught(bug: SeededBug) -> None:
         check_allocator(bug.make(SimulatedDeviceAllocator(1)), bug.requirement)
 
 
+def test_a_bug_leaves_the_rest_of_the_allocator_right() -> None:
+    """Null is refused, and copies of bytes are made."""
+    check_allocator(DEVICE_ALLOCATOR_BUGS["NullFirst"].make(SimulatedDeviceAllocator()), "D09-copies")
+
+
 def test_every_requirement_has_a_bug() -> None:
     """A check that no bug has failed may be none."""
     assert set(REQUIREMENTS) == {bug.requirement for bug in DEVICE_ALLOCATOR_BUGS.values()}

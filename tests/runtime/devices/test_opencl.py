@@ -24,6 +24,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     arithmetic_of,
 )
+from syncedmem.runtime.allocators.pointers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,6 +196,11 @@ def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
     assert not device.overlaps(part, block[2 * align :])
     assert not device.overlaps(part, block[:align])
     device.release(block)
+
+
+def test_an_array_without_bytes_has_no_address(device: Any) -> None:
+    """PyOpenCL gives it no buffer."""
+    assert 0 == address_of(cla.Array(device.queue, (0,), np.uint8))
 
 
 # --- streams that are held back by a gate

@@ -264,13 +264,14 @@ def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -
         assert not driver.oracle.checked["A16-no-leaks"]
 
 
-def test_streams_speak_every_dialect() -> None:
+@pytest.mark.parametrize("name", ["synchronize", "sync", "wait"])
+def test_streams_speak_every_dialect(name: str) -> None:
     stream = Stream(2)
     stream.queued = 1
     event = stream.record()
 
     assert [False, False, False, False] == [stream.done, stream.query(), event.is_done, event.query()]
-    event.synchronize()
+    getattr(event, name)()
     assert [True, True, 2, 2, 2] == [event.done, stream.done, stream.ptr, stream.handle, int(stream)]
     assert "<stream 2>" == repr(stream)
 
