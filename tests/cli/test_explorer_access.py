@@ -160,7 +160,7 @@ return [...document.querySelectorAll("button:enabled")].filter((it) => it.checkV
 
 @pytest.mark.parametrize("look", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_nothing_lies_over_a_button(explorer: Explorer, look: tuple[int, int]) -> None:
-    """A click at a button reaches the button. Other tests press buttons with scripts, which would not notice."""
+    """A click on a button reaches the button. Other tests press buttons with scripts, which would not notice."""
     explorer.look(*look)
     explorer.open(BUSY)
     explorer.press("#failing")

@@ -1,4 +1,4 @@
-"""Every command prints its help with all installed releases of its libraries."""
+"""Every command prints its help with any releases of its libraries that are installed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE = 4096
 MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
 MULTIPROCESSORS = 192
-"""The number of the largest GPU."""
+"""The number of multiprocessors of the largest GPU."""
 
 
 def calls_of(call: Callable[[], object]) -> list[str]:
@@ -106,7 +106,7 @@ def ones(device: Any) -> Any:
 
 
 def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
-    """The sum has more blocks of threads than the largest GPU has multiprocessors. CuPy uses one block for one row."""
+    """The sum has more blocks of threads than the largest GPU has multiprocessors. CuPy uses one block for each row."""
     x = ones(device)
     arithmetic = arithmetic_of(device)
     for total in (arithmetic.asum, arithmetic.sumsq):

@@ -211,7 +211,7 @@ def test_a_memory_is_as_it_was_whichever_call_fails(call: str, word: str, mode: 
 
 
 def test_every_kind_of_call_was_made_to_fail(pool: bool) -> None:
-    """Calls that are not made by a destructor raise the right error."""
+    """A failed CUDA call raises an error of the right type, unless a destructor makes the call."""
     device = CUDADeviceAllocator(1, pool=pool)
     outcomes: dict[str, type[Exception] | None] = {}
     with using_mode(Mode.GPU):

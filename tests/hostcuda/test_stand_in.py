@@ -79,7 +79,7 @@ def test_cuda_would_not_choose_it() -> None:
 
 
 def test_a_host_read_of_device_memory_faults() -> None:
-    """The read ends a process of its own. The same read of page-locked memory works."""
+    """The read ends the process that the test starts for it. The same read of page-locked memory works."""
     program = "import ctypes, cupy; print(ctypes.string_at(cupy.cuda.{}, 1)); print('read')"
     ends = {
         where: subprocess.run(

@@ -1,4 +1,4 @@
-"""A test that fails with a new seed is run again, and the run fails if it fails again."""
+"""If a test fails with a new seed, it is run again. If it fails again, the run fails."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ def test_the_newest_python_is_found(
 def test_that_there_is_no_other_python_is_said(
     newest_python: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Candidates of the same version, of an old version, and those that do not start are not accepted."""
+    """A Python of the same version, a Python that is too old, and one that does not start are not accepted."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     fake(tmp_path / f"python{own}", f"[{sys.version_info[0]}, {sys.version_info[1]}, 99, true]")
     fake(tmp_path / "python3.10", "[3, 10, 0, true]")

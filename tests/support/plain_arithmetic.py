@@ -25,7 +25,7 @@ def factor(alpha: float, dtype: str) -> Any:
 
 
 def axpy(alpha: float, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the exact new elements of `y`, and the largest error that a result may have."""
+    """Return the new elements of `y` in higher precision, and the largest error that a result may have."""
     name = x.dtype.name
     with np.errstate(all="ignore"):
         product = factor(alpha, name) * wide(x)

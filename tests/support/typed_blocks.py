@@ -27,7 +27,7 @@ PYRIGHT = {"typeCheckingMode": "strict", "extraPaths": ["../../src"], "venvPath"
 
 
 def blocks(page: Path) -> dict[str, str]:
-    """Return the blocks of a page as modules. The name has the first line, and line numbers are those of the page."""
+    """Return the blocks of a page as modules. Names contain the first line; line numbers are those of the page."""
     text = page.read_text(encoding="utf-8")
     stem = "_".join(page.resolve().relative_to(ROOT).with_suffix("").parts).lower()
     found: dict[str, str] = {}
