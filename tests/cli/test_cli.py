@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, and how it exits."""
+"""The command line: what it prints, what it writes, and its exit status."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 
 def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict[str, Any]]:
-    """Run ``verify`` quickly and in this process, and read its report."""
+    """Run a quick ``verify`` in this process, and return its result and its report."""
     quick = ("--steps", "60", "--processes", "1")
     result = run("verify", *quick, "--out", str(folder / "report"), *arguments, code=code)
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
@@ -74,20 +74,20 @@ def _always(subject: Subject) -> Callable[[str, int], Subject]:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
-    """Let ``verify`` find this subject, whatever device it looks for, and not look at blobs."""
+    """Make ``verify`` use this subject for every device, and check no blobs."""
     monkeypatch.setattr(checks, "make_subject", _always(subject))
     monkeypatch.setattr("syncedmem.spec.blob.kit.SUITES", {})
 
 
 @cache
 def found(name: str) -> DeviceVerdict:
-    """What there is to say about a device: found out once, for all tests that are about how it is said."""
+    """Return the verdict about a device. It is made once, for all tests of how verdicts are shown."""
     return VERIFY_DEVICE(name, steps=60, seed=0)
 
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``verify`` tell what is known."""
+    """Make ``verify`` return verdicts that are already known."""
 
     def here(name: str, **_: object) -> DeviceVerdict:
         return found(name)
@@ -99,7 +99,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Page(HTMLParser):
-    """Collects what a page loads, and whether its tags close."""
+    """Collects the addresses that a page loads, and checks that its tags close."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Page(HTMLParser):
 
 
 def test_verify_passes_and_reports(tmp_path: Path) -> None:
-    """Every device that is here passes, every transition was taken, and the report and the page say so."""
+    """Every device of this machine passes, every transition is taken, and the report and the page say so."""
     result, report = verified(tmp_path, "--processes", "2")
     devices = {device["name"]: device for device in report["devices"]}
 
@@ -131,7 +131,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert {"cpu", "simulated", "simulated-seeded"} <= passed
     assert passed == {name for name, device in devices.items() if device.get("walks") and device.get("steps")}
     assert list(requirements_of("memory", "blob")) == [it["id"] for it in report["requirements"]]
-    assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # Caffe's alone
+    assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # only in Caffe
     assert {"cells": 144, "cells_missing": 0} == {
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
     }
@@ -143,16 +143,16 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     shown = Page.of(text)
 
-    assert ([], 2) == (shown.loads, shown.tags.count("svg"))  # it loads nothing; the machine with and without a device
+    assert ([], 2) == (shown.loads, shown.tags.count("svg"))  # it loads nothing, and draws two machines
     assert "script" not in shown.tags
     assert 'name="viewport"' in text
     assert "✓" in text
-    assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")  # every edge was taken
+    assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")  # every edge is taken
     assert all(name in text for name in requirements_of("memory", "blob"))
 
 
 def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are told of all the same."""
+    """The report still has the other devices."""
 
     def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
         dead = Death("crash", "SIGSEGV", "cells", 12)
@@ -180,7 +180,7 @@ def test_wrong_numbers_are_refused_before_anything_starts() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
 def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> None:
-    """It is reported with what is missing; alone it is not enough to pass."""
+    """The report says what is missing. If no other device is checked, ``verify`` does not pass."""
     from syncedmem.model import NoDeviceError
 
     def missing(*_: object) -> Subject:
@@ -202,7 +202,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    """As in a file, whose width is 80, or in a narrow terminal, with all the devices there could be."""
+    """The width is 80 in a file, and less in a narrow terminal. All possible devices are listed."""
     conformance = found("cpu").conformance
     assert conformance is not None
     slow = replace(conformance, seconds=1234.5)
@@ -228,7 +228,7 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless told where, they are written side by side; a device is checked once, however often it is named."""
+    """Without ``--out`` they go to different folders. A device that is named twice is checked once."""
     monkeypatch.chdir(tmp_path)
 
     def here(name: str, **_: object) -> DeviceVerdict:
@@ -252,7 +252,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
 
 
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It exits with 1, names the requirement, and what it prints is Python."""
+    """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
     script = result.output.partition("Shortest reproducer:")[2].partition("passed")[0]
@@ -266,7 +266,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
 
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The printed program runs on the real thing, where nothing is wrong."""
+    """The printed reproducer runs on the real memory, which has no bug."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
     use(monkeypatch, replace(subject, source=checks.make_subject("simulated", 0).source))
     result, report = verified(tmp_path, "--device", "simulated", code=1)
@@ -278,7 +278,7 @@ def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All checks pass, and yet not every transition was taken."""
+    """All checks pass, but one transition is not taken."""
     use(monkeypatch, host_subject())
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
@@ -301,7 +301,7 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
 
 @pytest.mark.usefixtures("known")
 def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to install it: printed, on the page and in the data; and nothing is said where nothing is missing."""
+    """The output, the page and the data say how to install the package. If nothing is missing, they say nothing."""
     said = "B50 to B55 are not checked: a BlobProto message needs the package protobuf: pip install protobuf"
     whole = verified(tmp_path / "whole", "--device", "cpu")
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
@@ -316,7 +316,7 @@ def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monke
 
 @pytest.mark.usefixtures("known")
 def test_the_report_goes_to_standard_output_on_request(tmp_path: Path) -> None:
-    """Then it is the only thing there."""
+    """Nothing else is written there."""
     result, report = verified(tmp_path, "--device", "cpu", "--json", "-")
 
     assert report == json.loads(result.stdout)
@@ -337,7 +337,7 @@ def test_the_seed_is_in_the_report(tmp_path: Path) -> None:
 
 
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The marks come from what the devices did."""
+    """The marks show the transitions that the devices took."""
     use(monkeypatch, device_subject())
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result = checks.verify(("simulated",), steps=0, seed=0)
@@ -366,7 +366,7 @@ def test_devices_lists_all_with_reasons() -> None:
     ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
 )
 def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if it is nothing: then the list is there all the same, and what reads it finds no error in it."""
+    """If ``auto`` is no device, the list is still printed, without an error in it."""
     monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
     listed = run("devices", "--json")
 
@@ -385,7 +385,7 @@ def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.Mo
 def test_verify_says_that_a_variable_has_no_meaning(
     name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Before anything is checked, whatever is checked."""
+    """The error comes before any check, for every device."""
     monkeypatch.setenv(name, value)
     arguments = ("verify", "--device", "cpu", "--steps", "0", "--out", str(tmp_path / "report"))
 
@@ -405,7 +405,7 @@ def test_diagram_writes_every_format(name: str, start: str) -> None:
 
 
 def test_diagram_passes_its_options_on() -> None:
-    """Calls, detail, a trace with its size and without, and a theme."""
+    """The options are calls, detail, a trace with and without a size, and a theme."""
     few = run("diagram", "--calls", "cpu_data", "--calls", "release", "--detail", "guards").output
     drawn = run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data", "--size", "1000").output
 
@@ -418,7 +418,7 @@ def test_diagram_passes_its_options_on() -> None:
 
 
 def test_diagram_writes_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture is written as it is."""
+    """A picture is written unchanged."""
 
     def picture(*_: object, **__: object) -> bytes:
         return b"\x89PNG\r\n"
@@ -434,7 +434,7 @@ def test_diagram_draws_the_edition_that_is_asked_for() -> None:
 
 
 def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
-    """A file that is not up to date, or not there, is found out and not written."""
+    """``--check`` reports a file that is missing or out of date, and does not write it."""
     path = tmp_path / "docs" / "machine.svg"
     arguments = ("diagram", "--format", "svg", "-o", str(path))
     missing = run(*arguments, "--check", code=1)
@@ -461,7 +461,7 @@ def test_calls_are_separated_by_commas_too() -> None:
 def test_a_full_disk_is_said_with_the_name_of_what_is_full(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system itself does not say it."""
+    """The error of the system does not have the name."""
 
     class Full:
         @staticmethod
@@ -481,7 +481,7 @@ def test_a_full_disk_is_said_with_the_name_of_what_is_full(
 
 
 def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Typer leaves in silence then."""
+    """Typer then ends without a message."""
 
     def gone(_: object) -> None:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
@@ -493,7 +493,7 @@ def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPat
 
 
 def said_by(arguments: tuple[str, ...], stdout: object, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the command says on standard error, where it ends with status 2."""
+    """Run a command that ends with status 2, and return its standard error."""
     errors = io.StringIO()
     with monkeypatch.context() as patched:
         patched.setattr(sys, "argv", ["syncedmem", *arguments])
@@ -506,7 +506,7 @@ def said_by(arguments: tuple[str, ...], stdout: object, monkeypatch: pytest.Monk
 
 
 class FullDisk(io.StringIO):
-    """A stream to a disk that is full, which is seen when it writes or only when it flushes."""
+    """A stream to a full disk; the error comes when it writes, or only when it flushes."""
 
     def __init__(self, when: str) -> None:
         super().__init__()
@@ -529,14 +529,14 @@ class FullDisk(io.StringIO):
 def test_a_full_standard_output_is_said_by_name(
     command: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not that of the folder, into which all was written."""
+    """The error does not name the folder, whose files were all written."""
     arguments = (*command.split(), str(tmp_path)) if command.endswith("--out") else tuple(command.split())
 
     assert "syncedmem: standard output: No space left on device\n" == said_by(arguments, FullDisk(when), monkeypatch)
 
 
 def test_a_full_folder_of_vectors_is_said_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of it, and no file is left half written."""
+    """The error names a file in the folder, and no file is left incomplete."""
 
     def fail(_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -578,7 +578,7 @@ def test_a_closed_standard_output_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_help_says_how_it_exits_and_what_there_is() -> None:
-    """Every device, every format and every edition by name, and where a report goes."""
+    """It lists the exit statuses, every device, format and edition, and the place of the report."""
     said = run("verify", "--help").output
     drawn = run("diagram", "--help").output
 
@@ -589,7 +589,7 @@ def test_help_says_how_it_exits_and_what_there_is() -> None:
 
 
 def helped(command: str) -> str:
-    """The help of a command, as if in one line."""
+    """Return the help of a command, joined into one line."""
     return " ".join(run(command, "--help").output.split())
 
 
@@ -600,7 +600,7 @@ def test_help_says_that_folders_are_made(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["diagram", "explore"])
 def test_the_folder_of_a_file_is_made(command: str, tmp_path: Path) -> None:
-    """By every command in the same way, and the help says so."""
+    """Every command creates it in the same way, and the help says so."""
     path = tmp_path / "missing" / "x.html"
 
     assert 0 == run(command, "-o", str(path)).exit_code
@@ -609,7 +609,7 @@ def test_the_folder_of_a_file_is_made(command: str, tmp_path: Path) -> None:
 
 
 def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For both commands that write one file; there is nothing to compare with then."""
+    """Both commands that write one file accept a dash. ``--check`` needs a file and refuses it."""
     monkeypatch.chdir(tmp_path)
 
     assert run("diagram").output == run("diagram", "-o", "-").output
@@ -645,13 +645,13 @@ KEEPING: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("command", KEEPING)
 def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
-    """Unless Hypothesis is told where it may keep files."""
+    """Hypothesis keeps files only in a folder that the user names."""
     clean = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_STORAGE_DIRECTORY"}
 
     def ran(env: dict[str, str]) -> set[str]:
         line = [sys.executable, "-c", QUICK, *KEEPING[command]]
         done = subprocess.run(line, cwd=tmp_path, env=env, check=False, capture_output=True, text=True)
-        # Nothing was enumerated for blobs, so verify misses something, and says so.
+        # No suite was run for blobs, so verify reports transitions that are not covered.
         ended = "passed. Seed 0." if command == "fuzz" else "failed. Report: "
         assert ended in done.stdout, done.stdout + done.stderr
         return {path.name for path in tmp_path.iterdir()}
@@ -661,7 +661,7 @@ def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_pat
     found = ran(clean | {"HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "kept")})
 
     assert {"build", "kept"} >= found
-    # It keeps something of modules that are being written; in fuzz only if the machine is fast enough to come to that.
+    # Hypothesis keeps data about modules of a checkout.  In fuzz it does so only if the machine is fast enough.
     assert command == "fuzz" or "site-packages" in cli.__file__ or "kept" in found
 
 
@@ -686,7 +686,7 @@ ENDED = {
 
 @pytest.mark.parametrize("name", ENDED)
 def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
-    """Unless another is asked for that goes with the name, or the name says nothing."""
+    """``--format`` selects another format for the same ending, or for an ending that is not known."""
     run("diagram", "-o", str(tmp_path / name))
     run("diagram", "--format", "page", "-o", str(tmp_path / "y.md"))
     run("diagram", "--format", "svg", "-o", str(tmp_path / "y.picture"))
@@ -698,12 +698,12 @@ def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
 
 
 def test_every_format_has_an_ending() -> None:
-    """And every ending a format; the help says which."""
+    """Every ending has a format, and the help lists them."""
     assert set(FORMATS) == {name for names in ENDINGS.values() for name in names}
 
 
 def test_version_and_help() -> None:
-    """Help names every command, and neither loads NumPy nor Hypothesis."""
+    """Help names every command. Importing the command line loads neither NumPy nor Hypothesis."""
     program = (
         "import sys; from syncedmem.cli import app; print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
     )
@@ -765,7 +765,7 @@ def test_version_and_help() -> None:
 def test_errors_are_one_line_and_exit_with_2(
     arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback."""
+    """There is no traceback."""
     monkeypatch.setattr(sys, "argv", ["syncedmem", *arguments])
 
     with pytest.raises(SystemExit) as caught:
@@ -778,7 +778,7 @@ def test_errors_are_one_line_and_exit_with_2(
 
 
 def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``python -m syncedmem``."""
+    """The command is ``python -m syncedmem``."""
     monkeypatch.delitem(sys.modules, "syncedmem.__main__", raising=False)  # the installed script imports it
     monkeypatch.setattr(sys, "argv", ["syncedmem", "--version"])
 
@@ -812,7 +812,7 @@ def test_what_names_no_device_is_not_verified(name: str, said: str, monkeypatch:
     assert said_by(arguments, io.StringIO(), monkeypatch).startswith(f"syncedmem: {said}")
 
 
-def test_simulated_benches_use_a_seeded_scheduler_where_they_say_so() -> None:
+def test_simulated_subjects_use_a_seeded_scheduler_where_they_say_so() -> None:
     subject = checks.make_subject("simulated-seeded", 7)
 
     assert isinstance(subject.device, SimulatedDeviceAllocator)

@@ -1,4 +1,4 @@
-"""The command that serves the page or writes it, and how the page is put together."""
+"""The command that serves the page or writes it to a file, and the contents of the page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 
 def told(page: str, what: str = "material") -> Any:
-    """What a page is told, unpacked again."""
+    """Return the data that a page contains, unpacked."""
     (packed,) = re.findall(rf'<script type="text/plain" id="{what}">([\w+/=]*)</script>', page)
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 
@@ -104,7 +104,7 @@ def test_explore_serves_until_it_is_interrupted(browser: bool, monkeypatch: pyte
 
 
 def answered(server: ThreadingHTTPServer, *hosts: str) -> str:
-    """What a server says, and no more, to a request with these headers."""
+    """Send a request with these headers, and return the answer."""
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as client:
         client.sendall("\r\n".join(["GET / HTTP/1.1", *(f"Host: {it}" for it in hosts), "", ""]).encode())
         return b"".join(iter(lambda: client.recv(4096), b"")).decode()
@@ -131,7 +131,7 @@ def test_the_server_answers_to_its_own_names(host: str, server: ThreadingHTTPSer
     ],
 )
 def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: ThreadingHTTPServer) -> None:
-    """A page of somebody else's, whose name was made to lead here, must not read the trace."""
+    """Another site, whose name was made to lead to this server, must not read the trace."""
     port = server.server_port
     said = answered(server, *(host.format(port) for host in hosts))
 
@@ -176,10 +176,10 @@ def test_a_client_that_takes_nothing_is_dropped_in_silence(
 def test_a_client_that_breaks_off_is_nothing_to_tell_of(
     capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
 ) -> None:
-    """With a reset in the middle of its request."""
+    """The client resets the connection in the middle of its request."""
     with socket.socket() as gone:
         try:
-            gone.getpeername()  # of one that is connected to nobody
+            gone.getpeername()  # this socket is not connected
         except OSError:
             server.handle_error(gone, ("127.0.0.1", 1))
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client:
@@ -193,7 +193,7 @@ def test_a_client_that_breaks_off_is_nothing_to_tell_of(
 def test_an_error_of_ours_in_the_server_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
 ) -> None:
-    """And drops only the client that met it."""
+    """The server drops only the client whose request failed."""
 
     def broken(_: int) -> tuple[str, ...]:
         raise ZeroDivisionError
@@ -209,7 +209,7 @@ def test_an_error_of_ours_in_the_server_is_told(
 def test_idle_clients_hold_a_bounded_number_of_threads(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those beyond are dropped, and when the others have gone there is room again."""
+    """More clients are dropped. When the idle ones have closed, the server accepts clients again."""
     monkeypatch.setattr(Page, "timeout", 600)
     before = set(threading.enumerate())
     address = ("127.0.0.1", server.server_port)
@@ -250,7 +250,7 @@ def test_where_no_thread_can_be_started_the_place_stays_free(
 
 
 def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> None:
-    """A report may hold anything, also the end of a script."""
+    """A report may contain any text, also the closing tag of a script."""
     trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
     program = "memory = subject.make(4)  # </script><p>"
     trace.write_text(program, encoding="utf-8")
@@ -264,7 +264,7 @@ Refuse = Callable[..., str]
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
-    """What the command says, in one line and with status 2, when it refuses what it is given."""
+    """Return a function that runs the command with wrong arguments and returns its one-line error."""
 
     def served(*_: object) -> None:
         pytest.fail("it is served")
@@ -273,7 +273,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         from syncedmem import cli
 
         monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
-        # What is not refused is served until somebody stops it: here it never is.
+        # If the command refuses nothing, it serves the page until it is stopped.  This test must not start that.
         monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", served)
         with pytest.raises(SystemExit) as stopped:
             cli.main()
@@ -341,7 +341,7 @@ def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse,
 
 
 def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
-    """Of a file that has no end."""
+    """The file has no end."""
     assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; expected")
 
 
@@ -407,7 +407,7 @@ def test_a_trace_of_any_form_is_taken_as_it_is(text: str, tmp_path: Path) -> Non
 
 
 def test_no_two_scripts_declare_the_same_name() -> None:
-    """They become one module."""
+    """The page joins all scripts into one module."""
     names = [name for source in SCRIPTS.values() for name in DECLARED.findall(source)]
     assert len(names) > 50
     assert sorted(set(names)) == sorted(names)
@@ -424,14 +424,14 @@ def test_every_script_is_in_the_page_after_those_it_imports() -> None:
 
 
 def words_of_the_machine() -> set[str]:
-    """Names of heads, calls, actions, guards, facts and refusals, as the document has them."""
+    """Return the names of heads, calls, actions, guards, facts and refusals in the document."""
     document = explorer_material()["machine"]
     kinds = ("heads", "calls", "actions", "guards", "facts", "refusals")
     return {item["name"] for kind in kinds for item in document[kind]} - {"release"}
 
 
 def typed_in(source: str) -> set[str]:
-    """The words of the machine that a script spells out."""
+    """Return the names of the machine that a script contains."""
     return {word for word in words_of_the_machine() if re.search(rf"\b{word}\b", source, re.IGNORECASE)}
 
 
@@ -456,7 +456,7 @@ def test_every_vector_is_in_the_page_by_its_id() -> None:
 
 
 def test_no_two_vectors_have_the_same_id_in_the_page() -> None:
-    """Unless they are the same vector, in two suites."""
+    """The same vector in two suites has one id."""
     whole = {vector.id for edition in EDITIONS for name in SUITES for vector in vectors(name, edition)}
     starts = {start for suite in explorer_vectors() for start in suite["ids"].split(" ")}
     assert len(starts) == len(whole)
@@ -490,7 +490,7 @@ def test_the_page_is_told_the_whole_machine() -> None:
 
 
 def test_caffes_tests_make_eighteen_calls_of_four_kinds() -> None:
-    """As was counted in their file: seven tests."""
+    """These numbers were counted in Caffe's file, which has seven tests."""
     calls = [call for test in CAFFE_TESTS for call in test.calls]
 
     assert len(CAFFE_TESTS) == 7

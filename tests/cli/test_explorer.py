@@ -1,4 +1,4 @@
-"""The page to play with, in a real browser: it does what the model does, in every cell, with every failure."""
+"""In a real browser, the page does what the model does: in every cell, and when actions fail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIZE = 16
 
 
 def words_of(edition: str) -> dict[Configuration, list[str]]:
-    """A word to the state that speaks for each configuration in the matrix."""
+    """Return, for each configuration, a sequence of calls to the state that stands for it in the matrix."""
     found = explore(dispatch(edition), inputs(edition, null=True, mode=False), Mode.GPU)
     words: dict[Any, list[str]] = {found.start: []}
     for state, row in found.steps.items():
@@ -53,7 +53,7 @@ def flags_of(edition: str, facts: Fact) -> dict[str, bool]:
 
 
 def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
-    """The model's sentence, in which no data has the name that it has on the button."""
+    """Return the model's message, in which no data is called NULL, as on the button."""
     assert entry.refusal is not None
     assert asked.call is not None
     return str(refusal_error(entry.refusal, asked.call.value, head, None)).replace("adopt None", "adopt NULL")
@@ -64,7 +64,7 @@ def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -> None:
-    """Each is walked to by the address, and then made by pressing its button: 153 cells in Caffe's edition."""
+    """An address leads to the configuration, and a button makes the call: 153 cells in Caffe's edition."""
     from browser import Program, address, button
 
     words = words_of(edition)
@@ -89,7 +89,7 @@ def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edition: str) -> None:
-    """With the mode an input too: all 558 of Caffe's edition, with flags and mode after every step."""
+    """The mode is an input too: 558 transitions in Caffe's edition, with flags and mode compared after each step."""
     from browser import Program, address
 
     taken, words = set[object](), list(tour(edition))
@@ -105,7 +105,7 @@ def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edi
 
 
 def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
-    """The same random calls on the page and on the runtime: head, flags, bytes of fresh sides and live blocks."""
+    """The page and the runtime get the same random calls: head, flags, fresh bytes and live blocks are equal."""
     from browser import Program, address, button
 
     chosen = random.Random(5)  # noqa: S311 -- a walk, not a secret
@@ -122,7 +122,7 @@ def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
 
 
 def done(memory: SyncedMemory, entry: Input, number: int) -> bool:
-    """Make a call, and write into it as the page says that the caller does; False where it is refused."""
+    """Make a call, and write the bytes that the page shows as the caller's; return False if the call is refused."""
     value, device = np.full(SIZE, number, dtype=np.uint8), memory.device
     assert device is not None
     try:
@@ -146,7 +146,7 @@ def done(memory: SyncedMemory, entry: Input, number: int) -> bool:
 
 
 def compare_bytes(shown: Shown, memory: SyncedMemory) -> None:
-    """Only sides that the memory counts as fresh, so that looking moves nothing."""
+    """Compare only the sides that the memory counts as fresh, because reading them copies nothing."""
     if memory.head in (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED):
         assert shown.bytes["cpu"] == bytes(memory.cpu_data()).hex()
     if memory.head in (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED):
@@ -154,7 +154,7 @@ def compare_bytes(shown: Shown, memory: SyncedMemory) -> None:
 
 
 def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> None:
-    """In every configuration, of every call: the strong guarantee is to be seen, and the next call works."""
+    """Every action of every cell fails once. The page shows the strong guarantee, and the next call works."""
     from browser import Program, address
 
     words = words_of("caffe")
@@ -180,7 +180,7 @@ def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> No
 
 
 def test_a_release_that_fails_half_way_can_be_made_again(explorer: Explorer) -> None:
-    """What is freed cannot be unfreed; the other block is still ours, and another release frees it."""
+    """The freed block stays freed. We still own the other block, and another release frees it."""
     explorer.go(["cpu_data", "gpu_data", "release!1"], size=SIZE)
     assert (explorer.shown().unchanged, explorer.shown().live) == ("true", 2)
     explorer.go(["cpu_data", "gpu_data", "release!2"], size=SIZE)
@@ -194,7 +194,7 @@ def test_a_release_that_fails_half_way_can_be_made_again(explorer: Explorer) -> 
     assert "released" in explorer.shown().refusal
 
 
-def test_zero_bytes_walk_the_same_heads_and_allocate_nothing(explorer: Explorer) -> None:
+def test_zero_bytes_take_the_same_heads_and_allocate_nothing(explorer: Explorer) -> None:
     explorer.go(["cpu_data", "gpu_data", "set_cpu_data", "mutable_gpu_data", "release"], size=0, at=4)
 
     assert explorer.shown().configuration == "G:eo"
@@ -289,7 +289,7 @@ def test_an_address_that_is_understood_says_nothing(explorer: Explorer) -> None:
 
 
 def test_a_random_walk_goes_where_calls_are_not_refused(explorer: Explorer) -> None:
-    explorer.press("#walk")  # without motion it is walked at once
+    explorer.press("#walk")  # the browser asks for reduced motion, so the walk ends at once
     refused = explorer.run("return document.querySelectorAll('#steps .refused').length")
 
     assert refused == 0

@@ -1,4 +1,4 @@
-"""Anybody can use the page to play with: by keyboard, with a screen reader, on a phone, in the dark, offline."""
+"""Everybody can use the explorer: with a keyboard, a screen reader, a phone, dark colours, or without a network."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_everything_can_be_done_with_the_keyboard(explorer: Explorer) -> None:
 
 
 def test_every_control_is_reached_with_the_tab_key(explorer: Explorer) -> None:
-    """The matrix is one stop, with arrows inside it."""
+    """The matrix is one tab stop, and the arrow keys move inside it."""
     from selenium.webdriver.common.keys import Keys
 
     wanted = explorer.run(
@@ -100,7 +100,7 @@ def test_each_step_is_told_to_a_screen_reader(explorer: Explorer) -> None:
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_nothing_is_found_by_axe(explorer: Explorer, look: str) -> None:
-    """Names, roles, contrast and structure, by the checker that others use."""
+    """Axe is a widely used checker of names, roles, contrast and structure."""
     width, height, dark = LOOKS[look]
     explorer.look(width, height, dark=dark)
     explorer.open(BUSY)
@@ -139,7 +139,7 @@ return [...document.querySelectorAll(arguments[0])].filter((it) => it.checkVisib
 def test_buttons_heads_and_sides_are_there_at_first_sight(
     explorer: Explorer, look: tuple[int, int], wanted: tuple[str, int]
 ) -> None:
-    """Without scrolling: all twelve calls, the four heads, and both sides with their flags."""
+    """The reader sees all twelve calls, the four heads, and both sides with their flags, without scrolling."""
     explorer.look(*look)
     explorer.open(BUSY[:2])
     heads, count = wanted
@@ -160,7 +160,7 @@ return [...document.querySelectorAll("button:enabled")].filter((it) => it.checkV
 
 @pytest.mark.parametrize("look", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_nothing_lies_over_a_button(explorer: Explorer, look: tuple[int, int]) -> None:
-    """So that a press with the pointer is a press of the button, also where tests let the page press it."""
+    """A click on a button reaches the button. Other tests press buttons with scripts, which would not notice."""
     explorer.look(*look)
     explorer.open(BUSY)
     explorer.press("#failing")
@@ -190,7 +190,7 @@ def test_what_is_wider_than_the_page_says_that_it_slides(explorer: Explorer) -> 
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path) -> None:
-    """Nothing has to be scrolled sideways but tables and the drawing; with --screenshots there are pictures of it."""
+    """Only tables and the drawing may need to be scrolled sideways. With --screenshots, the test saves pictures."""
     width, height, dark = LOOKS[look]
     explorer.look(width, height, dark=dark)
     explorer.open(BUSY)
@@ -209,7 +209,7 @@ def test_the_size_is_written_out_on_a_phone(explorer: Explorer) -> None:
 
 
 def test_the_page_loads_nothing_and_says_when_it_is_there(explorer: Explorer) -> None:
-    """How long that takes is measured, and not tested: other work may be going on here.  It was 80 to 190 ms."""
+    """The time is measured but not tested, because the machine may be busy.  It was 80 to 190 ms."""
     explorer.open(BUSY)
 
     assert explorer.run("return performance.getEntriesByType('resource').map(({name}) => name)") == []

@@ -1,4 +1,4 @@
-"""Traces on the page to play with: suites, Caffe's own tests, and what ``verify`` and ``fuzz`` wrote."""
+"""Traces in the explorer: suites, Caffe's own tests, and the reports of ``verify`` and ``fuzz``."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def test_how_many_ids_begin_so_is_said_and_none_is_replayed(explorer: Explorer) 
 
 
 LONG = 60
-"""Steps from which on a vector is left to those who have the time."""
+"""Vectors with at least this many steps are left out, because they take too long."""
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_file_of_vectors_ends_where_they_say(explorer: Explorer, suite: str) -> None:
-    """Heads, flags, actions and fresh sides after each step of some vectors of every suite."""
+    """The test compares heads, flags, actions and fresh sides after each step, for some vectors of every suite."""
     from browser import Program
 
     found = [it for it in vectors(suite, "caffe") if len(it.program.operations) < LONG]
@@ -194,7 +194,7 @@ def test_a_violation_of_verify_is_stepped_through(explorer: Explorer, bug: str, 
     assert explorer.steps() == calls
 
 
-def test_an_armed_allocator_of_a_program_is_an_action_that_fails(explorer: Explorer) -> None:
+def test_an_armed_allocator_of_a_reproducer_is_an_action_that_fails(explorer: Explorer) -> None:
     program = """log, host, device = recorded(subject)
 memory = subject.make(5, host=host, device=device)
 set_mode(Mode.CPU)
@@ -274,7 +274,7 @@ def test_a_file_that_is_too_large_is_not_read(explorer: Explorer) -> None:
 
 
 def test_a_text_that_is_too_large_is_refused(explorer: Explorer) -> None:
-    """What is in the field is not drawn: that would take the browser a quarter of a minute."""
+    """The text is not put into the visible field, because drawing it would take the browser 15 seconds."""
     text = "{get: () => 'x'.repeat(arguments[0])}"
     explorer.run(f"Object.defineProperty(document.getElementById('trace-text'), 'value', {text})", MOST_TEXT + 1)
     explorer.run("document.getElementById('trace-load').click()")
@@ -327,7 +327,7 @@ def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_p
 
 
 def test_a_page_that_was_made_with_a_report_without_violations_says_so(explorer: Explorer, tmp_path: Path) -> None:
-    """At the top: that the trace is not there must not be found out by scrolling."""
+    """The message is at the top, so that the reader need not scroll to see that there is no trace."""
     explorer.visit(made_with('{"devices": []}', tmp_path))
 
     assert explorer.find("#unclear").is_displayed()
@@ -335,7 +335,7 @@ def test_a_page_that_was_made_with_a_report_without_violations_says_so(explorer:
 
 
 def made_with(trace: str, folder: Path) -> str:
-    """The address of a page that was made with a trace."""
+    """Return the address of a page that was made with a trace."""
     page = folder / "made.html"
     page.write_text(explorer_page(trace), encoding="utf-8")
     return page.as_uri()

@@ -1,4 +1,4 @@
-"""What the fuzzer's command line refuses, what it says of findings, and what it says where nobody knows."""
+"""The fuzzer's command line: what it refuses, how it reports findings, and what it says when a result is not known."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTw
 
 
 def refused(*arguments: str) -> str:
-    """What a command says that ends with status 2."""
+    """Run a command that ends with status 2, and return its output."""
     result = CliRunner().invoke(app, ["fuzz", POOL, "--steps", "200", *arguments])
 
     assert result.exit_code == 2, result.output
@@ -47,7 +47,7 @@ def refused(*arguments: str) -> str:
 
 
 def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
-    """A verdict that cannot be written would be lost with its reproducer."""
+    """If a report could not be written at the end, its reproducer would be lost."""
     (tmp_path / "file").write_text("", encoding="utf-8")
 
     assert "--json cannot be written:" in refused("--json", str(tmp_path / "file" / "report.json"))
@@ -58,7 +58,7 @@ def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
 
 
 def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
-    """And nothing else does."""
+    """Nothing else is written there."""
     run: Any = CliRunner().invoke
     common = ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]
 
@@ -90,7 +90,7 @@ def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_
 
 
 def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path) -> None:
-    """Its steps are not a program, and the lines of Python are the whole run."""
+    """Its steps are no reproducer, so the printed Python lines make the whole run again."""
     file = tmp_path / "moody.py"
     file.write_text(
         "from pathlib import Path\n"
@@ -131,8 +131,8 @@ def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     assert re.search(r"It takes \d+ steps, which are in the file\. These lines make the whole run again:", shown)
 
 
-def test_long_programs_are_printed_as_the_run_that_found_them() -> None:
-    """Ten lines at most, whatever was found."""
+def test_long_reproducers_are_printed_as_the_run_that_found_them() -> None:
+    """Every finding is printed in at most ten lines."""
     steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(5_000))
     found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
 
@@ -146,7 +146,7 @@ def test_long_programs_are_printed_as_the_run_that_found_them() -> None:
 
 def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
     class Local(Pool):
-        """Nobody can look it up."""
+        """A class that cannot be imported by name."""
 
         def place(self, room: int, alignment: int) -> int:
             return super().place(room, alignment) + 1
@@ -172,14 +172,14 @@ def test_a_class_is_named_so_that_its_lines_run() -> None:
 
 
 def test_a_misspelt_promise_is_refused_with_the_class() -> None:
-    """Once, and not in each of its tests."""
+    """The class itself is refused, so the error comes once and not in each test."""
     with pytest.raises(TargetError, match="there is no promise 'speed'"):
         type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
 
 
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
-    """A test of somebody else's should not take minutes to say so."""
-    bug = ALLOCATOR_BUGS["OneByteShort"]  # whatever the examples are, there is one sign of it
+    """A user's test should not need minutes to report a bug."""
+    bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement
     machine: Any = allocator_machine(bug.make)
     settings = machine.TestCase.settings
 
@@ -196,20 +196,20 @@ def test_time_ends_the_second_engine_too() -> None:
 
 
 def test_who_refuses_now_and_then_does_not_leak() -> None:
-    """`FailingAllocator` does it on purpose."""
+    """`FailingAllocator` refuses requests on purpose."""
     fuzz(lambda: FailingAllocator(CPUDeviceAllocator(), probability=0.2, seed=3), steps=6_000).require()
 
 
 def test_a_calloc_that_leaks_is_seen() -> None:
     class Leaks(Pool):
-        """Keeps what it zeroes, as if nobody had given it back."""
+        """Keeps one more block for each block that it zeroes, and never gives it back."""
 
         def __init__(self) -> None:
             super().__init__()
             self._kept: list[mmap.mmap] = []
 
         def calloc(self, size: int) -> int:
-            self._kept.append(mmap.mmap(-1, size))  # from the system: the heap may have room that was touched before
+            self._kept.append(mmap.mmap(-1, size))  # from the system, because the heap may reuse pages
             self._kept[-1].write(b"x" * size)
             return super().calloc(size)
 
@@ -223,13 +223,13 @@ def test_cycles_need_what_they_turn_over() -> None:
         assert not driver.cycle(64, 8, ZEROED)
         assert not driver.resize_too_much(0, 1 << 50)
     with driver_of(Pool(64)) as driver:
-        assert not driver.cycle(128, 8, RESIZED)  # the half fits
+        assert not driver.cycle(128, 8, RESIZED)  # half the size fits
     with driver_of(Pool()) as driver:
         assert driver.cycle(64, 8, ZEROED)
 
 
-def test_a_program_is_rid_of_steps_on_blocks_that_are_not_there() -> None:
-    """Nothing has to be run for that, which takes long where each run hangs."""
+def test_shortening_drops_steps_on_blocks_that_are_not_there() -> None:
+    """No run is needed to drop these steps. It saves time if each run hangs."""
     program = (
         Step("free", (7, 0)),
         Step("allocate", (0, 8, 0, 0)),
@@ -259,7 +259,7 @@ def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
 
 
 def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> None:
-    """And not by the last step of the program, after which everything is given back."""
+    """The report does not name the last step: all blocks are given back after it."""
     file = tmp_path / "dying.py"
     file.write_text(
         "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"

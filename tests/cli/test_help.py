@@ -1,4 +1,4 @@
-"""Every command prints its help, with whatever releases of its libraries are installed."""
+"""Every command prints its help with any releases of its libraries that are installed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_commands_are_found() -> None:
 
 
 def test_a_command_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a function of its name; what has none is no command."""
+    """The module has a function with its name. A module without one is not a command."""
     (tmp_path / "greet.py").write_text("def greet(): ...\n", encoding="utf-8")
     (tmp_path / "words.py").write_text("def say(): ...\n", encoding="utf-8")
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
@@ -47,7 +47,7 @@ def test_a_command_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_list_in_a_docstring_stays_one() -> None:
-    """And what is no list is wrapped."""
+    """Text that is not a list is wrapped."""
 
     def command() -> None:
         """Do it.
@@ -61,7 +61,7 @@ def test_a_list_in_a_docstring_stays_one() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_command_does_is_said_in_one_line(command: str) -> None:
-    """In the list of commands, where a longer sentence would be cut off."""
+    """The list of commands would cut off a longer sentence."""
     listed = CliRunner().invoke(cli.app, ["--help"]).output
     first = (getattr(import_module(f"syncedmem.cli.{command}"), command).__doc__ or "").strip().splitlines()[0]
 

@@ -1,4 +1,4 @@
-"""docs/blobs.md: every test that it names is there; and the example."""
+"""docs/blobs.md: every test that the page names exists, and the example runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_test_that_the_page_names_is_there(name: str) -> None:
 
 
 def test_the_example_shows_a_head_after_each_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """One step of gradient descent, which itself asserts that the numbers are right."""
+    """The example is one step of gradient descent, and itself asserts that the numbers are right."""
     runpy.run_path(str(ROOT / "examples" / "sgd_step.py"), run_name="__main__")
     lines = [re.findall(r"(?:data|diff) (\w+)", line)[-2:] for line in capsys.readouterr().out.splitlines()]
 

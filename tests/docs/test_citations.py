@@ -1,4 +1,4 @@
-"""Sources are public files and lines: each file is known, and has the lines that are cited of it."""
+"""Sources are public files and lines: each cited file is known, and has the cited lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncedmem.model.head import EDITIONS, TRANSITIONS
 ROOT = Path(__file__).parents[2]
 
 LENGTHS = {"syncedmem.cpp": 185, "syncedmem.hpp": 95, "blob.cpp": 560, "blob.hpp": 282}
-"""The last line that is not empty, at the commit of Caffe that docs/design.md names."""
+"""The number of the last line that is not empty, at the commit of Caffe that docs/design.md names."""
 
 SEED = re.compile(r"\b00[0-4](?::\d|_[0-9a-f]{16}\b)")
 THIS = "tests/docs/test_citations.py"
@@ -23,7 +23,7 @@ CITATION = re.compile(r"\b(\w+\.[ch]pp):(\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*)")
 
 
 def texts() -> dict[str, str]:
-    """Every file under version control that is text, and no link."""
+    """Return every text file under version control that is not a link."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("this is no checkout")
@@ -36,7 +36,7 @@ def texts() -> dict[str, str]:
 
 
 def beyond(text: str) -> list[str]:
-    """The citations of a text that are of no lines of their file; files that are not listed are not looked at."""
+    """Return the citations of lines that their file does not have. Files without a known length are ignored."""
     wrong: list[str] = []
     for file, places in CITATION.findall(text):
         for place in places.split(", ") if file in LENGTHS else ():

@@ -1,4 +1,4 @@
-"""The pages that are made from the spec."""
+"""The pages that are generated from the spec."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_they_are_up_to_date() -> None:
 
 
 def test_what_is_not_up_to_date_is_said_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In pages that are made, and in parts of others: what is around a part stays as it is."""
+    """Whole pages and parts of pages are generated. The text around a part stays as it is."""
     (tmp_path / "errata.md").write_text("old", encoding="utf-8")
     for page, parts in PARTS.items():
         made = "".join(f"<!-- made: {name} -->\n\nold\n\n<!-- end -->\n\nby hand\n" for name in parts)
@@ -78,7 +78,7 @@ def test_every_erratum_of_blobs_leads_to_its_requirement() -> None:
     assert all(f"**{it.requirement}**" in requirements_page() for it in ERRATA if it.requirement)
 
 
-def test_every_requirement_is_there_with_a_fault_that_breaks_it() -> None:
+def test_every_requirement_is_there_with_a_mutant_that_breaks_it() -> None:
     rows = [line for line in requirements_page().splitlines() if line.startswith("| <a id=")]
 
     assert len(REQUIREMENTS) == len(rows)
@@ -93,7 +93,7 @@ def test_every_erratum_is_there() -> None:
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_what_they_link_to_is_there(page: str) -> None:
-    """Files of the checkout; links inside the site are looked at when it is built."""
+    """These are links to files of the checkout. The build of the site checks the links inside the site."""
     links = {part.partition(")")[0] for part in PAGES[page]().split("](../")[1:]}
 
     assert links

@@ -1,7 +1,6 @@
-"""The code blocks of the pages that name a device, on every device of this machine.
+"""The code blocks of the pages that name a device run on every device of this machine.
 
-Sybil runs all blocks as they stand (`make docs`); what a page shows on the simulated device has to be as right on a
-real one.
+Sybil runs all blocks unchanged (`make docs`). A block for the simulated device has to be right on a real device too.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def name_of(device: DeviceAllocator) -> str:
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("name", [name_of(device) for device in devices()])
 def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str) -> None:
-    """Unchanged but for the name; what it leaves behind is on that device, and it says itself what it expects."""
+    """Only the name is replaced. The objects that it makes are on that device, and the block has its own assertions."""
     names: dict[str, Any] = {}
     exec(block.replace(NAMED, f'"{name}"'), names)  # noqa: S102 -- our own pages
     found = {name_of(it) for value in names.values() for it in allocators_of(value)}
@@ -45,7 +44,7 @@ def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str)
 
 
 def allocators_of(value: object) -> list[DeviceAllocator]:
-    """An allocator itself, or those of a memory, of a buffer, or of a blob."""
+    """Return the allocators of a value, which is an allocator, a memory, a buffer or a blob."""
     around = (value, *(getattr(value, name, None) for name in ("device", "allocator", "data_memory")))
     inside = (getattr(around[-1], "device", None),)
     return [it for it in (*around, *inside) if isinstance(it, DeviceAllocator)]
@@ -62,7 +61,7 @@ COMMANDS = [
 def test_a_command_of_the_pages_runs_as_it_is_written(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """From the top of the checkout; the one that is wrong on purpose fails."""
+    """It runs in the top folder of the checkout. The command for a seeded bug has to fail."""
     if "rmm" in " ".join(arguments):
         pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
     monkeypatch.chdir(ROOT)
@@ -78,5 +77,5 @@ def test_the_commands_are_found() -> None:
 
 
 def test_the_blocks_are_found() -> None:
-    """That of the README with memory of one's own, and those about buffers, adaptors and the pool."""
+    """They are the README's block about users' memory, and the blocks about buffers, adaptors and the pool."""
     assert {"README.md-1", "allocators.md-0", "allocators.md-3", "allocators.md-4"} <= {block.id for block in BLOCKS}

@@ -1,4 +1,4 @@
-"""What the site is made of, and that what is missing in it is found.  `make docs` builds it."""
+"""The parts of the site are complete, and missing parts are found.  `make docs` builds the site."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from syncedmem.model.exports.formats import export
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = re.compile(r"^```.*?^```|`[^`]*`", re.MULTILINE | re.DOTALL)
-"""What is code on a page."""
+"""Matches the code on a page."""
 
 
 def test_the_page_to_play_shows_the_explorer() -> None:
-    """Its links are HTML, which Sphinx passes on as it is."""
+    """Its links are written in HTML, which Sphinx does not change."""
     links = re.findall(r'(?:href|src)="([^"]*)"', (DOCS / "play.md").read_text(encoding="utf-8"))
 
     assert {explorer.FILE} == set(links)
@@ -31,7 +31,7 @@ def test_the_page_to_play_shows_the_explorer() -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_links_of_other_pages_are_not_in_html(page: Path) -> None:
-    """So that Sphinx sees them, and warns of those that lead nowhere."""
+    """Sphinx checks only links that are not written in HTML."""
     assert page.name == "play.md" or not re.search(r"<\w+ [^>]*(href|src)=", CODE.sub("", page.read_text()))
 
 
@@ -47,7 +47,7 @@ def test_a_public_name_without_a_place_is_found() -> None:
 
 
 def test_the_reference_of_a_module_has_every_name_it_lists() -> None:
-    """Errors as errors, and all others as classes."""
+    """Errors are documented as exceptions, and all others as classes."""
     from syncedmem.model import errors
 
     lines = [line for line in described("syncedmem.model.errors").splitlines() if line.startswith("..")]

@@ -1,4 +1,4 @@
-/* Every call starts here: it is counted and written down, and it fails if a test wants it to.  And the errors. */
+/* The start of every call: it counts and records the call, and lets it fail if a test wants that.  And the errors. */
 #include "hostcuda.h"
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ static cudaError_t fail_with;
 __thread int in_host_function;
 static __thread cudaError_t last_error;
 
-/* Does this call fail?  Called with `counting`. */
+/* Does this call fail?  The caller holds `counting`. */
 static int is_chosen(const char *name)
 {
     if (fail_in <= 0 || (strcmp(fail_name, "*") && strcmp(fail_name, name)))
@@ -49,13 +49,13 @@ cudaError_t failed(cudaError_t error)
 
 EXPORTED long hostcuda_calls(void) { return calls; }
 
-/* The name of a call, counted from 0; the last 4096 are remembered. */
+/* The name of a call.  Calls are numbered from 0, and the last 4096 are remembered. */
 EXPORTED const char *hostcuda_call_name(long number)
 {
     return number >= 0 && number < calls && number >= calls - REMEMBERED ? names[number % REMEMBERED] : "";
 }
 
-/* Make the k-th call from now on fail; "*" is any function.  k = 0: none. */
+/* Make the k-th call from now on fail; the name "*" stands for every function.  With k = 0, no call fails. */
 EXPORTED void hostcuda_fail(const char *name, long k, int error)
 {
     pthread_mutex_lock(&counting);
@@ -65,7 +65,7 @@ EXPORTED void hostcuda_fail(const char *name, long k, int error)
     pthread_mutex_unlock(&counting);
 }
 
-/* How many there are of a kind; -1 for an unknown one. */
+/* The number of live objects of a kind; -1 for an unknown kind. */
 EXPORTED long hostcuda_live(const char *kind)
 {
     pthread_mutex_lock(&lock);
@@ -130,7 +130,7 @@ EXPORTED cudaError_t cudaGetLastError(void)
     return error;
 }
 
-/* The driver's errors have the numbers of the runtime's. */
+/* The errors of the driver have the same numbers as those of the runtime. */
 EXPORTED CUresult cuGetErrorName(CUresult error, const char **name)
 {
     *name = cudaGetErrorName((cudaError_t)error);

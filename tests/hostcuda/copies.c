@@ -1,8 +1,8 @@
 /* Copies and fills.
 
-   Pageable memory is read before a call returns, and written before it returns; with page-locked memory both happen when
-   the stream comes to it.  An address that is not in a block, or on the other side than the call says, is an error;
-   CUDA itself believes it. */
+   Pageable memory is read and written before the call returns.  Page-locked memory is read and written when the stream
+   runs the operation.  An address that is not in a block, or not on the side that the call says, is an error here; CUDA
+   itself does not check it. */
 #include "hostcuda.h"
 
 static void run_copy(Operation *copy)
@@ -12,16 +12,16 @@ static void run_copy(Operation *copy)
 
 static void run_fill(Operation *fill) { memset(reachable(fill->to), fill->value, fill->size); }
 
-/* Are these bytes where the call says?  Locked. */
+/* Are these bytes on the side that the call says?  Locked. */
 static int is_placed(const void *address, size_t size, int on_device)
 {
     return on_device ? in_device_block(address, size) : device_of(address) < 0;
 }
 
-/* What CUDA finds out by itself: 1 if the target is on a device, and 2 more if the source is. */
+/* The kind of copy that the addresses imply: 1 if the target is on a device, plus 2 if the source is. */
 static int kind_of(const void *to, const void *from) { return (device_of(to) >= 0) | (device_of(from) >= 0) << 1; }
 
-/* Queue a copy, and wait for it if it has to be done when the call returns.  Locked. */
+/* Queue a copy, and wait until it is done if CUDA would return only then.  Locked. */
 static cudaError_t copy(void *to, const void *from, size_t size, int kind, Stream *stream, int blocking)
 {
     int up = kind == cudaMemcpyHostToDevice, down = kind == cudaMemcpyDeviceToHost;
@@ -77,7 +77,7 @@ EXPORTED cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cu
     return copy_call(to, from, size, kind, NULL, 1);
 }
 
-/* The addresses tell the devices; the ordinals have to agree. */
+/* The addresses show which devices are meant; the ordinals have to agree with them. */
 static int are_peers(const void *to, int to_device, const void *from, int from_device)
 {
     return device_of(to) == to_device && device_of(from) == from_device;

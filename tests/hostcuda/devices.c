@@ -1,4 +1,4 @@
-/* The devices, and which one is current in a thread. */
+/* The devices, and the current device of each thread. */
 #include "hostcuda.h"
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ void give_up(const char *what, int error)
     exit(2);
 }
 
-/* A number from the environment. */
+/* A number from an environment variable. */
 static long setting(const char *name, long least, long most, long otherwise)
 {
     const char *text = getenv(name);
@@ -51,7 +51,7 @@ static void make_device(Device *device, size_t size)
 
 static void make_devices(void)
 {
-    pthread_condattr_t monotonic; /* so that a change of the clock makes no lag longer */
+    pthread_condattr_t monotonic; /* a change of the system's clock does not change the lag */
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&progress, &monotonic);
@@ -71,7 +71,7 @@ cudaError_t start(void)
 
 int is_device(int ordinal) { return ordinal >= 0 && ordinal < device_count; }
 
-/* Forget what operations failed with.  A real GPU has no such call: there the process has to end. */
+/* Forget the errors of failed operations.  A real GPU has no such call: there the process has to end. */
 EXPORTED void hostcuda_recover(void)
 {
     for (int ordinal = 0; ordinal < device_count; ordinal++)
@@ -122,7 +122,7 @@ EXPORTED cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr
     case cudaDevAttrMaxGridDimX: *value = 1 << 30; break;
     case cudaDevAttrWarpSize: *value = 32; break;
     case cudaDevAttrMultiProcessorCount: *value = 4; break;
-    /* CUDA never picks such a device by itself, and a program that looks for a GPU passes it over. */
+    /* CUDA never chooses a device with this mode by itself, and programs that look for a GPU ignore it. */
     case cudaDevAttrComputeMode: *value = cudaComputeModeProhibited; break;
     default: *value = 0;
     }

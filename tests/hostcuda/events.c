@@ -1,9 +1,9 @@
-/* Events: marks in the work of a stream. */
+/* Events: points in the work of a stream. */
 #include "hostcuda.h"
 
 typedef struct Event {
     int device;
-    Mark mark; /* number 0: it was never recorded, and counts as done */
+    Mark mark; /* number 0: the event was never recorded, and counts as done */
 } Event;
 
 long live_events;
@@ -39,7 +39,7 @@ EXPORTED cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_han
 {
     BEGIN_CALL;
     Event *event = (Event *)handle;
-    Operation *nothing = new_operation(NULL); /* what the stream has to get to */
+    Operation *nothing = new_operation(NULL); /* the event is done when the stream has done this operation */
     if (!nothing)
         return failed(cudaErrorMemoryAllocation);
     pthread_mutex_lock(&lock);

@@ -1,7 +1,8 @@
-"""Puts hostcuda in the place of CUDA for CuPy: `install` has to be called before CuPy is imported.
+"""Makes CuPy use hostcuda instead of CUDA: call `install` before CuPy is imported.
 
-CuPy's wheel is linked to CUDA's runtime statically, so no library can take its place.  One of its extension modules was
-therefore built again over hostcuda; a finder of modules gives that one instead.  The wheel itself stays as it is.
+CuPy's wheel is linked to CUDA's runtime statically, so no library can replace the runtime.  Therefore one of its
+extension modules was built again with hostcuda, and a finder of modules returns this one.  The wheel itself is not
+changed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ BINDING = "cupy_backends.cuda.api.runtime"
 
 
 class HostCUDAFinder:
-    """Finds CuPy's binding of the CUDA runtime in the folder of this file, and nothing else."""
+    """Finds CuPy's binding of the CUDA runtime in the folder of this file. It finds no other module."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -37,9 +38,9 @@ class HostCUDAFinder:
 
 
 def _prepare() -> None:
-    """Load the libraries, so that CuPy finds these when it asks for them by name, and keep its kernels apart.
+    """Load the libraries, so that CuPy finds them by their names, and give CuPy a separate folder for kernels.
 
-    CUB, one of CuPy's accelerators, needs more of the language than kernels have here.
+    CUB, one of CuPy's accelerators, needs parts of the language that hostcuda does not have.
     """
     for library in ("libcuda.so.1", "libnvrtc.so.12"):
         ctypes.CDLL(str(FOLDER / library), ctypes.RTLD_GLOBAL)
@@ -48,5 +49,5 @@ def _prepare() -> None:
 
 
 def install() -> None:
-    """Have CuPy, when it is imported, find hostcuda."""
+    """Make CuPy find hostcuda when it is imported."""
     sys.meta_path.insert(0, HostCUDAFinder)

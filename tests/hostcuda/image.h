@@ -1,4 +1,4 @@
-/* What nvrtc.c hands to kernels.c in the place of a GPU's binary: a header, and a shared object for the host. */
+/* nvrtc.c gives this to kernels.c instead of a GPU's binary: a header, and a shared object for the host. */
 #pragma once
 #include <stdint.h>
 
@@ -6,5 +6,5 @@
 
 typedef struct Image {
     char magic[sizeof IMAGE_MAGIC];
-    uint64_t size; /* of the shared object, which follows */
+    uint64_t size; /* the size of the shared object, which follows */
 } Image;

@@ -1,7 +1,8 @@
-// What the source of a CUDA kernel sees when nvrtc.c has g++ compile it for the host, and how it is launched.
+// The parts of CUDA's language that a kernel needs when g++ compiles it for the host, and the launch of a kernel.
 //
-// The threads of a block take turns.  Without a barrier each runs to its end; with barriers each is a context of its own
-// (ucontext) that runs until its next barrier.  Nothing ever runs at the same time, so atomic functions are plain ones.
+// The threads of a block take turns.  Without a barrier, each thread runs to its end.  With barriers, each thread has
+// its own context (ucontext), and runs until its next barrier.  No two threads run at the same time, so atomic
+// functions need no atomic instructions.
 #pragma once
 #include <cfloat>
 #include <climits>
@@ -79,15 +80,15 @@ using std::max;
 using std::min;
 using std::signbit;
 
-// --- halves, in integers: not every processor or compiler has them
+// --- halves, computed with integers, because some processors and compilers do not have them
 
-// A value is a multiple of 2^-24 where halves are subnormal; above, rounding is to the nearest, ties to even.
+// A subnormal half is a multiple of 2^-24.  Rounding is to the nearest half, ties to even.
 static inline unsigned short __float2half_rn(float value) {
   const unsigned bits = __float_as_uint(value);
   const unsigned sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return sign | 0x7e00 | (magnitude >> 13 & 0x3ff);  // not a number
   if (magnitude >= 0x477ff000) return sign | 0x7c00;                             // rounds to infinity
-  if (magnitude < 0x38800000)                                                    // the float's own rounding does it
+  if (magnitude < 0x38800000)                                                    // the addition of floats rounds
     return sign | (__float_as_uint(__uint_as_float(magnitude) + 0.5f) - __float_as_uint(0.5f));
   const unsigned rebiased = magnitude - (112u << 23);
   return sign | (rebiased + 0xfff + (rebiased >> 13 & 1)) >> 13;
@@ -104,7 +105,7 @@ static inline float __half2float(unsigned short half) {
 
 namespace hostcuda {
 
-// The sizes of a kernel's arguments, ended by -1.
+// The sizes of a kernel's arguments, with -1 at the end.
 template <class F> struct Sizes;
 template <class... A> struct Sizes<void(A...)> {
   static constexpr int value[] = {int(sizeof(A))..., -1};
@@ -133,7 +134,7 @@ static void run_thread() {
   *over = true;
 }
 
-// Every thread of a block, round after round: from one barrier to the next.
+// Run the threads of a block in rounds: in each round, every thread runs to its next barrier.
 static void run_block(std::vector<ucontext_t> &contexts, std::vector<char> &stacks) {
   const unsigned count = contexts.size();
   std::vector<char> ended(count, 0);
@@ -168,7 +169,7 @@ static void run_grid_with_barriers() {
   }
 }
 
-// --- without
+// --- without barriers
 
 static void run_grid() {
   for (unsigned block = 0; block < size_of(gridDim); block++) {
@@ -204,7 +205,7 @@ void launch(void (*kernel)(A...), void **arguments, const unsigned *grid, const 
 
 static inline void __syncthreads() { swapcontext(hostcuda::running, &hostcuda::scheduler); }
 
-// nvrtc.c writes one for each kernel; kernels.c looks for the two names.
+// nvrtc.c writes this for each kernel, and kernels.c looks up the two names.
 #define HOSTCUDA_KERNEL(kernel, barriers)                                                                              \
   extern "C" {                                                                                                         \
   const int *hostcuda_sizes_##kernel() { return hostcuda::Sizes<decltype(kernel)>::value; }                            \

@@ -1,5 +1,5 @@
-/* Modules, functions and launches.  A module is a shared object for the host, which nvrtc.c made; kernel.hpp says what
-   is in it. */
+/* Modules, functions and launches.  A module is a shared object for the host, made by nvrtc.c.  kernel.hpp describes
+   its contents. */
 #include "hostcuda.h"
 #include "image.h"
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ typedef const int *SizesFunction(void);
 typedef struct Function {
     struct Function *next;
     LaunchFunction *launch;
-    const int *sizes; /* of the arguments, in bytes; -1 ends them */
+    const int *sizes; /* the sizes of the arguments in bytes, with -1 at the end */
 } Function;
 
 typedef struct Module {
@@ -25,7 +25,7 @@ typedef struct Module {
 typedef struct Launch {
     Function *function;
     unsigned grid[3], block[3];
-    void *arguments[]; /* and what they point to */
+    void *arguments[]; /* the values follow them */
 } Launch;
 
 enum { ALIGNMENT = 16 };
@@ -49,7 +49,7 @@ static int write_whole(int file, const char *bytes, size_t size)
     return 1;
 }
 
-/* Load a shared object from memory.  The file is gone when this returns. */
+/* Load a shared object from memory, through a file that is removed before this returns. */
 static void *load(const char *bytes, size_t size)
 {
     char path[PATH_MAX];
@@ -130,7 +130,7 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const ch
 
 /* --- launches */
 
-/* A kernel uses the addresses that the program has, so while one runs anybody can read and write there. */
+/* A kernel uses the program's addresses, so reading and writing there are allowed while a kernel runs. */
 static void protect_devices(int protection)
 {
     for (int ordinal = 0; ordinal < device_count; ordinal++)
@@ -149,7 +149,7 @@ static void run_kernel(Operation *operation)
 
 static size_t aligned(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* A launch with copies of its arguments, because the caller's may be gone when it runs.  NULL: no memory. */
+/* A launch with copies of its arguments, because the caller may free them before it runs.  NULL: no memory. */
 static Launch *new_launch(Function *function, void **arguments)
 {
     size_t count = 0, bytes = 0;
@@ -171,7 +171,8 @@ static Launch *new_launch(Function *function, void **arguments)
 
 static unsigned long most_blocks;
 
-/* The most blocks of any launch since the last time this was asked: whether a kernel would keep a whole GPU busy. */
+/* The largest number of blocks of a launch since the last call of this function.  It shows whether kernels would keep a
+   whole GPU busy. */
 EXPORTED unsigned long hostcuda_most_blocks(void)
 {
     pthread_mutex_lock(&lock);

@@ -44,7 +44,7 @@ int in_device_block(const void *address, size_t size)
 
 int in_pinned_block(const void *address, size_t size) { return in_block(pinned, address, size); }
 
-/* --- device memory: the first gap that is large enough */
+/* --- device memory: a block takes the first gap that is large enough */
 
 static size_t rounded(size_t size) { return (size + UNIT - 1) / UNIT * UNIT; }
 
@@ -74,12 +74,12 @@ static cudaError_t allocate(Device *device, size_t size, void **out)
         return cudaErrorMemoryAllocation;
     device->used += rounded(size);
     if (size <= POISONED)
-        memset(reachable(start), FRESH, size); /* CUDA promises no zeros */
+        memset(reachable(start), FRESH, size); /* CUDA does not promise zeros */
     *out = start;
     return cudaSuccess;
 }
 
-/* Take the block that starts at an address out of its list; locked. */
+/* Remove the block that starts at an address from its list; locked. */
 static Block *take_out(Block **link, const void *start)
 {
     for (; *link; link = &(*link)->next)
@@ -91,7 +91,7 @@ static Block *take_out(Block **link, const void *start)
     return NULL;
 }
 
-/* Whole pages of a large block go back to the system; a small one is overwritten. */
+/* Give the whole pages of a large block back to the system; overwrite a small block. */
 static void forget_bytes(char *start, size_t size)
 {
     if (size <= POISONED) {
@@ -143,7 +143,7 @@ EXPORTED cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
     return cudaSuccess;
 }
 
-/* --- page-locked memory; it is host memory like any other, and the library knows where it is */
+/* --- page-locked memory: normal host memory, whose addresses hostcuda remembers */
 
 EXPORTED cudaError_t cudaHostAlloc(void **out, size_t size, unsigned flags)
 {
@@ -189,7 +189,7 @@ EXPORTED cudaError_t cudaFreeHost(void *start)
     return cudaSuccess;
 }
 
-/* --- what an address is */
+/* --- the kind of memory at an address */
 
 EXPORTED cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
 {
@@ -211,7 +211,7 @@ EXPORTED cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attr
     return cudaSuccess;
 }
 
-/* On all devices. */
+/* The number of blocks on all devices. */
 long device_blocks(void)
 {
     long count = 0;

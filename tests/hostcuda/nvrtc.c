@@ -24,7 +24,7 @@ typedef struct Program {
     size_t image_size;
 } Program;
 
-/* Where a program is compiled: a folder that is gone afterwards. */
+/* The folder in which a program is compiled.  It is removed afterwards. */
 typedef struct Folder {
     char path[PATH_MAX], source[PATH_MAX + 16], object[PATH_MAX + 16], log[PATH_MAX + 16];
 } Folder;
@@ -51,7 +51,7 @@ static void remove_folder(const Folder *folder)
     rmdir(folder->path);
 }
 
-/* The bytes of a file after `room` bytes that are left free, and a zero after them.  NULL: it cannot be read. */
+/* Read a file: `room` free bytes, then its bytes, then a zero.  NULL: the file cannot be read. */
 static char *read_file(const char *path, size_t room, size_t *size)
 {
     struct stat status;
@@ -67,7 +67,7 @@ static char *read_file(const char *path, size_t room, size_t *size)
 
 /* --- the source */
 
-/* For each kernel of a source, what kernels.c looks for in the shared object. */
+/* Write the entries that kernels.c looks up in the shared object, for each kernel of a source. */
 static void write_entries(FILE *out, const char *source)
 {
     static const char KERNEL[] = "__global__ void ";
@@ -93,7 +93,7 @@ static int write_source(const char *path, const char *source)
 
 /* --- the compiler */
 
-/* Definitions, and CuPy's own headers.  CUDA's headers, which CuPy names too, are for CUDA's compiler. */
+/* Definitions and the folders of CuPy's own headers.  CUDA's headers are only for CUDA's compiler. */
 static int is_for_the_host(const char *option)
 {
     return !strncmp(option, "-D", 2) || (!strncmp(option, "-I", 2) && strstr(option, "cupy"));
@@ -185,7 +185,7 @@ EXPORTED int nvrtcDestroyProgram(Program **program)
     return SUCCESS;
 }
 
-/* Keep what the compiler made, and what it said. */
+/* Keep the output and the messages of the compiler. */
 static int take_results(Program *program, const Folder *folder, int compiled)
 {
     size_t size;
@@ -229,7 +229,7 @@ EXPORTED int nvrtcGetCUBIN(const Program *program, char *out)
     return SUCCESS;
 }
 
-/* There is no PTX.  CuPy asks for that of an empty program, and keeps kernels by the comments in it. */
+/* There is no PTX.  CuPy asks for the PTX of an empty program, and uses its comments as a key for stored kernels. */
 static const char PTX[] = "// hostcuda, not a GPU; g++ " __VERSION__ "\n";
 
 EXPORTED int nvrtcGetPTXSize(const Program *program, size_t *size)

@@ -1,4 +1,4 @@
-"""Loads the stand-in when Python starts: it imports this module if the folder is on PYTHONPATH."""
+"""Loads hostcuda when Python starts: Python imports this module if its folder is on PYTHONPATH."""
 
 import hostcuda_cupy
 

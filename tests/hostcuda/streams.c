@@ -1,17 +1,17 @@
 /* Streams: queues of operations.
 
-   A stream has a thread while it has work, and none while it is idle.  An operation that has to wait for nothing runs at
-   once, in the thread that queues it, unless there is a lag.  Operations are numbered over all streams, so "everything
-   that was queued before" is "every smaller number".
+   A stream has a thread while it has work, and none while it is idle.  If an operation has to wait for nothing and
+   there is no lag, it runs at once, in the thread that queues it.  Operations are numbered over all streams, so an
+   operation that was queued earlier has a smaller number.
 
-   The default stream of a device waits for all blocking streams of the device, and they wait for it; streams that were
-   made with cudaStreamNonBlocking take no part. */
+   The default stream of a device waits for all blocking streams of the device, and they wait for it.  Streams that were
+   made with cudaStreamNonBlocking do neither. */
 #include "hostcuda.h"
 #include <errno.h>
 #include <time.h>
 
 static Stream defaults[MOST_DEVICES];
-static Stream *streams; /* all of them, the default streams too */
+static Stream *streams; /* all streams, also the default streams */
 static uint64_t stream_ids, queued;
 static long lag, fail_in;
 static cudaError_t fail_with;
@@ -32,7 +32,7 @@ void start_streams(long microseconds)
 
 Stream *stream_of(cudaStream_t handle)
 {
-    /* A default stream for each thread is not among what there is: it is the default stream for all. */
+    /* hostcuda has no default stream for each thread, and uses the default stream for all threads instead. */
     if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
         return &defaults[current];
     for (Stream *stream = streams; stream; stream = stream->next)
@@ -41,7 +41,7 @@ Stream *stream_of(cudaStream_t handle)
     return NULL;
 }
 
-/* --- what is done */
+/* --- which work is done */
 
 static int is_default(const Stream *stream) { return stream == &defaults[stream->device]; }
 
@@ -50,7 +50,7 @@ static int is_done_until(const Stream *stream, uint64_t number)
     return !stream->first || stream->first->number > number;
 }
 
-/* NULL: it is gone, and its work is done.  Locked. */
+/* NULL: the stream was freed, so its work is done.  Locked. */
 static const Stream *stream_with(uint64_t id)
 {
     const Stream *stream = streams;
@@ -65,14 +65,14 @@ int is_done(Mark mark)
     return !stream || is_done_until(stream, mark.number);
 }
 
-/* Do the rules of the default stream order the work of these two? */
+/* Do the rules of the default stream order the work of these two streams? */
 static int are_ordered(const Stream *one, const Stream *other)
 {
     return one->device == other->device && (is_default(one) || is_default(other)) &&
            !((one->flags | other->flags) & cudaStreamNonBlocking);
 }
 
-/* Is all work done that a caller who waits for a stream waits for? */
+/* Is the work done that a caller has to wait for: of this stream, and of streams that the default stream waits for? */
 static int is_stream_done_until(const Stream *stream, uint64_t number)
 {
     for (const Stream *other = streams; other; other = other->next)
@@ -116,7 +116,7 @@ void wait_for_device(int device)
 
 /* --- doing the work */
 
-/* It ends early when a smaller lag is set, so that tests need no clock.  Locked. */
+/* The wait ends early if a smaller lag is set, so that tests need no clock.  Locked. */
 static void wait_for_the_lag(void)
 {
     struct timespec began, now;
@@ -132,14 +132,14 @@ static void wait_for_the_lag(void)
     }
 }
 
-/* Run an operation, or have it fail.  Locked; the lock is free while the operation runs. */
+/* Run an operation, or let it fail.  Locked; the lock is released while the operation runs. */
 static void run(Operation *operation, Device *device)
 {
     wait_for_the_lag();
     if (fail_in > 0 && !--fail_in)
         device->error = fail_with;
     if (device->error)
-        return; /* after an error a device does nothing any more */
+        return; /* after an error, a device runs no operations */
     pthread_mutex_unlock(&lock);
     operation->run(operation);
     pthread_mutex_lock(&lock);
@@ -160,7 +160,7 @@ static void do_first(Stream *stream)
     pthread_cond_broadcast(&progress);
 }
 
-/* Nobody works on a stream any more: it goes if it was destroyed.  Locked. */
+/* The work of a stream is done: if the stream was destroyed, free it.  Locked. */
 static void leave(Stream *stream)
 {
     stream->busy = 0;
@@ -207,7 +207,7 @@ static Mark push(Stream *stream, Operation *operation)
         stream->first = operation;
     stream->last = operation;
     if (stream->busy)
-        return mark; /* who works on the stream comes to it */
+        return mark; /* the thread that does the stream's work will do it */
     stream->busy = 1;
     int waits = !is_done(operation->after) || (operation->run && lag) || operation->needs_thread;
     if (!waits)
@@ -243,7 +243,7 @@ Mark enqueue(Stream *stream, Operation *operation)
 
 /* --- for tests */
 
-/* Wait so many microseconds before each queued operation; returns what it was before. */
+/* Set the microseconds to wait before each queued operation, and return the old number. */
 EXPORTED long hostcuda_lag(long microseconds)
 {
     pthread_mutex_lock(&lock);
@@ -254,7 +254,7 @@ EXPORTED long hostcuda_lag(long microseconds)
     return before;
 }
 
-/* Make the k-th operation from now on fail, as a kernel does that reads a wrong address.  k = 0: none. */
+/* Make the k-th operation from now on fail like a kernel that reads a wrong address.  With k = 0, none fails. */
 EXPORTED void hostcuda_fail_operation(long k, int error)
 {
     pthread_mutex_lock(&lock);

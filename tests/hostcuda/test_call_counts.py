@@ -1,4 +1,4 @@
-"""How many calls of CUDA our calls make: each costs a microsecond or more on a real GPU."""
+"""How many CUDA calls each of our calls makes: on a real GPU, each costs a microsecond or more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE = 4096
 MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
 MULTIPROCESSORS = 192
-"""Of the largest GPU there is."""
+"""The number of multiprocessors of the largest GPU."""
 
 
 def calls_of(call: Callable[[], object]) -> list[str]:
@@ -29,12 +29,12 @@ def calls_of(call: Callable[[], object]) -> list[str]:
 
 @pytest.fixture(params=[0, 1], ids=["current", "another"])
 def device(request: pytest.FixtureRequest) -> Any:
-    """The current device, and one that is not."""
+    """The current device, and a device that is not current."""
     return CUDADeviceAllocator(request.param)
 
 
 def synced(device: Any) -> SyncedMemory:
-    """A memory with both sides, fresh on both."""
+    """Return a memory with both sides allocated and fresh."""
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_cpu_data()[:] = 7
     memory.gpu_data()
@@ -55,7 +55,7 @@ def test_what_has_nothing_to_do_calls_nothing(device: Any, mode: Mode) -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "write"])
 def test_a_copy_takes_few_calls(device: Any, mode: Mode, reads: bool) -> None:
-    """Up and down; one of them is the copy."""
+    """Both directions are tested. One of the calls is the copy."""
     names = ("cpu_data", "gpu_data") if reads else ("mutable_cpu_data", "mutable_gpu_data")
     with using_mode(mode), synced(device) as memory:
         down, up = (getattr(memory, name) for name in names)
@@ -70,7 +70,7 @@ def test_a_copy_takes_few_calls(device: Any, mode: Mode, reads: bool) -> None:
 
 
 def test_a_push_takes_few_calls(device: Any) -> None:
-    """From the second one on.  Changing the device and freeing the last push's event come on top."""
+    """The first push is not counted.  Changing the device and freeing the event of the last push need more calls."""
     stream = device.stream()
     with using_mode(Mode.GPU), synced(device) as memory:
         memory.mutable_cpu_data()
@@ -84,7 +84,7 @@ def test_a_push_takes_few_calls(device: Any) -> None:
 
 
 def test_a_call_too_many_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is seen to count."""
+    """The test makes one copy more, and the count shows it."""
     device = CUDADeviceAllocator()
     copy = CUDADeviceAllocator.memcpy
 
@@ -106,7 +106,7 @@ def ones(device: Any) -> Any:
 
 
 def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
-    """In more blocks of threads than the largest GPU has multiprocessors; CuPy reduces one row with one block."""
+    """The sum has more blocks of threads than the largest GPU has multiprocessors. CuPy uses one block for each row."""
     x = ones(device)
     arithmetic = arithmetic_of(device)
     for total in (arithmetic.asum, arithmetic.sumsq):
@@ -116,7 +116,7 @@ def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
 
 
 def test_a_sum_in_one_block_is_seen(device: Any) -> None:
-    """As it was when the whole array was one row."""
+    """Here the kernel gets the whole array as one row."""
     x = ones(device)
     hostcuda.most_blocks()
 

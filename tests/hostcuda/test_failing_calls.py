@@ -1,8 +1,8 @@
-"""Every call of CUDA fails once, at every place where one is made: nothing has changed, and nothing is lost.
+"""Every CUDA call fails once, at every place that makes one: nothing changes, and nothing is lost.
 
-A case is made anew for k = 1, 2, ... until there are fewer than k calls.  The k-th call fails.  Then either our call
-raises, has changed nothing, and succeeds when it is made again; or it does not raise, because the failure does not
-matter, and has done its work.  At the end all memory, streams and events have been given back.
+A case is made again for k = 1, 2, ... until it makes fewer than k calls.  The k-th call fails.  There are two correct
+results.  Our call raises, changes nothing, and succeeds when it is made again.  Or our call does not raise, because the
+failure does not matter, and does its work.  At the end, all memory, streams and events are given back.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 SIZE = 4096
 MINE, HOSTS, DEVICES = 7, 3, 5
-"""What the bytes hold that a case writes, and those of the arrays that it hands in."""
+"""The values of the bytes that a case writes, and of the host and device arrays that are adopted."""
 
 pytestmark = pytest.mark.parametrize("pool", [False, True], ids=["malloc", "pool"])
 
 
 @dataclass
 class Case:
-    """Something, and a call on it.
+    """An object, and a call on it.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class Case:
     act : callable
         The call.
     seen : callable
-        What must be the same after a call that raised.
+        Returns the state, which a call that raises must not change.
     check : callable
-        Asserts what holds after the call.
+        Asserts that the call has done its work.
     queues : str
-        The call of CUDA that queues work which nobody can take back.  When a later one fails, it may have been done.
+        The CUDA call that queues work which cannot be undone.  If a later CUDA call fails, the work may still be done.
     """
 
     subject: Any
@@ -58,14 +58,14 @@ class Case:
 
 
 def live() -> dict[str, int]:
-    """What nobody has given back; CuPy's pools give back first what they keep."""
+    """Return the number of live objects of each kind, after CuPy's pools gave back their unused memory."""
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()
     return hostcuda.everything()
 
 
 def attempt(make: Callable[[], Case], k: int, error: int) -> tuple[list[str], type[Exception] | None]:
-    """Make a call whose k-th call of CUDA fails; what calls there were, and what was raised."""
+    """Make a call whose k-th CUDA call fails; return the CUDA calls, and the error that was raised."""
     case = make()
     before = case.seen()
     raised: type[Exception] | None = None
@@ -74,7 +74,7 @@ def attempt(make: Callable[[], Case], k: int, error: int) -> tuple[list[str], ty
             case.act()
         except SyncedMemoryError as problem:
             raised = type(problem)
-    cupy.cuda.runtime.setDevice(0)  # the call that failed may be the one that would have done it
+    cupy.cuda.runtime.setDevice(0)  # the failed call may be the one that restores the device
     if raised is not None and not (case.queues in names[: k - 1] and before != case.seen()):
         assert before == case.seen(), f"{names[k - 1]}, call {k}, failed"
         case.act()
@@ -83,9 +83,9 @@ def attempt(make: Callable[[], Case], k: int, error: int) -> tuple[list[str], ty
 
 
 def check_every_call(make: Callable[[], Case], error: int = UNKNOWN) -> dict[str, type[Exception] | None]:
-    """Have each call fail; the last one of each name, and what it led to."""
+    """Let each CUDA call fail; return the error (or None) for the last call of each name."""
     outcomes: dict[str, type[Exception] | None] = {}
-    attempt(make, 0, error)  # so that whatever is made once has been made
+    attempt(make, 0, error)  # so that objects which are made only once exist
     for k in itertools.count(1):
         before = live()
         names, raised = attempt(make, k, error)
@@ -94,7 +94,7 @@ def check_every_call(make: Callable[[], Case], error: int = UNKNOWN) -> dict[str
             assert (None, {}) == (raised, lost)
             return outcomes
         name = names[k - 1]
-        # What a destructor could not free is lost, and nobody can be told.
+        # If a destructor cannot free something, it is lost, and no caller gets the error.
         assert not lost or (name in FREES and [1] == list(lost.values())), f"{name}, call {k}, failed: lost {lost}"
         outcomes[name] = raised
     raise AssertionError("there is an end to every call")
@@ -102,7 +102,7 @@ def check_every_call(make: Callable[[], Case], error: int = UNKNOWN) -> dict[str
 
 @pytest.fixture(autouse=True)
 def _quiet_and_quick(printed: list[BaseException | None]) -> Iterator[None]:
-    """A destructor whose call fails can only print that; and the collector looks only at what a test makes."""
+    """Errors of destructors are only printed, so they are collected here. The collector ignores older objects."""
     del printed
     gc.collect()
     gc.freeze()
@@ -123,7 +123,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "pushed": ("mutable_cpu_data", "async_gpu_push"),
     "adopted": ("set_cpu_data", "set_gpu_data"),
 }
-"""How to get where a call is tried."""
+"""The calls that lead to the state in which a call is tried."""
 
 CALLS = (
     "cpu_data",
@@ -138,7 +138,7 @@ CALLS = (
 
 
 class Subject:
-    """A memory, arrays to hand in, and what it has to hold."""
+    """A memory, arrays that it can adopt, and the value that it has to hold."""
 
     def __init__(self, device: Any) -> None:
         self.memory = SyncedMemory(SIZE, device=device)
@@ -149,7 +149,7 @@ class Subject:
         self.holds = 0
 
     def call(self, name: str) -> object:
-        """One call, without writing anything."""
+        """Make one call, without writing."""
         if name == "set_cpu_data":
             result: object = self.memory.set_cpu_data(self.host)  # type: ignore[func-returns-value]
             self.holds = HOSTS
@@ -195,14 +195,14 @@ def memory_case(device: Any, word: str, call: str) -> Case:
 
 
 LEGAL = [(call, word) for call in CALLS for word in WORDS if call != "async_gpu_push" or word.startswith("host")]
-"""A push is legal where the host alone is fresh."""
+"""A push is legal if only the host side is fresh."""
 
 
 @pytest.mark.parametrize("ordinal", [0, 1])
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize(("call", "word"), LEGAL)
 def test_a_memory_is_as_it_was_whichever_call_fails(call: str, word: str, mode: Mode, ordinal: int, pool: bool) -> None:
-    """Page-locked and pageable, on the current device and on another one."""
+    """The host memory is page-locked or pageable. The device is the current one or another one."""
     device = CUDADeviceAllocator(ordinal, pool=pool)
     with using_mode(mode):
         check_every_call(lambda: memory_case(device, word, call))
@@ -211,7 +211,7 @@ def test_a_memory_is_as_it_was_whichever_call_fails(call: str, word: str, mode: 
 
 
 def test_every_kind_of_call_was_made_to_fail(pool: bool) -> None:
-    """And what is not a destructor's is told, as what it is."""
+    """A failed CUDA call raises an error of the right type, unless a destructor makes the call."""
     device = CUDADeviceAllocator(1, pool=pool)
     outcomes: dict[str, type[Exception] | None] = {}
     with using_mode(Mode.GPU):
@@ -231,7 +231,7 @@ def test_every_kind_of_call_was_made_to_fail(pool: bool) -> None:
 def test_a_push_in_flight_comes_first_whichever_call_fails(
     call: str, pool: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The push waits at a gate until the call has been made, or waits itself because it cannot be ordered."""
+    """A gate holds the push until the call is made. If the call cannot be ordered after the push, it waits itself."""
     device = CUDADeviceAllocator(1, pool=pool)
     wait, gates = Push.wait, list[threading.Event]()
 
@@ -263,7 +263,7 @@ def test_a_push_in_flight_comes_first_whichever_call_fails(
 
 
 def buffer_of(device: Any, value: int) -> Buffer:
-    """A buffer that holds one value; without a device, of host memory."""
+    """Return a buffer that holds one value; without a device, it is in host memory."""
     buffer = Buffer(SIZE, device if device is not None else CPUDeviceAllocator())
     ptr: Any = buffer.ptr
     if device is None:
@@ -360,7 +360,7 @@ HEADS = {"host": ("mutable_cpu_data", "mutable_cpu_diff"), "device": ("mutable_g
 @pytest.mark.parametrize("ordinal", [0, 1])
 @pytest.mark.parametrize("head", HEADS)
 def test_a_blob_is_updated_once_whichever_call_fails(head: str, ordinal: int, pool: bool) -> None:
-    """Wherever data and diff are.  Once the kernel is queued, it may have been done."""
+    """Data and diff are on either side.  After the kernel is queued, the update may be done although the call fails."""
     device = CUDADeviceAllocator(ordinal, pool=pool)
     data, diff = (np.arange(64, dtype=np.float32) * factor for factor in (4, 1))
 

@@ -1,6 +1,6 @@
-"""The stand-in itself: it does what CUDA does, as far as our tests rely on it.
+"""hostcuda itself: it does what CUDA does, as far as our tests need it.
 
-CuPy is used directly here, and nothing of ours.
+These tests use CuPy directly, and no code of ours.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ runtime: Any = cuda.runtime
 
 SIZE = 4096
 HOUR = 3_600_000_000
-"""A lag, in microseconds: what waits so long has not happened when a test looks."""
+"""A lag in microseconds.  An operation that waits so long is not done when a test looks."""
 
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What a stream can be made to wait for; opened at the end, so that nothing hangs."""
+    """An event that a stream can wait for. It is set at the end, so that nothing hangs."""
     event = threading.Event()
     yield event
     event.set()
 
 
 def hold(stream: Any, gate: threading.Event) -> None:
-    """Let nothing that is queued from now happen before the gate is opened."""
+    """Delay all operations that are queued from now on until the gate is opened."""
     stream.launch_host_func(gate.wait, 30)
 
 
 def filled(value: int) -> Any:
-    """Device bytes that are all the same, at once: streams that do not wait for the default stream use them."""
+    """Return equal bytes on the device, already written, because not all streams wait for the default stream."""
     array = cupy.full(SIZE, value, cupy.uint8)
     cuda.Stream.null.synchronize()
     return array
 
 
 def pinned(value: int) -> Any:
-    """Page-locked bytes that are all the same."""
+    """Return equal bytes in page-locked memory."""
     array = np.frombuffer(cuda.alloc_pinned_memory(SIZE), np.uint8, SIZE)
     array[:] = value
     return array
 
 
 def failing(error: int) -> Any:
-    """What CuPy raises for an error of CUDA, as a context."""
+    """Return a context that expects CuPy's exception for an error of CUDA."""
     return pytest.raises(runtime.CUDARuntimeError, check=lambda raised: raised.status == error)
 
 
@@ -64,7 +64,7 @@ def failing(error: int) -> Any:
 
 
 def test_it_says_everywhere_that_it_is_no_gpu() -> None:
-    """In the name of a device, and in every error."""
+    """The name of each device and every error say so."""
     assert [hostcuda.NAME] * 2 == [runtime.getDeviceProperties(i)["name"].decode() for i in range(2)]
     for error in (2, 600, 700, 719, 999):
         assert hostcuda.NAME in str(runtime.CUDARuntimeError(error))
@@ -79,7 +79,7 @@ def test_cuda_would_not_choose_it() -> None:
 
 
 def test_a_host_read_of_device_memory_faults() -> None:
-    """In a process of its own, which does not outlive it; the same read of page-locked memory works."""
+    """The read ends the process that the test starts for it. The same read of page-locked memory works."""
     program = "import ctypes, cupy; print(ctypes.string_at(cupy.cuda.{}, 1)); print('read')"
     ends = {
         where: subprocess.run(
@@ -119,13 +119,13 @@ def test_memory_is_counted_and_reused() -> None:
 
     assert (before, (free, total)) == (hostcuda.everything(), runtime.memGetInfo())
     with failing(1):
-        runtime.free(blocks[0])  # twice
+        runtime.free(blocks[0])  # for the second time
     with failing(1):
-        runtime.freeHost(blocks[0])  # the other kind
+        runtime.freeHost(blocks[0])  # it is not page-locked memory
 
 
 def test_a_copy_outside_of_a_block_is_refused() -> None:
-    """Over its end, behind it, on the other side than the call says, and after it was freed."""
+    """The copy goes over the end, starts behind the end, names the wrong side, or uses a freed block."""
     block, host = runtime.malloc(1000), np.zeros(SIZE, np.uint8)
     down, across = runtime.memcpyDeviceToHost, runtime.memcpyHostToHost
     for address, size, kind in [(block, 1001, down), (block + 1000, 1, down), (block, 1, across)]:
@@ -140,7 +140,7 @@ def test_a_copy_outside_of_a_block_is_refused() -> None:
 
 
 def test_a_pageable_source_is_read_before_the_call_returns(gate: threading.Event) -> None:
-    """And a page-locked one when the stream comes to it."""
+    """A page-locked source is read when the stream runs the copy."""
     found: dict[str, int] = {}
     for name, host in {"pageable": np.full(SIZE, 7, np.uint8), "pinned": pinned(7)}.items():
         gate.clear()
@@ -169,7 +169,7 @@ def test_a_copy_between_two_devices() -> None:
 
 
 def after(first: Any, second: Any, gate: threading.Event) -> bool:
-    """Whether work on the second stream waits for what is queued on the first."""
+    """Return whether work on the second stream waits for work that is queued on the first stream."""
     source, dest = filled(7), filled(0)
     hold(first, gate)
     with second:
@@ -209,7 +209,7 @@ def non_blocking() -> Any:
 def test_the_default_stream_and_blocking_streams_wait_for_each_other(
     gate: threading.Event, first: Callable[[], Any], second: Callable[[], Any], waits: bool
 ) -> None:
-    """No others do, unless there is an event.  Without the lag, which would make everything wait."""
+    """Other streams wait only for events.  The lag is off, because with a lag everything waits."""
     with hostcuda.lag(0):
         assert waits is after(first(), second(), gate)
 
@@ -228,7 +228,7 @@ def test_a_stream_waits_for_an_event_of_another(gate: threading.Event) -> None:
 
 
 def test_a_lag_delays_what_is_queued_and_nothing_else() -> None:
-    """The order shows it, and no clock: with a lag of an hour the copy has not happened, without it does at once."""
+    """The test needs no clock: with a lag of an hour the copy is not done, and without a lag it is done at once."""
     source, dest, stream = filled(7), filled(0), non_blocking()
     host = pinned(0)
     with hostcuda.lag(HOUR):
@@ -243,7 +243,7 @@ def test_a_lag_delays_what_is_queued_and_nothing_else() -> None:
 
 
 def test_threads_and_streams_are_given_back() -> None:
-    """A stream has a thread while it has work; one that is dropped meanwhile does that first."""
+    """A stream has a thread while it has work. A stream that is dropped finishes its work first."""
     before = hostcuda.everything()
     source, dest = filled(7), filled(0)
     with hostcuda.lag(HOUR):
@@ -252,7 +252,7 @@ def test_threads_and_streams_are_given_back() -> None:
         assert 200 <= hostcuda.live("threads")
     with hostcuda.lag(0):
         runtime.deviceSynchronize()
-        while hostcuda.live("threads"):  # they end by themselves, after their last operation
+        while hostcuda.live("threads"):  # the threads end after their last operation
             threading.Event().wait(0.001)
     assert [7] * SIZE == dest.get().tolist()
     del source, dest
@@ -277,7 +277,7 @@ def test_a_host_function_must_not_call_cuda() -> None:
 
 
 def test_a_child_process_must_not_go_on_with_it() -> None:
-    """As with CUDA, a forked child gets an error."""
+    """A forked child gets an error, as with CUDA."""
     program = (
         "import os, cupy\n"
         "cupy.cuda.runtime.getDevice()\n"
@@ -308,7 +308,7 @@ def test_the_call_that_is_told_to_fails_and_no_other() -> None:
 
 
 def test_after_an_operation_that_fails_every_call_does() -> None:
-    """The operation does nothing, and the error is told until the device has recovered."""
+    """The failed operation does nothing, and every call returns its error until the device has recovered."""
     array, stream = filled(7), non_blocking()
     with hostcuda.failing_operation(1):
         array.data.memset_async(0, SIZE, stream)
@@ -341,7 +341,7 @@ def test_what_cuda_has_and_this_has_not_says_so() -> None:
 
 
 def test_kernels_compute_with_barriers_and_without() -> None:
-    """Over many blocks, on arrays whose lengths divide by nothing."""
+    """The kernels have many blocks, and the lengths of the arrays are no multiples of the block size."""
     numbers = np.arange(100_003)
     array = cupy.asarray(numbers)
 
@@ -351,7 +351,7 @@ def test_kernels_compute_with_barriers_and_without() -> None:
 
 
 def test_halves_are_converted_as_numpy_does() -> None:
-    """Every half to a float; and back, also between two halves, at the ends, and what is no number."""
+    """Every half is converted to a float. Halves, values between two halves, extremes and NaN are converted back."""
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     wide = halves.astype(np.float32)
     assert np.array_equal(wide, cupy.asarray(halves).astype(cupy.float32).get(), equal_nan=True)
@@ -374,7 +374,7 @@ def test_a_kernel_that_does_not_compile_says_why() -> None:
 
 
 def test_a_kernel_takes_its_arguments_when_it_is_launched(gate: threading.Event) -> None:
-    """And waits its turn in its stream; memory stays out of reach of the host before and after."""
+    """The kernel then waits for its turn in the stream. The host cannot read device memory before or after it."""
     source = 'extern "C" __global__ void fill(char *to, int value) { to[blockIdx.x * 64 + threadIdx.x] = value; }'
     kernel = cupy.RawKernel(source, "fill")
     array, stream = filled(0), non_blocking()
@@ -389,7 +389,7 @@ def test_a_kernel_takes_its_arguments_when_it_is_launched(gate: threading.Event)
 
 
 def test_kernels_are_kept_and_no_temporary_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process finds the first one's kernel, without a compiler.  The source is new each time."""
+    """A second process uses the kernel of the first, without a compiler.  The source is new in each run of the test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     program = (
         "import cupy, os, sys\n"

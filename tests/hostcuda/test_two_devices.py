@@ -1,4 +1,4 @@
-"""Two devices: memory is where its device is, whichever is current, and the current one is left as it was."""
+"""Two devices: memory is on its own device, whichever is current, and the current device does not change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZE = 4096
 
 @pytest.fixture(params=[(0, 1), (1, 0)], ids=["0 while 1 is current", "1 while 0 is current"])
 def device(request: pytest.FixtureRequest) -> Any:
-    """A device that is not the current one."""
+    """Return a device that is not the current one."""
     ordinal, current = request.param
     with cupy.cuda.Device(current):
         yield CUDADeviceAllocator(ordinal)
@@ -38,7 +38,7 @@ def row(value: int) -> Any:
 
 
 def device_of(array: Any) -> int:
-    """By CUDA's own account of the address."""
+    """Return the device that CUDA reports for the address."""
     return int(cupy.cuda.runtime.pointerGetAttributes(array.data.ptr).device)
 
 
@@ -111,7 +111,7 @@ def test_it_is_named_for_what_it_is_wherever_a_device_is_named() -> None:
 
 
 def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is there by its name, and only so."""
+    """A program has to name it."""
     for wish in ("", "auto"):
         monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
         assert named_device("simulated") is named_device("auto") is SyncedMemory(SIZE).device
@@ -120,7 +120,7 @@ def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the screen, on the page, and for programs; without checking anything."""
+    """The terminal, the page and the JSON report say so. Nothing is checked in this test."""
 
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("cuda", (), Coverage("caffe"), 0.0, ())

@@ -1,8 +1,8 @@
-/* Calls that CuPy is linked to and hostcuda does not have.  Each answers cudaErrorNotSupported. */
+/* Calls that CuPy is linked to and hostcuda does not have.  Each returns cudaErrorNotSupported. */
 
 enum { NOT_SUPPORTED = 801 };
 
-/* Without CUDA's headers: the arguments do not matter, and are not looked at. */
+/* CUDA's headers are not included, so the arguments need not be declared; they are ignored. */
 #define UNSUPPORTED(name)                                                                                              \
     __attribute__((visibility("default"))) int name(void) { return NOT_SUPPORTED; }
 

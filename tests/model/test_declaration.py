@@ -1,4 +1,4 @@
-"""The declaration, and every kind of unsound one, refused with what is wrong with it."""
+"""The declared tables are sound, and every kind of unsound table is refused with an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), cond
 
 
 def build(table: Table, edition: str = "caffe") -> HeadMachine:
-    """A checked machine of a table."""
+    """Make a checked machine from a table."""
     machine = HeadMachine(Declaration.of(edition, table))
     check_soundness(machine, compile_dispatch(machine))
     return machine
 
 
 def where(identifier: str, edition: str = "caffe") -> int:
-    """The place of a row in the table, by its identifier in its first head."""
+    """Return the position of a row in the table; the row is named by its identifier in its first head."""
     (place,) = (
         k
         for k, row in enumerate(TRANSITIONS)
@@ -55,19 +55,19 @@ def where(identifier: str, edition: str = "caffe") -> int:
 
 
 def changed(identifier: str, **changes: Any) -> Table:
-    """The table with one row changed."""
+    """Return the table with one row changed."""
     place = where(identifier)
     return (*TRANSITIONS[:place], replace(TRANSITIONS[place], **changes), *TRANSITIONS[place + 1 :])
 
 
 def without(*identifiers: str) -> Table:
-    """The table without some rows."""
+    """Return the table without some rows."""
     dropped = {where(identifier) for identifier in identifiers}
     return tuple(row for k, row in enumerate(TRANSITIONS) if k not in dropped)
 
 
 def split_adoption(*guards: tuple[tuple[Guard, ...], tuple[Guard, ...]]) -> Table:
-    """The table with the adoption of host memory told apart by other guards."""
+    """Return the table with its row that adopts host memory split into rows with other guards."""
     rest = without(
         "set_cpu_data@HEAD_AT_CPU[has_data,own_cpu_data]", "set_cpu_data@HEAD_AT_CPU[has_data,!own_cpu_data]"
     )
@@ -75,13 +75,13 @@ def split_adoption(*guards: tuple[tuple[Guard, ...], tuple[Guard, ...]]) -> Tabl
 
 
 def never_synced() -> Table:
-    """The table with every way to SYNCED leading to HEAD_AT_CPU."""
+    """Return the table with every row that leads to SYNCED leading to HEAD_AT_CPU instead."""
     return tuple(replace(row, dest=C) if row.dest is S else row for row in TRANSITIONS)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_edition_is_sound(edition: str) -> None:
-    """The table as declared is refused by no check, and gives the rows of the shared machine."""
+    """No check refuses the declared table, and its rows are the rows of the shared machine."""
     assert head_machine(edition).declaration == build(TRANSITIONS, edition).declaration
 
 
@@ -128,7 +128,7 @@ def test_every_edition_is_sound(edition: str) -> None:
             r"^caffe: Transition\(call=Call.CPU_DATA.*: this row never fires$",
         ),
         (
-            # An owned pointer is a pointer, so asking for both asks once too often.
+            # An owned pointer is a pointer, so the second guard is not needed.
             lambda: split_adoption(((OWN_CPU, CPU_PTR), ()), ((), (CPU_PTR,)), ((CPU_PTR,), (OWN_CPU,))),
             r"\[has_data,own_cpu_data,has_cpu_pointer\].*: the guard has_cpu_pointer never matters$",
         ),
@@ -137,7 +137,7 @@ def test_every_edition_is_sound(edition: str) -> None:
             r"\[has_data,!has_cpu_pointer,!own_cpu_data\].*: the guard own_cpu_data never matters$",
         ),
         (
-            # Only what was released has the head of the host and no pointer.
+            # Only a released memory is in HEAD_AT_CPU without a pointer.
             lambda: (
                 *changed("cpu_data@HEAD_AT_CPU", conditions=(CPU_PTR,)),
                 Transition(Call.CPU_DATA, (C,), C, unless=(CPU_PTR,)),
@@ -145,7 +145,7 @@ def test_every_edition_is_sound(edition: str) -> None:
             r"^caffe: cpu_data@HEAD_AT_CPU\[has_cpu_pointer\]: the guard has_cpu_pointer never matters$",
         ),
         (
-            # An accessor is never given data.
+            # An accessor never receives data.
             lambda: (
                 *changed("cpu_data@UNINITIALIZED", conditions=(DATA,)),
                 Transition(Call.CPU_DATA, (U,), C, unless=(DATA,)),
@@ -163,7 +163,7 @@ def test_every_edition_is_sound(edition: str) -> None:
     ],
 )
 def test_an_unsound_table_is_refused(table: Callable[[], Table], message: str) -> None:
-    """Ambiguous, incomplete, dead or contradictory rows and unreachable heads are named, with the reason."""
+    """The error names rows that are ambiguous, missing, dead or contradictory, and heads that cannot be reached."""
     with pytest.raises(DeclarationError, match=message):
         build(table())
 
@@ -184,13 +184,13 @@ def test_an_unsound_table_is_refused(table: Callable[[], Table], message: str) -
 )
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], message: str) -> None:
-    """A plain string where a name belongs is refused, with all that are wrong, whatever edition is asked for."""
+    """A plain string in the place of a name is refused. The error lists all such strings, for any edition."""
     with pytest.raises(DeclarationError, match=f"^{message} the row Transition"):
         build(changed("cpu_data@SYNCED", **changes), edition)
 
 
 def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An action that nobody said the effect of is named, and where to say it."""
+    """The error names an action whose effect is not declared, and says where to declare it."""
     left = {action: effect for action, effect in EFFECTS.items() if action is not Action.ZERO_CPU}
     monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
     with pytest.raises(DeclarationError, match=r"^no effect of zero_cpu: add it to EFFECTS$"):
@@ -198,7 +198,7 @@ def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_head_that_the_edition_does_not_have_is_refused() -> None:
-    """A row of the build without a GPU cannot lead to SYNCED."""
+    """In the build without a GPU, no row can lead to SYNCED."""
     table = changed("cpu_data@HEAD_AT_CPU", dest=S)
     with pytest.raises(
         DeclarationError, match=r"^cpu_only has no head SYNCED, but the row Transition\(.* leads there$"
@@ -207,25 +207,25 @@ def test_a_head_that_the_edition_does_not_have_is_refused() -> None:
 
 
 def test_an_unknown_edition_is_refused() -> None:
-    """The edition that was asked for is named, and those that there are."""
+    """The error names the edition that was requested, and the editions that exist."""
     with pytest.raises(DeclarationError, match=rf"^unknown edition 'torch'; there are {', '.join(EDITIONS)}$"):
         head_machine("torch")
 
 
 def test_names_that_share_a_namespace_are_distinct() -> None:
-    """`transitions` looks guards, actions and refusals up by name on one object."""
+    """`transitions` looks up guards, actions and refusals by name on one object."""
     names = [name.value for kind in (Guard, Action, Refusal) for name in kind]
     assert sorted(set(names)) == sorted(names)
 
 
 def test_every_guard_reads_a_fact_of_its_own_or_the_argument() -> None:
-    """Four guards read the pointers and the flags of ownership; the fifth reads the argument."""
+    """Four guards read the pointers and the ownership flags; the fifth guard reads the argument."""
     expected = [Fact.CPU_POINTER, Fact.GPU_POINTER, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, None]
     assert expected == [guard.fact for guard in Guard]
 
 
 def test_every_action_has_an_effect_that_does_not_contradict_itself() -> None:
-    """No fact is both set and cleared, or decided by the mode and also otherwise."""
+    """No action both sets and clears a fact. If the mode decides a fact, nothing else decides it."""
     assert set(Action) == set(EFFECTS)
     for effect in EFFECTS.values():
         assert Fact(0) == effect.sets & effect.clears | effect.by_mode & (effect.sets | effect.clears)
@@ -233,7 +233,7 @@ def test_every_action_has_an_effect_that_does_not_contradict_itself() -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_transition_has_a_name_of_its_own_and_a_source(edition: str) -> None:
-    """Identifiers are unique within an edition, and every row says where it was read."""
+    """Identifiers are unique within an edition, and every row cites its source."""
     rows = head_machine(edition).declaration.rows
     names = [row.identifier(head) for row in rows for head in row.source]
     assert sorted(set(names)) == sorted(names)
@@ -241,13 +241,13 @@ def test_every_transition_has_a_name_of_its_own_and_a_source(edition: str) -> No
 
 
 def test_what_an_edition_implies_is_true_of_it() -> None:
-    """In every state of the early edition device memory is ours exactly when there is any."""
+    """In every state of the early edition, we own the device memory if there is any."""
     facts = [state.facts for state in space("early").steps]
     assert [Fact.GPU_POINTER in it for it in facts] == [Fact.OWN_GPU_DATA in it for it in facts]
     assert {True, False} == {Fact.GPU_POINTER in it for it in facts}
 
 
 def test_what_an_edition_rules_out_is_never_asked() -> None:
-    """No row of the build without a GPU has a guard over the device side."""
+    """In the build without a GPU, no row has a guard on the device side."""
     rows = head_machine("cpu_only").declaration.rows
     assert {OWN_CPU, DATA} == {guard for row in rows for guard in row.conditions + row.unless}

@@ -1,4 +1,4 @@
-"""The drawings and tables of the machine: complete, legible, and nothing in them that was not declared."""
+"""The drawings and tables of the machine are complete and legible, and show only what is declared."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Arrows = dict[tuple[str, str], list[str]]
 
 DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
 NAMES = tuple(EDITIONS)
-# Every arrow but the one from UNINITIALIZED to the device, with calls that every edition with a device has.
+# Every arrow except the one from UNINITIALIZED to the device.  Every edition with a device has these calls.
 EVERYWHERE = (
     "cpu_data cpu_data mutable_cpu_data mutable_gpu_data gpu_data mutable_cpu_data gpu_data mutable_gpu_data "
     "cpu_data cpu_data gpu_data mutable_cpu_data gpu_data set_cpu_data mutable_gpu_data set_cpu_data "
@@ -47,17 +47,17 @@ LATE = f"{'set_mode(GPU) ' * 1000}{EVERYWHERE * 2}"
 
 
 def rows(edition: str) -> tuple[Transition, ...]:
-    """The declared rows of an edition."""
+    """Return the declared rows of an edition."""
     return head_machine(edition).declaration.rows
 
 
 def identifiers(edition: str) -> list[str]:
-    """The transitions of an edition."""
+    """Return the identifiers of all transitions of an edition."""
     return [row.identifier(head) for row in rows(edition) for head in row.source]
 
 
 def declared_arrows(edition: str) -> Arrows:
-    """The calls between every two heads, straight from the rows."""
+    """Return the calls from each head to each other head, read from the declared rows."""
     found: Arrows = {}
     for row in rows(edition):
         for head in row.source:
@@ -67,7 +67,7 @@ def declared_arrows(edition: str) -> Arrows:
 
 
 def drawn(edition: str = "caffe", missing: str | None = None, *, marks: bool = False) -> ET.Element:
-    """A drawing as a tree, on request with coverage of all transitions but one."""
+    """Return a drawing as a tree; with `marks`, every transition except `missing` is covered."""
     covered = {name for name in identifiers(edition) if name != missing} if marks else None
     return parsed(diamond_svg(edition, covered=covered))
 
@@ -75,7 +75,7 @@ def drawn(edition: str = "caffe", missing: str | None = None, *, marks: bool = F
 @pytest.mark.parametrize("draw", DRAWINGS)
 @pytest.mark.parametrize("edition", NAMES)
 def test_same_text_every_time(draw: Callable[[str], str], edition: str) -> None:
-    """A drawing is the same text whenever it is asked for, in lines without trailing blanks."""
+    """A drawing is always the same text, and no line ends with a blank."""
     text = draw(edition)
     assert text == draw(edition)
     assert text.endswith("\n")
@@ -84,7 +84,7 @@ def test_same_text_every_time(draw: Callable[[str], str], edition: str) -> None:
 
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_default_edition_and_unknown_edition(draw: Callable[..., str]) -> None:
-    """Without an edition ``caffe`` is drawn, and an edition that is not declared is refused."""
+    """The default edition is ``caffe``. An edition that is not declared is refused."""
     assert draw("caffe") == draw()
     assert len(NAMES) == len({draw(edition) for edition in NAMES})
     with pytest.raises(DeclarationError, match="unknown edition 'torch'"):
@@ -105,7 +105,7 @@ def test_svg_shows_every_arrow_call_and_note(edition: str) -> None:
 
 
 def test_svg_notes_and_effects_of_caffe() -> None:
-    """What the notes say, and how guard variants of one call are merged, spelt out for Caffe's edition."""
+    """For Caffe's edition, the notes and the merged variants of one call are written out here."""
     root = drawn()
     expected = [
         "release in every head: (free), then the end",
@@ -120,7 +120,7 @@ def test_svg_notes_and_effects_of_caffe() -> None:
 
 
 def test_svg_kinds_differ_in_more_than_colour() -> None:
-    """Arrows are grouped by copy direction, and tips and bullets of different kinds have different shapes."""
+    """Arrows are grouped by copy direction. Each kind has tips and bullets of its own shape."""
     root = drawn()
     looks = {pair: classes(group[0]) for pair, group in arrow_groups(root)}
     to_gpu = {pair for pair, look in looks.items() if look == ["smd-gpu"]}
@@ -135,7 +135,7 @@ def test_svg_kinds_differ_in_more_than_colour() -> None:
 @pytest.mark.parametrize("marks", [False, True])
 @pytest.mark.parametrize("edition", NAMES)
 def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
-    """No text, head or arrow lies on another, and all of it lies within the drawing."""
+    """No text, head or arrow overlaps another, and everything is inside the drawing."""
     root = drawn(edition, marks=marks)
     things = things_in(root)
     assert not collisions(things)
@@ -147,7 +147,7 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
 @pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9, LATE])
 @pytest.mark.parametrize("edition", ["caffe", "early"])
 def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: Detail) -> None:
-    """Neither with guards nor with the numbers of a trace, even of one that takes nearly every arrow many times."""
+    """Guards are drawn, and the numbers of a long trace that takes nearly every arrow many times."""
     trace = trace_of(calls, edition=edition, size=1 << 30) if calls else None
     root = parsed(diamond_svg(edition, detail=detail, trace=trace))
     things = things_in(root)
@@ -158,14 +158,14 @@ def test_svg_nothing_overlaps_at_any_detail(edition: str, calls: str, detail: De
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_svg_arrows_keep_apart(edition: str) -> None:
-    """Two arrows are nowhere closer than 8 units."""
+    """The distance between two arrows is at least 8 units everywhere."""
     grown = [(name, (x - 4, y - 4, to_x + 4, to_y + 4)) for name, (x, y, to_x, to_y) in stretches(drawn(edition))]
     assert not [pair for pair in collisions(grown) if pair[0] != pair[1]]
 
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
-    """An arrow that copies ends at the base of a closed tip, any other runs to the point of an open one."""
+    """An arrow that copies ends at the base of a closed tip. Any other arrow ends at the point of an open tip."""
     for _, group in arrow_groups(drawn(edition)):
         way, tip = ends(group)
         copies = classes(group[0])[0] in ("smd-gpu", "smd-cpu")
@@ -178,7 +178,7 @@ def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
     [("text", "y", "96"), ("text", "x", "40"), ("rect", "y", "60"), ("path", "d", "M0 110L600 110")],
 )
 def test_planted_overlap_is_found(element: str, attribute: str, value: str) -> None:
-    """The overlap check sees a label moved onto another or onto an arrow, a moved head, and a stray arrow."""
+    """The check finds a label moved onto another label or an arrow, a moved head, and a stray arrow."""
     root = drawn()
     arrow = dict(arrow_groups(root))["UNINITIALIZED", "HEAD_AT_CPU"]
     if element == "rect":
@@ -192,14 +192,14 @@ def test_planted_overlap_is_found(element: str, attribute: str, value: str) -> N
 
 
 def test_frames_overlap_nothing() -> None:
-    """With nothing covered, the frames of the warnings lie neither on one another nor on a head or an arrow."""
+    """If nothing is covered, the frames of the warnings do not overlap each other, a head or an arrow."""
     root = parsed(diamond_svg(covered=()))
     frames: list[tuple[str, Box]] = []
     for node in root.iter(f"{SVG}path"):
         if "smd-frame" in classes(node):
             x, y, to_x, to_y, _ = numbers(node.attrib["d"])
             frames.append((f"frame at {x:g},{y:g}", (x, y, to_x, to_y)))
-    assert len(texts(root, "smd-call", "smd-note")) - 4 == len(frames)  # but for the four keys of the legend
+    assert len(texts(root, "smd-call", "smd-note")) - 4 == len(frames)  # the legend has four
     assert not collisions(frames + list(head_boxes(root).items()) + stretches(root))
 
 
@@ -218,7 +218,7 @@ def test_svg_arrows_join_the_heads_they_say(edition: str) -> None:
 
 
 def test_svg_is_symmetric() -> None:
-    """Mirrored, every arrow of Caffe's diamond lies where the arrow of the other side lay."""
+    """If Caffe's diamond is mirrored, every arrow lies where the arrow of the other side was."""
     heads, ways = head_boxes(drawn()), [ends(group)[0][:-1] for _, group in arrow_groups(drawn())]
     assert heads["HEAD_AT_CPU"][0] == 600 - heads["HEAD_AT_GPU"][2]
     around = [way for way in ways if len(way) > 2 and way[0][0] not in (285, 315)]
@@ -227,7 +227,7 @@ def test_svg_is_symmetric() -> None:
 
 
 def test_svg_can_be_inlined_many_times() -> None:
-    """The SVG has a name and a description, no id, and no class or selector outside its prefix."""
+    """The SVG has a name, a description and no id. All its classes and selectors have its prefix."""
     text, root = diamond_svg(), drawn()
     assert root.get("role") == "img"
     assert [f"{SVG}title", f"{SVG}desc"] == [node.tag for node in root][:2]
@@ -247,7 +247,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_svg_is_legible_in_light_and_dark(palette: Palette) -> None:
-    """Text has a contrast of 4.5 to 1 and lines one of 3 to 1 (WCAG AA), but for what is faint on purpose."""
+    """The contrast is 4.5 to 1 for text and 3 to 1 for lines (WCAG AA). Only faint parts may have less."""
     paper = luminance(palette.paper)
     for name, colour in palette._asdict().items():
         if name not in ("paper", "head", "faint"):
@@ -256,13 +256,13 @@ def test_svg_is_legible_in_light_and_dark(palette: Palette) -> None:
 
 
 def colours(text: str) -> set[str]:
-    """The colours in the attributes of a drawing."""
+    """Return the colours in the attributes of a drawing."""
     return {value for value in re.findall(r'(?:fill|stroke)="([^"]*)"', text) if value != "none"}
 
 
 @pytest.mark.parametrize("detail", Detail)
 def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
-    """Each theme has its own palette in attributes; the dark layer of ``AUTO`` is all that is left to a style sheet."""
+    """Each theme writes its palette into attributes. Only the dark colours of ``AUTO`` need a style sheet."""
     drawings = {theme: diamond_svg(detail=detail, theme=theme) for theme in Theme}
     assert diamond_svg(detail=detail) == drawings[Theme.AUTO]
     for theme, palette in ((Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)):
@@ -275,7 +275,7 @@ def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
 
 
 def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
-    """So nothing stays light in the dark."""
+    """Every colour then changes in dark mode."""
     style = parsed(diamond_svg()).findtext(f"{SVG}style") or ""
     layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(\S+)\}", style))
     assert layer == {f"{use}-{name}": colour for name, colour in DARK._asdict().items() for use in ("fill", "stroke")}
@@ -287,21 +287,21 @@ def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
 
 
 def test_svg_knows_its_size() -> None:
-    """In pixels, of the shape of its box."""
+    """The size is in pixels, and has the proportions of the view box."""
     root = drawn()
     _, _, width, height = numbers(root.attrib["viewBox"])
     assert float(root.attrib["width"]) / width == float(root.attrib["height"]) / height == 1.25
 
 
 def test_svg_without_coverage_has_no_marks() -> None:
-    """Ticks and crosses appear only when coverage was asked for."""
+    """Ticks and crosses appear only if coverage was requested."""
     body = diamond_svg().split("</style>")[1]
     assert not [mark for mark in ("✓", "✗", "smd-miss") if mark in body]
 
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_svg_with_everything_covered(edition: str) -> None:
-    """With every transition covered every line has a tick, and nothing is a warning."""
+    """If every transition is covered, every line has a tick, and there is no warning."""
     root = drawn(edition, marks=True)
     marks = [node.text for node in root.iter(f"{SVG}text") if node.text in ("✓", "✗")]
     notes = texts(root, "smd-note")
@@ -311,7 +311,7 @@ def test_svg_with_everything_covered(edition: str) -> None:
 
 @pytest.mark.parametrize("missing", identifiers("caffe"))
 def test_svg_marks_the_one_that_is_missing(missing: str) -> None:
-    """One transition that is not covered puts a cross on one line, and a warning on its arrow alone."""
+    """One transition that is not covered puts a cross on its line and a warning on its arrow only."""
     root = drawn(missing=missing, marks=True)
     crossed = [group for group in root.iter(f"{SVG}g") if "✗" in [node.text for node in group]]
     assert len(crossed) == 1
@@ -323,7 +323,7 @@ def test_svg_marks_the_one_that_is_missing(missing: str) -> None:
 
 
 def test_svg_with_nothing_covered() -> None:
-    """An empty collection is coverage of nothing, not the absence of coverage."""
+    """An empty collection means that nothing is covered; it does not mean that there is no coverage."""
     root = parsed(diamond_svg(covered=()))
     marks = {node.text for node in root.iter(f"{SVG}text") if node.text in ("✓", "✗")}
     assert {"✗"} == marks
@@ -331,7 +331,7 @@ def test_svg_with_nothing_covered() -> None:
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_mermaid_shows_every_arrow_call_and_note(edition: str) -> None:
-    """The Mermaid source has the initial arrow, one edge per pair of heads, release from each, and the notes."""
+    """The Mermaid source has the initial arrow, one edge per pair of heads, release from each head, and the notes."""
     text = mermaid(edition)
     edges = re.findall(r"^    (\S+) --> (\S+)(?: : (.*))?$", text, re.MULTILINE)
     heads = [head.name for head in EDITIONS[edition].heads]
@@ -351,7 +351,7 @@ def test_mermaid_shows_every_arrow_call_and_note(edition: str) -> None:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """The header and the rows of the table in a Markdown text."""
+    """Return the header and the rows of the table in a Markdown text."""
     lines = [line[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert set(lines[1]) == {"---"}
     return [lines[0], *lines[2:]]
@@ -359,7 +359,7 @@ def cells_of(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_table_has_every_row_of_the_declaration(edition: str) -> None:
-    """Each cell has one line per row of its call and head: actions in order and next head, or refusal in bold."""
+    """Each cell has one line per row of its call and head: the actions and the next head, or the refusal in bold."""
     header, *lines = cells_of(markdown_table(edition))
     assert ["call", *(head.name for head in EDITIONS[edition].heads)] == header
     assert [call.value for call in head_machine(edition).calls] == [line[0] for line in lines]
@@ -378,7 +378,7 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
 
 
 def test_table_cell_spelt_out() -> None:
-    """One cell with guards, as a reader sees it."""
+    """One cell with guards is written out here as a reader sees it."""
     header, *lines = cells_of(markdown_table())
     cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
     first = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED (+own_cpu_data, cpu_malloc_use_cuda by mode)"
@@ -389,7 +389,7 @@ def test_table_cell_spelt_out() -> None:
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_matrix_has_every_configuration_and_call(edition: str) -> None:
-    """Decoded by its own legend, the Markdown matrix is the explored matrix."""
+    """The Markdown matrix, read with its own legend, equals the explored matrix."""
     text = markdown_matrix(edition)
     legend = {code: Action(name) for code, name in re.findall(r"`(\S+)` (\w+)", text.splitlines()[-1])}
     header, *lines = cells_of(text)
@@ -410,7 +410,7 @@ def test_matrix_has_every_configuration_and_call(edition: str) -> None:
 
 
 def test_matrix_of_caffe_spelt_out() -> None:
-    """Caffe's matrix is 17 by 9, with a code of its own for every action."""
+    """Caffe's matrix has 17 rows and 9 columns, and each action has its own code."""
     header, *lines = cells_of(markdown_matrix())
     assert len(lines) == 17
     assert len(header) == 1 + 9

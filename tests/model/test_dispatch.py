@@ -1,4 +1,4 @@
-"""The compiled table, compared cell by cell with the live `transitions` machine."""
+"""The compiled table is compared with the live `transitions` machine, cell by cell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PLANTS: list[Callable[[Cell], Cell | None]] = [
 
 
 class Recording(SimpleNamespace):
-    """What `transitions` is fired at here: a head, an answer to every guard, and steps that are written down."""
+    """A model for `transitions`: it has a head and an answer to every guard, and records the steps."""
 
     def __init__(self, head: SyncedHead, facts: Fact, *, data: bool) -> None:
         super().__init__(**{name: fact in facts for name, fact in GUARDS.items()}, has_data=data)
@@ -62,7 +62,7 @@ class Recording(SimpleNamespace):
 
 
 def live(machine: HeadMachine, call: Call, head: SyncedHead, facts: Fact, *, data: bool) -> Cell:
-    """A cell, as the live machine has it."""
+    """Return a cell as the live machine computes it."""
     model = Recording(head, facts, data=data)
     assert machine.event(call).trigger(model)
     refused = [Refusal(name) for name in model.done if name in {refusal.value for refusal in Refusal}]
@@ -75,7 +75,7 @@ def live(machine: HeadMachine, call: Call, head: SyncedHead, facts: Fact, *, dat
 
 
 def affected(facts: Fact, actions: tuple[Action, ...], mode: Mode) -> Fact:
-    """The facts after some actions, in the words of the declaration."""
+    """Return the facts after some actions, computed from the declared effects."""
     for action in actions:
         effect = EFFECTS[action]
         facts = (facts | effect.sets) & ~effect.clears
@@ -84,12 +84,12 @@ def affected(facts: Fact, actions: tuple[Action, ...], mode: Mode) -> Fact:
 
 
 def situations(machine: HeadMachine) -> Iterator[tuple[Call, SyncedHead, Fact, bool]]:
-    """Every call in every head with every valuation of the facts, with and without data."""
+    """Return every call in every head with every combination of facts, with and without data."""
     return product(machine.calls, machine.edition.heads, ALL_FACTS, (False, True))
 
 
 def differences(table: Dispatch, machine: HeadMachine) -> list[tuple[Call, SyncedHead, Fact, bool]]:
-    """Where a table is not what the machine does."""
+    """Return the cells in which a table differs from the machine."""
     return [
         (call, head, facts, data)
         for call, head, facts, data in situations(machine)
@@ -99,7 +99,7 @@ def differences(table: Dispatch, machine: HeadMachine) -> list[tuple[Call, Synce
 
 @pytest.mark.parametrize(("edition", "cells"), [("caffe", 2048), ("early", 1536), ("cpu_only", 896)])
 def test_the_table_is_what_the_machine_does(edition: str, cells: int) -> None:
-    """In every cell, reachable or not: ordered actions, refusal, and next state in both modes."""
+    """Every cell, reachable or not, has the same ordered actions, refusal, and next state in both modes."""
     machine = head_machine(edition)
     assert cells == len(list(situations(machine)))
     assert [] == differences(dispatch(edition), machine)
@@ -107,7 +107,7 @@ def test_the_table_is_what_the_machine_does(edition: str, cells: int) -> None:
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
-    """The comparison names the one cell that something was planted in."""
+    """The comparison reports the one cell that was changed, and no other."""
     machine = head_machine()
     spot = (Call.CPU_DATA, SyncedHead.UNINITIALIZED, Fact.GPU_POINTER, True)
     without, column = dispatch().columns[Call.CPU_DATA]
@@ -121,13 +121,13 @@ def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_a_table_is_compiled_once(edition: str) -> None:
-    """The shared table is that of the shared machine: equal to one compiled again, and not made again."""
+    """The shared table equals a newly compiled one, and a second request returns the same object."""
     assert dispatch(edition) is dispatch(edition)
     assert compile_dispatch(head_machine(edition)) == dispatch(edition)
 
 
 def test_states_are_packed_and_unpacked() -> None:
-    """Every head with every valuation of the facts is a number of its own below 128."""
+    """Every head with every combination of facts has its own number below 128."""
     packed = [state_of(head, facts) for head in SyncedHead for facts in ALL_FACTS]
     assert list(range(128)) == packed
     assert [(head, facts) for head in SyncedHead for facts in ALL_FACTS] == [
@@ -140,13 +140,13 @@ def test_states_are_packed_and_unpacked() -> None:
     [("early", Call.SET_GPU_DATA, SyncedHead.SYNCED), ("cpu_only", Call.CPU_DATA, SyncedHead.SYNCED)],
 )
 def test_there_is_no_cell_for_what_the_edition_does_not_have(edition: str, call: Call, head: SyncedHead) -> None:
-    """Neither for a call nor for a head; the same cell is there for Caffe."""
+    """The edition lacks the call or the head of the cell. Caffe's edition has this cell."""
     assert dispatch(edition).cell(call, state_of(head)) is None
     assert dispatch().cell(call, state_of(head))
 
 
 def test_a_cell_is_looked_up_with_data_unless_told() -> None:
-    """NULL data is asked for by name."""
+    """A caller has to ask for NULL data explicitly."""
     state = state_of(SyncedHead.UNINITIALIZED)
     with_data, without = (
         dispatch().cell(Call.SET_CPU_DATA, state),
@@ -159,6 +159,6 @@ def test_a_cell_is_looked_up_with_data_unless_told() -> None:
 
 
 def test_an_unknown_edition_is_refused() -> None:
-    """The table of an edition that is not declared cannot be had."""
+    """There is no table for an edition that is not declared."""
     with pytest.raises(DeclarationError, match="unknown edition 'torch'"):
         dispatch("torch")

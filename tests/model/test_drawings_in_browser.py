@@ -1,4 +1,4 @@
-"""Drawings as Chromium paints them: no word lies on another, with the letters that there really are."""
+"""In drawings as Chromium paints them, with its real fonts, no word overlaps anything."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ return [...document.querySelectorAll("svg")].map((drawing) => [...drawing.queryS
 
 
 class Shown(NamedTuple):
-    """A drawing, and what it was asked for."""
+    """A drawing, and the options it was made with."""
 
     name: str
     text: str
 
 
 def shown() -> list[Shown]:
-    """All editions and details, without a trace, with a short one, and with one whose numbers are long."""
+    """Return drawings of all editions and details: without a trace, with a short trace, and with long numbers."""
     found = [Shown("covered", diamond_svg(covered=())), Shown("early, covered", diamond_svg("early", covered=()))]
     for edition, detail, calls in product(EDITIONS, Detail, TRACES):
         trace = trace_of(calls, edition=edition, size=1 << 40) if calls else None
@@ -74,7 +74,7 @@ def opened(browser: Explorer, path: Path, body: str) -> None:
 
 
 def lies_on(drawing: Shown, words: list[list[Any]]) -> list[tuple[str, str]]:
-    """What lies on words, by their boxes: other words, arrows, and states that they do not lie in."""
+    """Return what overlaps the boxes of words: other words, arrows, and states that do not contain the word."""
     root = parsed(drawing.text)
     boxes = [(f"{text} at {x:g},{y:g}", (x, y, to_x, to_y)) for text, x, y, to_x, to_y in words]
     found = collisions(boxes)
@@ -116,7 +116,7 @@ def test_a_word_that_is_longer_than_it_was_laid_out_for_is_found(browser: Explor
 def test_a_theme_is_kept_or_the_reader_s(
     browser: Explorer, tmp_path: Path, theme: Theme, palette: Palette, *, dark: bool
 ) -> None:
-    """The palette that is to be seen, of every element, in a light system and in a dark one."""
+    """The test compares the visible palette of every element, with a light and with a dark system setting."""
     browser.look(1360, 1000, dark=dark)
     opened(browser, tmp_path / "theme.html", diamond_svg(covered=(), theme=theme))
     seen = browser.run(
@@ -129,7 +129,7 @@ def test_a_theme_is_kept_or_the_reader_s(
 
 
 def test_an_image_has_its_own_size(browser: Explorer, tmp_path: Path) -> None:
-    """Also where nobody says how large it is to be."""
+    """It keeps its size where the page does not set one."""
     (tmp_path / "machine.svg").write_text(diamond_svg(), encoding="utf-8")
     opened(browser, tmp_path / "image.html", '<span style="display:inline-block"><img src="machine.svg"></span>')
     root = parsed(diamond_svg())

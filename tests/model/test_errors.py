@@ -1,4 +1,4 @@
-"""The errors: one family, each also a built-in, with the offending values as attributes."""
+"""The errors are one family. Each is also a built-in error, and has the offending values as attributes."""
 
 from __future__ import annotations
 
@@ -212,14 +212,14 @@ SHOWING: list[Callable[[object], Exception]] = [
 def test_an_error_says_what_was_wrong(
     error: SyncedMemoryError, builtin: type[Exception], message: str, attributes: dict[str, object]
 ) -> None:
-    """It is caught as one of the family and as the built-in, shows its values, and carries them and no others."""
+    """It belongs to the family and to a built-in class. It shows its values, which are its only attributes."""
     assert isinstance(error, builtin)
     assert message == str(error)
     assert attributes == vars(error)
 
 
 def test_every_error_is_tried_above_and_can_be_imported_from_the_model() -> None:
-    """The family is what the module lists, and the model passes all of it on."""
+    """The family is what the module lists, and the model exports all of it."""
     family = {getattr(errors, name) for name in errors.__all__}
     assert {SyncedMemoryError, *(type(error) for error, *_ in CASES)} == family
     assert {error.__name__ for error in family} <= set(syncedmem.model.__all__)
@@ -240,13 +240,13 @@ def test_every_error_is_tried_above_and_can_be_imported_from_the_model() -> None
 def test_a_long_value_is_cut_and_an_array_is_described(
     make: Callable[[object], Exception], value: object, shown: str
 ) -> None:
-    """At 80 characters; an array would otherwise print itself over many lines."""
+    """A value is cut at 80 characters. An array is described because it would print many lines."""
     assert f" {shown}" in str(make(value)).partition(":")[0] + ":"
     assert len(shown) <= 80
 
 
 def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
-    """The error that reports it must not fail itself."""
+    """The error that reports the value must not fail itself."""
 
     class Shy:
         def __repr__(self) -> str:
@@ -256,7 +256,7 @@ def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
 
 
 def test_an_error_that_cannot_speak_is_named_by_its_type() -> None:
-    """What a device raises may be anything."""
+    """A device may raise any object, also one whose ``str()`` fails."""
 
     class Mute(Exception):
         def __str__(self) -> str:

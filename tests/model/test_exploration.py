@@ -1,4 +1,4 @@
-"""The explored state space: its size, its views, and how the editions relate."""
+"""The explored state space: its size, its views, and how the editions relate to each other."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ GPU_CALLS = (Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA)
     [("caffe", (62, 558, 17, 153, 45)), ("early", (20, 140, 10, 60, 10)), ("cpu_only", (6, 48, 3, 24, 15))],
 )
 def test_the_space_has_the_size_that_is_known(edition: str, expected: tuple[int, ...]) -> None:
-    """States and transitions with the mode; configurations, cells and refusals without."""
+    """States and transitions are counted with the mode; configurations, cells and refusals without it."""
     entries = [entry for row in matrix(edition).values() for entry in row.values()]
     counted = (len(space(edition).steps), space(edition).transitions, len(configurations(edition)), len(entries))
     assert expected == (*counted, sum(entry.refusal is not None for entry in entries))
 
 
 def test_caffe_has_31_states_but_for_the_mode() -> None:
-    """31 with the pinned flag, each in both modes, and 24 of them while the mode is GPU throughout."""
+    """There are 31 states with the pinned flag, each in both modes. If the mode is always GPU, there are 24."""
     packed = Counter(state.packed for state in space().steps)
     assert {2} == set(packed.values())
     assert len(packed) == 31
@@ -50,7 +50,7 @@ def test_caffe_has_31_states_but_for_the_mode() -> None:
 
 
 def test_the_refusals_of_caffe() -> None:
-    """NULL data is refused in all 17 configurations by both calls, a push in all but the 6 of HEAD_AT_CPU."""
+    """Both calls refuse NULL data in all 17 configurations. A push is refused in all except the 6 of HEAD_AT_CPU."""
     found = Counter((str(entry), it.refusal) for row in matrix().values() for entry, it in row.items() if it.refusal)
     expected = {("set_cpu_data(NULL)", Refusal.NULL_DATA): 17, ("set_gpu_data(NULL)", Refusal.NULL_DATA): 17}
     assert {**expected, ("async_gpu_push", Refusal.NOT_HEAD_AT_CPU): 11} == found
@@ -58,7 +58,7 @@ def test_the_refusals_of_caffe() -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_state_is_reached_by_its_access_word(edition: str) -> None:
-    """Walked through the compiled table, an access word ends in its state, and none is shorter."""
+    """Run through the compiled table, an access sequence ends in its state, and no shorter sequence does."""
     table, found = dispatch(edition), space(edition)
     assert set(found.steps) == set(access_words(edition))
     for state, word in access_words(edition).items():
@@ -68,14 +68,14 @@ def test_every_state_is_reached_by_its_access_word(edition: str) -> None:
             packed, mode = cell.next[mode.value] if cell else packed, entry.mode or mode
         assert state == State(packed, mode)
     lengths = {state: len(word) for state, word in access_words(edition).items()}
-    # One step leads at most one step further from the start, so no length can be undercut.
+    # No step adds more than one to the length, so no shorter sequence leads to the same state.
     assert max(lengths[step.after] - lengths[state] for state, row in found.steps.items() for step in row.values()) == 1
 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_states_of_a_configuration_do_the_same(edition: str, mode: Mode) -> None:
-    """Pinned flag and mode decide neither action nor configuration, so one entry speaks for all."""
+    """The pinned flag and the mode decide no action and no configuration, so one entry is enough for all."""
     flags = EDITIONS[edition].flags & ~Fact.CPU_MALLOC_USE_CUDA
     for state, row in space(edition).steps.items():
         for entry, step in row.items():
@@ -97,20 +97,20 @@ def test_the_mode_shows_in_the_pinned_flag_of_the_matrix() -> None:
 
 
 def test_the_state_reached_first_speaks_for_its_configuration() -> None:
-    """Adopted memory is reached in one step, and without the flag that owned memory may have left behind."""
+    """One step leads to adopted memory. That state lacks the flag that owned memory may have set earlier."""
     adopted = Configuration(SyncedHead.HEAD_AT_CPU, Side.EXTERNAL, Side.NULL)
     assert Fact(0) == matrix()[adopted][Input(Call.CPU_DATA)].facts
 
 
 def test_a_change_of_mode_changes_nothing_else() -> None:
-    """No action, no refusal, the same packed state, and the mode that was asked for."""
+    """There is no action and no refusal, the packed state is the same, and the new mode is in force."""
     for state, row in space().steps.items():
         for mode in Mode:
             assert Step((), State(state.packed, mode), None) == row[Input(None, mode=mode)]
 
 
 def test_without_a_mode_a_change_of_mode_changes_nothing() -> None:
-    """An input that names neither call nor mode leaves the state."""
+    """An input with no call and no mode leaves the state as it is."""
     nothing = Input(None)
     found = explore(dispatch(), (nothing,), Mode.CPU)
     assert {found.start: {nothing: Step((), found.start, None)}} == found.steps
@@ -118,7 +118,7 @@ def test_without_a_mode_a_change_of_mode_changes_nothing() -> None:
 
 
 def test_an_input_that_the_edition_does_not_have_is_a_key_error() -> None:
-    """It is named, with the configuration that has no row for it."""
+    """The error names the input, and the configuration that has no row for it."""
     with pytest.raises(KeyError, match=r"set_gpu_data\(NULL\) has no row in U:--"):
         explore(dispatch("early"), (Input(Call.SET_GPU_DATA, data=False),))
 
@@ -136,20 +136,20 @@ def test_an_input_that_the_edition_does_not_have_is_a_key_error() -> None:
     ],
 )
 def test_how_things_are_written(thing: object, text: str) -> None:
-    """As in Caffe's observed matrix."""
+    """They are written as in Caffe's observed matrix."""
     assert text == str(thing)
 
 
 def test_inputs_are_calls_and_on_request_null_data_and_modes() -> None:
-    """Release is no input, because nothing comes after it."""
+    """Release is not an input, because no call can follow it."""
     calls = [call for call in Call if call is not Call.RELEASE]
     assert [Input(call) for call in calls] == list(inputs(mode=False))
     more = [Input(call, data=False) for call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)]
     assert [*inputs(mode=False), *more, *(Input(None, mode=mode) for mode in Mode)] == list(inputs(null=True))
 
 
-def test_every_walk_of_the_early_edition_is_one_of_caffe() -> None:
-    """Side by side from a fresh memory: the same actions, refusals and heads, and the same facts that both have."""
+def test_every_sequence_of_the_early_edition_is_one_of_caffe() -> None:
+    """Run side by side from a new memory, both editions have equal actions, refusals, heads and shared facts."""
     early, caffe = space("early"), space("caffe")
     shared = EDITIONS["early"].facts
     seen = {(early.start, caffe.start)}
@@ -167,14 +167,14 @@ def test_every_walk_of_the_early_edition_is_one_of_caffe() -> None:
 
 
 def test_the_early_edition_adopts_no_device_memory_and_pushes_nothing() -> None:
-    """Two calls came later, and with them external device memory."""
+    """The two calls were added later, and external device memory came with them."""
     calls = set(dispatch("caffe").columns) - set(dispatch("early").columns)
     assert {Call.SET_GPU_DATA, Call.ASYNC_GPU_PUSH} == calls
     assert {Side.NULL, Side.OWNED} == {configuration.gpu for configuration in configurations("early")}
 
 
 def test_without_a_gpu_everything_about_it_is_refused_and_the_rest_is_as_in_caffe() -> None:
-    """Whatever the data, and with the same actions and configurations on the host."""
+    """Device calls are refused with and without data. Host calls have the same actions and configurations."""
     caffe = matrix("caffe")
     for configuration, row in matrix("cpu_only").items():
         for entry, found in row.items():

@@ -1,4 +1,4 @@
-"""The formats: one registry, every format with every edition, and what only the drawings and tables have."""
+"""The formats: one registry, every format with every edition, and what is special to drawings and tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("name", PURE)
 def test_every_format_has_every_edition(name: str, edition: str) -> None:
-    """The same text every time, ending in a newline, without a blank at the end of a line."""
+    """The text is always the same, ends in a newline, and no line ends with a blank."""
     text = export(name, edition=edition)
     assert isinstance(text, str)
     assert text == export(name, edition=edition)
@@ -141,12 +141,12 @@ def test_values_are_escaped_in_xml(name: str, text: str, monkeypatch: pytest.Mon
     assert text == rendered(name, "<&>", (), None)
 
 
-# --- what every drawing says
+# --- what every drawing shows
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_guards_are_told_apart(edition: str) -> None:
-    """At the detail of guards every row that leads somewhere stands for itself, with all it does."""
+    """At the detail of guards, every row that leads to a head has its own line, with all its steps."""
     steps = 0
     for edge in drawing(edition, detail=Detail.GUARDS).edges:
         for line in edge.lines:
@@ -189,7 +189,7 @@ def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
 @pytest.mark.parametrize("detail", Detail)
 @pytest.mark.parametrize("name", ["mermaid", "plantuml"])
 def test_text_has_every_edge_and_line(name: str, detail: Detail) -> None:
-    """Both languages have an arrow per edge, an initial one, and one to the end from every node."""
+    """Both languages have one arrow per edge, one initial arrow, and one arrow from every node to the end."""
     drawn, text = drawing(detail=detail), exported(name, detail=detail)
     assert len(drawn.edges) + 1 + len(drawn.nodes) == len(re.findall(r"-->", text))
     assert text.count("--> [*] : release") == len(drawn.nodes)
@@ -258,7 +258,7 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
 
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
-    """It is not a browser that paints: nothing is blank, and nothing is black for want of a style."""
+    """The painter is not a browser. The test checks that the picture is not blank and that no style is missing."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
     found = export("png", edition="caffe", theme=theme)
@@ -273,7 +273,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
 @pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that ``--check`` is of any use; cairo writes the date into a PDF, which here differs."""
+    """``--check`` needs this. By default cairo writes the date into a PDF."""
     if of == "CairoSVG":
         pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     else:
@@ -287,7 +287,7 @@ def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch
 
 
 def chunks(png: bytes) -> dict[bytes, bytes]:
-    """What is in a PNG, of each kind the last; its checksums are right."""
+    """Return the last chunk of each kind in a PNG, and check the checksums."""
     found, at = dict[bytes, bytes](), 8
     while at < len(png):
         (length,) = struct.unpack(">I", png[at : at + 4])
@@ -299,7 +299,7 @@ def chunks(png: bytes) -> dict[bytes, bytes]:
 
 
 def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Width and height of the PNG in points, by its own density, are those of the PDF."""
+    """The PNG has the width and height of the PDF: in points, computed with the density that the PNG states."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     pdf, png = export("pdf"), export("png")
     assert isinstance(pdf, bytes)
@@ -320,7 +320,7 @@ def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
-    """One call less is painted."""
+    """A trace with one call fewer is painted."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     at_heads = diamond_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
@@ -333,7 +333,7 @@ def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
 
 @pytest.mark.parametrize("detail", Detail)
 def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> None:
-    """In points, where a drawing is scaled to a width in millimetres."""
+    """The guide states them in points, for a drawing that is scaled to a width in millimetres."""
     text = diamond_svg(detail=detail)
     smallest = min(int(size) for size in re.findall(r'font-size="(\d+)"', text))
     box = re.search(r'viewBox="0 0 (\d+) ', text)
@@ -343,7 +343,7 @@ def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> No
 
 
 def test_graphviz_has_the_places_of_the_diamond() -> None:
-    """CPU and GPU as far from the middle, on one level."""
+    """CPU and GPU are at the same distance from the middle, and at the same height."""
     places = dict(re.findall(r'"(\w+)" \[pos="(-?\d+,-?\d+)"', dot()))
     (left, level), (right, other) = (
         tuple(map(int, places[name].split(","))) for name in ("HEAD_AT_CPU", "HEAD_AT_GPU")
@@ -366,7 +366,7 @@ def test_without_both_it_is_said_what_is_missing(kind: str, monkeypatch: pytest.
 
 
 def test_without_its_library_cairo_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CairoSVG is installed without the C library, and then it fails at its import."""
+    """CairoSVG can be installed without the C library; then its import fails."""
     program("dot")
 
     def nowhere(_name: str) -> None:
@@ -388,7 +388,7 @@ def test_what_is_no_dot_is_refused_by_graphviz() -> None:
 
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS, Detail.CONFIGURATIONS])
 def test_markups_say_the_same(detail: Detail) -> None:
-    """Without its marks each markup has the words of the Markdown table, in order."""
+    """Without its markup, each format has the words of the Markdown table, in the same order."""
     words = [re.findall(r"[^\s|`*<>]+", re.sub(r"<[^>]+>|---|[|`]", " ", _bare(markdown_table(detail=detail))))]
     html = re.sub(r"<caption>.*</caption>", "", html_table(detail=detail))
     words.append(_bare(re.sub(r"<[^>]+>", " ", html)).split())
@@ -472,7 +472,7 @@ def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
 
 
 def test_a_call_is_named_with_its_first_step() -> None:
-    """And with an ellipsis where there are more; for the longest there is room."""
+    """An ellipsis says that there are later steps. There is room for the longest number."""
     trace = trace_of("gpu_data " * 200)
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@UNINITIALIZED"], "UNINITIALIZED")) == "1: gpu_data"
     assert trace.numbered("gpu_data", trace.numbers_of(["gpu_data@HEAD_AT_GPU"], "HEAD_AT_GPU")) == "2…: gpu_data"
@@ -496,7 +496,7 @@ def test_the_end_of_a_trace_says_which_sides_are_freed(calls: str, said: str) ->
 
 
 def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
-    """The steps that no earlier one was drawn with: by the call and both states, of a frame any of its states."""
+    """Return the numbers of the first step on each drawn line. A frame stands for any state inside it."""
     found: dict[object, int] = {}
     for number, step in enumerate(trace.steps, 1):
         before, after = step.before.configuration, step.after.configuration
@@ -509,7 +509,7 @@ def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
 @pytest.mark.parametrize("format_", ["svg", "dot"])
 @pytest.mark.parametrize("detail", Detail)
 def test_every_step_is_found_in_the_drawing(detail: Detail, format_: str) -> None:
-    """The list names the states that are drawn, every call that was made has a number, and the legend says which."""
+    """The list names the states that are drawn, every call has its number, and the legend explains the numbers."""
     calls = "cpu_data gpu_data set_gpu_data cpu_data set_cpu_data gpu_data mutable_gpu_data mutable_cpu_data"
     trace = trace_of(f"{calls} " * 5, size=8)
     text = str(export(format_, trace=trace, detail=detail))
@@ -552,7 +552,7 @@ def test_what_is_no_trace_is_refused(calls: str, size: int, message: str) -> Non
 
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
 def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
-    """In the SVG the arrows that it takes are marked and numbered, and all others are faint."""
+    """In the SVG, the arrows of the trace are marked and numbered, and all others are faint."""
     trace = trace_of("cpu_data gpu_data cpu_data", size=64)
     root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
     arrows = [node for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
@@ -570,7 +570,7 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
 @pytest.mark.parametrize("detail", Detail)
 @pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.GPU)])
 def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: Kind, detail: Detail) -> None:
-    """And not like a copy that another call would make on the same arrow: its colour and its tip are the step's."""
+    """Its colour and its tip show the step of the trace, and not a copy that another call makes on this arrow."""
     trace = trace_of(f"cpu_data {calls}")
     root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
     ways = [node[0] for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
@@ -583,7 +583,7 @@ def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: K
 
 @pytest.mark.parametrize("detail", Detail)
 def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
-    """The rows below the drawing have the bullets of the legend: which side was copied to, or what else it was."""
+    """The rows below the drawing have the bullets of the legend: the side that is copied to, or another kind."""
     calls = "cpu_data gpu_data mutable_gpu_data cpu_data set_cpu_data set_cpu_data(NULL) release"
     root = ET.fromstring(str(export("svg", trace=trace_of(calls), detail=detail)))  # noqa: S314 -- our own
     groups = [node for node in root.findall(f"{SVG}g") if "data-source" not in node.attrib]
@@ -597,7 +597,7 @@ def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
 
 @pytest.mark.parametrize("detail", Detail)
 def test_a_trace_is_drawn_by_graphviz(detail: Detail) -> None:
-    """Also where a call stays in its state, which is written in the box at the detail of configurations."""
+    """A call that stays in its state is written in the box, if the detail is configurations."""
     text = dot(detail=detail, trace=trace_of("gpu_data gpu_data cpu_data", size=8))
     assert text.count("penwidth=3") == (2 if detail is Detail.CONFIGURATIONS else 3)
     assert "1: gpu_data" in text

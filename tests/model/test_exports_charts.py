@@ -1,4 +1,4 @@
-"""XState and SCXML, executed: in every state, every call does what the model says."""
+"""Interpreters of XState and SCXML run the exported charts: in every state, every call does what the model says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def facts_of(facts: Fact) -> frozenset[str]:
 
 
 def expected(edition: str, state: State, asked: Input) -> Did:
-    """What the compiled table says."""
+    """Return what the compiled table says."""
     if asked.call is None:
         return state.head.name, facts_of(state.facts), [], None
     cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
@@ -45,7 +45,7 @@ def _name(refusal: Any) -> str | None:
 
 
 def cases(edition: str) -> Iterator[tuple[State, Input]]:
-    """Every reachable state with every input, NULL data, changes of mode and the destructor included."""
+    """Return every reachable state with every input, also NULL data, changes of mode and the destructor."""
     for state in space(edition).steps:
         for asked in (*inputs(edition, null=True), Input(Call.RELEASE)):
             yield state, asked
@@ -84,7 +84,7 @@ def test_xstate_with_configurations_is_the_matrix(edition: str) -> None:
 
 
 def test_a_wrong_chart_is_found_out() -> None:
-    """XState reads what is written: a row that copies too little, and a guard turned round, are seen."""
+    """XState runs the text that is written: the test finds a row that copies too little, and a guard turned round."""
     case = {"value": "C:o-", "context": {}, "event": {"type": "gpu_data"}}
     machine = xstate_machine(detail=Detail.CONFIGURATIONS)
     machine["states"]["C:o-"]["on"]["gpu_data"]["actions"].pop()
@@ -97,7 +97,7 @@ def test_a_wrong_chart_is_found_out() -> None:
 
 
 class Chart:
-    """An SCXML document in python-statemachine, without its evaluator of arbitrary Python."""
+    """An SCXML document in python-statemachine, without its evaluator that runs any Python."""
 
     def __init__(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
         processor: Any = SCXMLProcessor(trusted=False)
@@ -107,16 +107,16 @@ class Chart:
 
     @property
     def states(self) -> set[str]:
-        """The active states but for the one around all of them."""
+        """Return the active states, without the state that contains all others."""
         return set(self.chart.configuration_values) - {"memory"}
 
     @property
     def data(self) -> Json:
-        """The data model."""
+        """Return the data model."""
         return cast("Json", vars(self.chart.model))
 
     def send(self, event: str) -> tuple[list[str], str | None]:
-        """The actions and the refusal of an event."""
+        """Send an event, and return the actions and the refusal."""
         self.capsys.readouterr()
         self.chart.send(event)
         said = [line.split(": ") for line in self.capsys.readouterr().out.splitlines()]
@@ -126,7 +126,7 @@ class Chart:
 
 
 def event_of(asked: Input) -> str:
-    """The name of an input as an event of SCXML."""
+    """Return the name of an input as an SCXML event."""
     if asked.call is None:
         return f"set_mode.{asked.mode.name if asked.mode else ''}"
     return asked.call.value + ("" if asked.data else ".null")
@@ -138,7 +138,7 @@ def nulls(edition: str) -> list[Input]:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a tour that takes every transition, with NULL data tried after every step."""
+    """A tour takes every transition, and NULL data is tried after every step."""
     steps, taken = space(edition).steps, set[tuple[State, Input]]()
     for word in tour(edition):
         chart, state = Chart(exported("scxml", edition), capsys), space(edition).start
@@ -157,7 +157,7 @@ def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the same tour; a change of mode is no event here."""
+    """The tour is the same. A change of mode is not an event in this document."""
     found, steps, taken = matrix(edition), space(edition).steps, set[tuple[Any, Input]]()
     for word in tour(edition):
         chart = Chart(exported("scxml", edition, detail=Detail.CONFIGURATIONS), capsys)
@@ -177,7 +177,7 @@ def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.Ca
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
 def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of every configuration, which frees what it owns."""
+    """Release works in every configuration, and frees what it owns."""
     words: dict[Any, Any] = {}
     for state, word in access_words(edition).items():
         words.setdefault(state.configuration, [event_of(entry) for entry in word if entry.call])
@@ -191,7 +191,7 @@ def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.Ca
 
 
 def test_a_wrong_document_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """The interpreter reads what is written: another target is another state."""
+    """The interpreter runs the document that is written: a changed target leads to another state."""
     text = exported("scxml").replace('event="cpu_data" target="HEAD_AT_CPU"', 'event="cpu_data" target="SYNCED"', 1)
     chart = Chart(text, capsys)
     chart.send("cpu_data")

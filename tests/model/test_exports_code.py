@@ -1,4 +1,4 @@
-"""The generated C header and Rust module: they compile without a warning, and what they compute is the model."""
+"""The generated C header and Rust module compile without a warning, and their results are the model's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ fn main() {
 
 
 def questions(edition: str) -> dict[str, str]:
-    """Every reachable state with every call, NULL and the destructor included, as numbers; and what the table says."""
+    """Return every reachable state with every call, NULL and the destructor as numbers, with the table's answers."""
     found: dict[str, str] = {}
     kinds: tuple[Iterable[Call | Refusal], ...] = (Call, Refusal)
     numbers = {member.name: number for kind in kinds for number, member in enumerate(kind)}
@@ -103,7 +103,7 @@ def test_c_is_cplusplus_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
     (tmp_path / "machine.rs").write_text(exported("rust", edition), encoding="utf-8")
-    # Only that nobody uses some of it is allowed: the program is not a port.
+    # Unused items are the only warnings that are allowed: this program is not a complete port.
     (tmp_path / "main.rs").write_text("#![allow(dead_code)]\n" + RUST, encoding="utf-8")
     command = [program("rustc"), "-D", "warnings", "-o", str(tmp_path / "main"), str(tmp_path / "main.rs")]
     subprocess.run(command, check=True)
@@ -118,7 +118,7 @@ def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_wrong_table_is_found_out(tmp_path: Path) -> None:
-    """A header that copies the wrong way compiles, and answers wrongly."""
+    """A header that copies in the wrong direction compiles, and its answers are wrong."""
     header = exported("c").replace("{SMD_COPY_TO_GPU, ", "{SMD_COPY_TO_CPU, ")
     assert header != exported("c")
     assert list(questions("caffe").values()) != ask(compiled_c(tmp_path, header), "caffe")

@@ -1,4 +1,4 @@
-"""TLA+ and Promela, checked exhaustively: no invariant is broken, and all engines count the same states."""
+"""TLA+ and Promela check every state: no invariant is broken, and all engines count the same states."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 Model = tuple[State, int, int]
 COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
-"""States of Caffe's edition by K."""
+"""The number of states of Caffe's edition for each K."""
 
 
 def explored(edition: str, modulus: int) -> int:
-    """How many states there are with contents modulo something, by the compiled table and a thought about contents."""
+    """Count the states, with contents modulo a number, from the compiled table and a simple model of contents."""
     start: Model = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
     seen: set[Model] = {start}
     waiting: deque[Model] = deque([start])
@@ -63,18 +63,18 @@ def _contents(  # noqa: PLR0913, PLR0917 -- a state, and what is done to it
 
 
 def config_of(edition: str = "caffe", modulus: int = 4) -> str:
-    """What the checker is told, for contents modulo something."""
+    """Return the checker's configuration, for contents modulo a number."""
     return exported("tla-config", edition).replace("K = 4", f"K = {modulus}")
 
 
 def by_tla(module: str, config: str) -> tuple[bool, int, str]:
-    """Whether all is well, how many states there are, and what is wrong."""
+    """Return whether the check passed, the number of states, and the violation."""
     found = run_node("run_tla.mjs", {"module": module, "config": config})
     return found["success"], found["states_explored"], str(found["error_message"])
 
 
 def by_spin(text: str, folder: Path, modulus: int) -> tuple[int, int, str]:
-    """How many errors and states SPIN finds, and what it says."""
+    """Return the number of errors and of states that SPIN finds, and its output."""
     (folder / "model.pml").write_text(text, encoding="utf-8")
     for command in (
         [program("spin"), "-o2", f"-DK={modulus}", "-a", "model.pml"],
@@ -108,9 +108,9 @@ def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None
 
 
 def changed(call: Call, head: SyncedHead, **changes: object) -> tuple[Transition, ...]:
-    """The table with all rows of a call in a head changed that have actions."""
+    """Return the table with changes in the rows of one call in one head, if they have actions."""
     return tuple(
-        replace(row, **changes) if row.call is call and head in row.source and row.actions else row  # type: ignore[arg-type]  # whatever a row has
+        replace(row, **changes) if row.call is call and head in row.source and row.actions else row  # type: ignore[arg-type]  # any field of a row
         for row in TRANSITIONS
     )
 
@@ -124,7 +124,7 @@ WRONG = {
     "NothingWithout": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU,)),
     "NoFault": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU, Action.ADOPT_CPU)),
 }
-"""Tables that break something, by the invariant that is to notice; ``early`` and ``cpu_only`` are of no interest."""
+"""Wrong tables, by the invariant that has to find the error.  ``early`` and ``cpu_only`` are not needed here."""
 
 
 @pytest.mark.parametrize("invariant", WRONG)

@@ -1,4 +1,4 @@
-"""The JSON document: by its schema, complete, and enough to interpret the machine with nothing else."""
+"""The JSON document follows its schema, is complete, and is enough to run the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def edition_of(document: Json, name: str) -> Json:
 
 
 class Interpreter:
-    """The machine, played from the document alone."""
+    """A machine that reads the document and nothing else."""
 
     def __init__(self, document: Json, edition: str) -> None:
         self.edition = edition_of(document, edition)
@@ -34,7 +34,7 @@ class Interpreter:
         self.actions = {action["name"]: action for action in document["actions"]}
 
     def row(self, call: str, head: str, facts: frozenset[str], *, data: bool) -> Json:
-        """The one row whose guards are met."""
+        """Return the only row whose guards are true."""
 
         def holds(guard: str) -> bool:
             fact = self.facts[guard]
@@ -47,7 +47,7 @@ class Interpreter:
         return row
 
     def after(self, row: Json, head: str, facts: frozenset[str], mode: str) -> tuple[str, frozenset[str]]:
-        """The head and the facts after a row."""
+        """Return the head and the facts after a row."""
         found = set(facts)
         for name in row["actions"]:
             action = self.actions[name]
@@ -62,7 +62,7 @@ def names(facts: Fact) -> frozenset[str]:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_document_alone_is_the_machine(edition: str) -> None:
-    """Interpreted, every transition between reachable states, for Caffe 558, is what the model says."""
+    """The interpreter agrees with the model about every transition between reachable states (558 for Caffe)."""
     document = machine_document(edition)
     machine = Interpreter(document, edition)
     compared = 0
@@ -82,7 +82,7 @@ def test_the_document_alone_is_the_machine(edition: str) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_cells_are_those_of_the_matrix(edition: str) -> None:
-    """Every configuration and call, in order, with its row, its actions, where it leads, and why not."""
+    """Every configuration and call is there in order, with its row, actions, next configuration and refusal."""
     document = machine_document(edition)
     machine, found = Interpreter(document, edition), edition_of(document, edition)
     inputs = {asked["name"]: asked for asked in found["inputs"]}
@@ -116,7 +116,7 @@ def test_a_refusal_says_why() -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_configuration_is_released(edition: str) -> None:
-    """With the row of the destructor, and what it frees: exactly what is owned."""
+    """The row is the destructor's. It frees exactly the owned memory."""
     document = machine_document(edition)
     machine = Interpreter(document, edition)
     for item in edition_of(document, edition)["configurations"]:
@@ -127,7 +127,7 @@ def test_every_configuration_is_released(edition: str) -> None:
 
 
 def test_calls_have_roles_and_actions_have_verbs() -> None:
-    """Read off the table, and right."""
+    """They are computed from the table, and they are correct."""
     document = machine_document()
     roles = {call["name"]: (call["role"], call["side"]) for call in document["calls"]}
     assert roles == {
@@ -157,7 +157,7 @@ def test_identifiers_are_unique_and_every_row_cites_its_lines() -> None:
 
 
 def test_citations_are_read_completely() -> None:
-    """No number of a citation is lost."""
+    """Every number of a citation is read."""
     for row in TRANSITIONS:
         said = re.findall(r"\d+", row.cite)
         read = [str(line) for it in cited(row) for line in dict.fromkeys((it.first, it.last))]

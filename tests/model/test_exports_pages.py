@@ -1,4 +1,4 @@
-"""What docs/exports.md shows of a port in C and in Rust: compiled as it stands, and run with actions that fail."""
+"""The ports in C and Rust of docs/exports.md are compiled unchanged, and run with actions that fail."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ fn main() {
     m.told(Call::Release);
 }
 """
-# Each call with its first action failing, its second, and none: outcome, head, facts, live allocations.
+# The results of each call if its first action fails, its second, and none: outcome, head, facts, live blocks.
 TOLD = ["-1 0 0 0", "-1 0 0 0", "0 1 5 1", "-1 1 5 1", "-1 1 5 1", "0 3 15 2", "1 3 15 2"]
-# A release whose second free fails; and, where it can be written, a call that the edition does not have.
+# A release whose second free fails; and a call that the edition does not have, if the language can express it.
 RELEASED = {"c": ["-1 3 0 1", "-2 3 0 1"], "rust": ["-1 3 0 1"]}
 
 
 def told(language: str, folder: Path, *, undoes: bool = True) -> list[str]:
-    """What the page's code does, or the same without its undoing."""
+    """Return the output of the page's code, with or without its undoing."""
     (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     if not undoes:
         block, removed = re.subn(
@@ -124,7 +124,7 @@ def test_without_its_undoing_it_would(language: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_only_allocations_come_before_what_can_fail(edition: str) -> None:
-    """But for release; and to adopt a pointer is to remember it."""
+    """Release is an exception. Adopting cannot fail, because it only remembers a pointer."""
     adopts, allocates = {Action.ADOPT_CPU, Action.ADOPT_GPU}, {Action.ALLOCATE_CPU, Action.ALLOCATE_GPU}
     rows = [row for row in head_machine(edition).declaration.rows if row.call is not Call.RELEASE]
     before = {action for row in rows if row.actions and row.actions[-1] not in adopts for action in row.actions[:-1]}

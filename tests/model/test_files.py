@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: permissions, links, what an interrupted save leaves; and hostile JSON."""
+"""Files are replaced as a whole: permissions, links, interrupted saves, and files left over; and hostile JSON."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def names(folder: Path) -> list[str]:
 
 
 def open_files() -> list[str]:
-    """The descriptors of this process; one of them is that of the folder they are listed with."""
+    """Return the open descriptors of this process, also the one of the folder that lists them."""
     return os.listdir("/proc/self/fd")  # noqa: PTH208 -- asked for thousands of times
 
 
 def put(content: bytes) -> Callable[[IO[bytes]], object]:
-    """A writer of some bytes."""
+    """Return a writer of some bytes."""
     return methodcaller("write", content)
 
 
@@ -71,7 +71,7 @@ def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(tmp_path:
 
 
 def test_it_is_never_less_private_not_even_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its making and its permissions nobody else can open it."""
+    """Between the creation of the file and its permissions, nobody else can open it."""
     path = tmp_path / "a"
     path.write_bytes(b"before")
     path.chmod(0o640)
@@ -122,7 +122,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
-    """As docs/files.md says: the path has a new file."""
+    """The path has a new file, as docs/files.md says."""
     (tmp_path / "a").write_bytes(b"before")
     (tmp_path / "other").hardlink_to(tmp_path / "a")
     write_whole(tmp_path / "a", put(b"after"))
@@ -159,11 +159,11 @@ def test_what_is_no_path_is_refused() -> None:
         write_whole(3, put(b""))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-# ---------------------------------------------------------------------------------------- what is on disk
+# ------------------------------------------------------------------------------------ what is on the disk
 
 
 def test_the_file_and_its_folder_are_synced_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file before it takes its place, the folder after."""
+    """The file is synced before it replaces the old one, and the folder after that."""
     path = tmp_path / "a"
     path.write_bytes(b"before")
     seen: list[tuple[bool, bytes]] = []
@@ -232,7 +232,7 @@ def test_an_error_of_ours_comes_out_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> None:
-    """What is left in the buffer cannot be written when the file is closed either."""
+    """Closing the file cannot write the rest of the buffer either."""
     program = (
         "import os, resource, sys; from pathlib import Path; from syncedmem.model.files import write_whole\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
@@ -248,7 +248,7 @@ def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> No
     assert [] == names(tmp_path)
 
 
-# ------------------------------------------------------------------------------------- what is left over
+# ------------------------------------------------------------------------------ files that are left over
 
 
 def test_a_killed_save_leaves_the_old_file_and_the_next_save_tidies_up(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_killed_save_leaves_the_old_file_and_the_next_save_tidies_up(tmp_path:
 
 
 def test_two_that_save_at_once_leave_each_other_alone(tmp_path: Path) -> None:
-    """The file that one is writing is not left over for the other."""
+    """A file that another process is still writing is not removed as left over."""
     started, finish = threading.Event(), threading.Event()
 
     def slowly(file: IO[bytes]) -> None:
@@ -302,7 +302,7 @@ def test_two_processes_that_save_all_the_time_get_no_error(tmp_path: Path) -> No
 
 
 def test_a_new_file_that_was_swept_away_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may find it in the moment before it is locked."""
+    """Another process may remove the new file just before it is locked."""
     flock, swept = fcntl.flock, list[str]()
 
     def late(file: IO[bytes], how: int) -> None:
@@ -355,7 +355,7 @@ def test_a_folder_that_cannot_be_listed_is_saved_to(tmp_path: Path, monkeypatch:
 
 
 def caffemodel(path: Path) -> None:
-    """A net of one layer with one blob."""
+    """Write a net of one layer with one blob."""
     path.write_bytes(chunk(100, chunk(7, shape(2, 3) + floats(5, *range(6)))))
 
 
@@ -371,8 +371,8 @@ def saved_blob(path: Path) -> None:
 
 
 UNCLOSED = pytest.mark.filterwarnings(
-    "ignore:unclosed file:ResourceWarning",  # which is how an interrupted call may close it
-    "ignore::pytest.PytestUnraisableExceptionWarning",  # of an archive that is interrupted as it goes
+    "ignore:unclosed file:ResourceWarning",  # an interrupted call may close it this way
+    "ignore::pytest.PytestUnraisableExceptionWarning",  # from an archive that is interrupted in its destructor
 )
 
 
@@ -403,8 +403,8 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 def test_an_interrupted_save_leaves_one_whole_file(
     tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old one or the new one; nothing beside it, and no descriptor."""
-    monkeypatch.setattr(os, "fsync", os.fstat)  # the disk is not asked, which takes its time
+    """It is the old file or the new file. There is no other file, and no open descriptor."""
+    monkeypatch.setattr(os, "fsync", os.fstat)  # waiting for the disk would take too long
     name, save = SAVES[kind]
     path = tmp_path / name
     save(path)
@@ -440,7 +440,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: t
 def test_a_save_under_real_signals_leaves_one_whole_file(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for archives: where they are interrupted, ``zipfile`` may raise a ``ValueError`` instead."""
+    """Archives are left out: if they are interrupted, ``zipfile`` may raise a ``ValueError``."""
     monkeypatch.setattr(os, "fsync", os.fstat)
     name, save = SAVES[kind]
     path = tmp_path / name
@@ -452,7 +452,7 @@ def test_a_save_under_real_signals_leaves_one_whole_file(
         assert ([name], opened) == (names(tmp_path), open_files())
 
     report = interrupt_with_signals(lambda: [save(path) for _ in range(50)], check, times=200, microseconds=3000)
-    gc.collect()  # archives that were interrupted say so when they go, and should do it here
+    gc.collect()  # interrupted archives warn when they are freed, and should warn here
     report.require(at_least=10)
 
 
@@ -471,7 +471,7 @@ def test_a_load_under_real_signals_closes_its_file(tmp_path: Path, kind: str) ->
     report.require(at_least=10)
 
 
-# ------------------------------------------------------------------------------------- what somebody names
+# --------------------------------------------------------------------------------- files that a user names
 
 
 def test_a_text_is_read_with_or_without_a_mark(tmp_path: Path) -> None:
@@ -483,10 +483,10 @@ def test_a_text_is_read_with_or_without_a_mark(tmp_path: Path) -> None:
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    both = os.open(pipe, os.O_RDWR)  # a writer, before there is a reader
+    both = os.open(pipe, os.O_RDWR)  # opens a writer before there is a reader
     os.write(both, b"one")
     os.write(both, b" two")
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what was written is not lost with its writer
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that the written bytes are not lost when the writer closes
     os.close(both)
     found = read_text(pipe, "a text")
     os.close(reader)

@@ -1,4 +1,4 @@
-"""Configurations as a grid: every edge once, alike on both sides of the diagonal, and nothing on anything else."""
+"""The grid of configurations has every edge once, is symmetric about the diagonal, and has no overlaps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def planned(edition: str) -> Arrangement:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_edge_is_there_once(edition: str) -> None:
-    """As an arrow, as one of those that an arrow from a frame stands for, or written into its state."""
+    """An edge is an arrow, is part of an arrow from a frame, or is written in its state."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     plan = planned(edition)
     for arrow in plan.arrows:
@@ -69,7 +69,7 @@ def test_what_leaves_a_frame_leaves_every_state_in_it_alike(edition: str) -> Non
 
 
 def test_host_and_device_are_mirrored_in_the_diagonal() -> None:
-    """States by their places, and arrows by their ends; only the way of sorting the sources differs."""
+    """The places of states and the ends of arrows are mirrored; only the order of the sources differs."""
     plan = planned("caffe")
 
     def other(name: str) -> str:
@@ -83,7 +83,7 @@ def test_host_and_device_are_mirrored_in_the_diagonal() -> None:
 
 
 def test_tips_differ_in_more_than_colour() -> None:
-    """An arrow that adopts ends in a diamond, of four corners; the others in a closed triangle or an open one."""
+    """An arrow that adopts ends in a diamond with four corners; other arrows in a closed or an open triangle."""
     root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
     tips: dict[str, set[tuple[int, bool]]] = {}
     for _, group in arrow_groups(root):
@@ -94,14 +94,14 @@ def test_tips_differ_in_more_than_colour() -> None:
 
 
 def borders(frame: Box) -> list[tuple[str, Box]]:
-    """The four sides of a frame, as boxes without thickness."""
+    """Return the four sides of a frame, as boxes without thickness."""
     x, y, to_x, to_y = frame
     sides = ((x, y, to_x, y), (x, to_y, to_x, to_y), (x, y, x, to_y), (to_x, y, to_x, to_y))
     return [(f"frame at {x:g},{y:g}", side) for side in sides]
 
 
 def overlaps(root: ET.Element) -> list[tuple[str, str]]:
-    """What lies on something: words on words, words and ways on states, words on ways, and ways along ways."""
+    """Return all overlaps: words on words, words and arrows on states, words on arrows, and arrows along arrows."""
     states, ways = head_boxes(root), stretches(root)
     words = [word for word in text_boxes(root) if not any(within(word[1], box) for box in states.values())]
     found = collisions([*words, *states.items()]) + collisions(text_boxes(root))
@@ -121,7 +121,7 @@ def overlaps(root: ET.Element) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_nothing_overlaps(edition: str, *, traced: bool) -> None:
-    """Neither without a trace nor with one, of which the numbers need room."""
+    """It holds without a trace, and with a trace, whose numbers need room."""
     trace = trace_of(TRACES.get(edition, HOST), edition=edition) if traced else None
     assert not overlaps(parsed(diamond_svg(edition, detail=Detail.CONFIGURATIONS, trace=trace)))
 
@@ -141,7 +141,7 @@ def test_nothing_overlaps_with_a_single_call(call: Call) -> None:
     ],
 )
 def test_planted_overlap_is_found(look: str, attribute: str, value: str) -> None:
-    """A moved word, a moved call, a state upon another thing, and a stray arrow."""
+    """The check finds a moved word, a moved call, a state on top of something else, and a stray arrow."""
     root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
     nodes = [node for node in root.iter() if look in node.get("class", "").split()]
     nodes[0 if look == "smd-box" else 4].set(attribute, value)

@@ -1,4 +1,4 @@
-"""The contract of allocators: declared once, and what a host allocator has to say of itself."""
+"""The contract of allocators is declared once, and a host allocator has to say that it is one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from syncedmem.runtime import Adaptor, CPUDeviceAllocator, DeviceAllocator, Simu
 ROOT = Path(__file__).parents[2]
 ENUMERATIONS = [{kind.name for kind in MemcpyKind}, {kind.name for kind in DeviceType}]
 FEW = 3
-"""So many calls of the interface in one literal are a list of them."""
+"""A class that assigns at least this many names of an enumeration declares the enumeration again."""
 
 
 def declarations(source: str) -> list[str]:
-    """Where a module gives numbers to directions or kinds of devices, or lists calls of an allocator."""
+    """Find where a module numbers directions or kinds of devices, or lists the calls of an allocator."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef):
@@ -52,14 +52,14 @@ def _names(assignment: ast.Assign) -> list[ast.Name]:
 
 
 def _numbered(node: ast.Assign) -> list[str]:
-    """The names of directions that are given plain numbers."""
+    """Return the names of directions that are assigned plain numbers."""
     numbers = [it for it in ast.walk(node.value) if isinstance(it, ast.Constant) and isinstance(it.value, int)]
     names = [name.id for name in _names(node) if "_TO_" in name.id or name.id.startswith(("TO_", "ON_DEV", "_ON_THE"))]
     return [", ".join(names)] if numbers and names else []
 
 
 def test_numbers_and_lists_of_calls_are_declared_once() -> None:
-    """In ``model/interface.py``, and by nobody who uses it."""
+    """They are declared in ``model/interface.py`` and nowhere else."""
     found = {
         path.relative_to(ROOT).as_posix(): declared
         for room in ("model", "runtime", "spec", "src/syncedmem")
@@ -95,7 +95,7 @@ def test_directions_are_put_together_from_their_ends() -> None:
 
 
 def test_the_lists_of_calls_are_those_of_the_protocols() -> None:
-    """A host is asked for less than a device, and every allocator of ours has it all."""
+    """A host allocator needs fewer calls than a device allocator. All of our allocators have all calls."""
     assert {"device_type", "allocate", "release", "memset_zero", "adopt", "overlaps"} == HOST_CALLS
     assert set(OPERATIONS) | HOST_CALLS < DEVICE_CALLS
     assert {name for name in dir(DeviceAllocator) if not name.startswith("_")} == DEVICE_CALLS | {"arithmetic"}
@@ -113,7 +113,7 @@ def test_arrays_of_every_device_are_device_arrays() -> None:
 
 
 class Mute:
-    """Everything that another allocator has, but for what is left out; it says what device it is for."""
+    """An allocator that forwards to another one, but has no `device_type` unless one is given."""
 
     def __init__(self, inner: Any, **said: Any) -> None:
         self.inner = inner
@@ -131,19 +131,19 @@ class Mute:
         (Mute(CPUDeviceAllocator()), "missing"),
         (Mute(SimulatedDeviceAllocator(), device_type=DeviceType.UNKNOWN), "0"),
         (Mute(SimulatedDeviceAllocator(), device_type=DeviceType.CUDA), "2"),
-        (Adaptor(Mute(SimulatedDeviceAllocator())), "0"),  # type: ignore[arg-type] # of nobody's class
+        (Adaptor(Mute(SimulatedDeviceAllocator())), "0"),  # type: ignore[arg-type] # it has no allocator class
         (SimulatedDeviceAllocator(), "4"),
     ],
 )
 def test_what_does_not_say_that_it_is_the_host_is_refused_as_one(host: Any, found: str) -> None:
-    """Nobody knows what an unknown device is: its memory would be read and written as if it were here."""
+    """An allocator for an unknown device is not used as a host: its memory may not be readable here."""
     with pytest.raises(InvalidArgumentError, match=f"host must be .* has to be DeviceType.CPU, and is {found}; memory"):
         SyncedMemory(8, host=host)
     assert not is_host(host)
 
 
 def test_directions_have_names_without_cuda() -> None:
-    """They are other names of KuiperLLama's, which errors go on showing."""
+    """They are aliases of KuiperLLama's names, and errors still show KuiperLLama's names."""
     plain = [MemcpyKind.HOST_TO_HOST, MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE]
 
     assert [*MemcpyKind] == plain

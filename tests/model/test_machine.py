@@ -1,4 +1,4 @@
-"""The machine as `transitions` interprets it, driving somebody's actions."""
+"""The machine as `transitions` runs it, with a caller's actions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Actions:
-    """Has every action, and writes down what is asked of it; the action named by `fails` raises."""
+    """An object with every action. It records the calls, and the action that `fails` names raises."""
 
     def __init__(self) -> None:
         self.done: list[tuple[Action, object]] = []
@@ -60,11 +60,11 @@ class Actions:
 
 
 class Buffer:
-    """An argument that can be watched."""
+    """An argument whose lifetime a test can watch."""
 
 
 def walk(bound: BoundHead, word: tuple[Input, ...]) -> Mode:
-    """Perform a word, and say which mode is in force at its end."""
+    """Perform a sequence of inputs, and return the mode that is in force at its end."""
     mode = Mode.GPU
     for entry in word:
         mode = entry.mode or mode
@@ -76,7 +76,7 @@ def walk(bound: BoundHead, word: tuple[Input, ...]) -> Mode:
 
 @pytest.fixture
 def without_gc() -> Iterator[None]:
-    """Nothing is freed but by its last reference."""
+    """Switch the collector off, so that only the last reference frees an object."""
     gc.collect()
     gc.disable()
     yield
@@ -86,7 +86,7 @@ def without_gc() -> Iterator[None]:
 @pytest.mark.usefixtures("without_gc")
 @pytest.mark.parametrize("ending", ["done", "refused", "failed"])
 def test_nothing_is_kept_alive(ending: str) -> None:
-    """However a call ends, head, actions and argument go with their last reference, without a collector."""
+    """Head, actions and argument are freed with their last reference, without a collector, however a call ends."""
     actions, argument = Actions(), Buffer()
     bound = head_machine().bind(actions)
     calls = {"done": Call.SET_CPU_DATA, "refused": Call.ASYNC_GPU_PUSH, "failed": Call.SET_GPU_DATA}
@@ -106,7 +106,7 @@ def test_nothing_is_kept_alive(ending: str) -> None:
 
 
 def test_a_failing_action_leaves_head_and_flags() -> None:
-    """In every state, of every call, any action may fail; the same call then works, and ends where it should."""
+    """Any action of any call may fail in any state. The same call then works, and ends in the right state."""
     failures = 0
     for state, row in space().steps.items():
         for entry, step in row.items():
@@ -128,7 +128,7 @@ def test_a_failing_action_leaves_head_and_flags() -> None:
 
 
 def test_actions_get_the_argument_in_order() -> None:
-    """Every action of a call is handed what the call was given."""
+    """Every action of a call receives the argument of the call."""
     actions, buffer = Actions(), Buffer()
     bound = head_machine().bind(actions)
     bound.trigger(Call.CPU_DATA)
@@ -138,7 +138,7 @@ def test_actions_get_the_argument_in_order() -> None:
 
 
 def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
-    """A refusal that `refusal_error` does not know would be told as somebody else's error."""
+    """If `refusal_error` does not know a refusal, it raises the error of another refusal."""
     named = {refusal: type(refusal_error(refusal, "call", SyncedHead.SYNCED, None)) for refusal in Refusal}
     heads = {refusal for refusal in Refusal if refusal.needs}
     own = [error for refusal, error in named.items() if refusal not in heads]
@@ -162,7 +162,7 @@ def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
 def test_a_refusal_names_the_call_and_changes_nothing(
     edition: str, call: Call, argument: object, error: type[SyncedMemoryError], attributes: dict[str, object]
 ) -> None:
-    """A refused call performs no action, and its error carries what was asked."""
+    """A refused call performs no action, and its error has the call, the head and the argument."""
     actions = Actions()
     bound = head_machine(edition).bind(actions)
     bound.trigger(Call.CPU_DATA)
@@ -177,7 +177,7 @@ def test_a_refusal_names_the_call_and_changes_nothing(
 
 @pytest.mark.parametrize("call", [Call.SET_GPU_DATA, Call.ASYNC_GPU_PUSH])
 def test_a_call_that_the_edition_does_not_have_is_a_key_error(call: Call) -> None:
-    """The early edition knows neither call, and has no row and no event for it."""
+    """The early edition lacks both calls, so it has no row and no event for them."""
     machine = head_machine("early")
     assert call not in machine.calls
     for ask in (
@@ -190,14 +190,14 @@ def test_a_call_that_the_edition_does_not_have_is_a_key_error(call: Call) -> Non
 
 
 def test_missing_actions_are_all_named() -> None:
-    """An object without some actions is refused when it is bound; an attribute that cannot be called is none."""
+    """Binding refuses an object without some actions. An attribute that cannot be called is not an action."""
     some = {action.value: print for action in Action if action not in (Action.ZERO_CPU, Action.FREE_GPU)}
     with pytest.raises(DeclarationError, match=r"^SimpleNamespace has no implementation for: zero_cpu, free_gpu$"):
         head_machine().bind(SimpleNamespace(**some, zero_cpu=3))
 
 
 def test_only_the_actions_of_the_edition_are_needed() -> None:
-    """The build without a GPU asks for the host's actions alone."""
+    """The build without a GPU needs the host's actions only."""
     cpu = [action for action in Action if action.value.endswith("_cpu") and action is not Action.COPY_TO_CPU]
     bound = head_machine("cpu_only").bind(SimpleNamespace(**{action.value: print for action in cpu}))
     bound.trigger(Call.CPU_DATA)
@@ -205,7 +205,7 @@ def test_only_the_actions_of_the_edition_are_needed() -> None:
 
 
 def test_attributes_named_like_guards_decide_nothing() -> None:
-    """What the actions' object calls `own_cpu_data` or `null_data` is its own business."""
+    """The object with the actions may have attributes `own_cpu_data` and `null_data` of its own."""
     actions = Actions()
     names: dict[str, Any] = {"own_cpu_data": True, "has_cpu_pointer": True, "has_data": False, "null_data": print}
     vars(actions).update(names, head=SyncedHead.SYNCED)
@@ -217,7 +217,7 @@ def test_attributes_named_like_guards_decide_nothing() -> None:
 
 
 def test_a_name_that_nobody_has_is_an_attribute_error() -> None:
-    """A guard that went around the checks is found when it is asked, and nothing happened."""
+    """A guard that the checks did not see is found when it is asked, and then nothing has changed."""
     guard: Any = SimpleNamespace(value="is_warm")
     row = Transition(Call.CPU_DATA, (SyncedHead.UNINITIALIZED,), SyncedHead.HEAD_AT_CPU, conditions=(guard,))
     bound = HeadMachine(Declaration(EDITIONS["caffe"], (row,))).bind(Actions())
@@ -228,13 +228,13 @@ def test_a_name_that_nobody_has_is_an_attribute_error() -> None:
 
 
 def pickled(bound: BoundHead) -> BoundHead:
-    """A head, pickled and brought back."""
+    """Pickle a head, and return the loaded copy."""
     return cast("BoundHead", pickle.loads(pickle.dumps(bound)))  # noqa: S301 -- our own bytes
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
 def test_a_copy_is_a_head_of_its_own(duplicate: Callable[[BoundHead], BoundHead]) -> None:
-    """Copied or pickled, a head starts where the other stood, and neither moves the other."""
+    """A copied or pickled head starts with the state of the first one, and then both move independently."""
     bound = head_machine("cpu_only").bind(Pickled())
     bound.trigger(Call.CPU_DATA)
     other = duplicate(bound)
@@ -244,7 +244,7 @@ def test_a_copy_is_a_head_of_its_own(duplicate: Callable[[BoundHead], BoundHead]
 
 
 class Pickled:
-    """Has the host's actions, none of which does anything."""
+    """An object with the host's actions, which do nothing."""
 
     def allocate_cpu(self, _: object) -> None: ...
     def zero_cpu(self, _: object) -> None: ...
@@ -254,7 +254,7 @@ class Pickled:
 
 @pytest.mark.parametrize(("mode", "pinned"), [(Mode.CPU, False), (Mode.GPU, True)])
 def test_the_mode_decides_the_pinned_flag_alone(mode: Mode, *, pinned: bool) -> None:
-    """Host memory is pinned when it is allocated in GPU mode, and the early edition has no such flag."""
+    """Host memory is pinned if it is allocated in GPU mode. The early edition has no such flag."""
     for edition in ("caffe", "early"):
         bound = head_machine(edition).bind(Actions())
         with using_mode(mode):
@@ -265,7 +265,7 @@ def test_the_mode_decides_the_pinned_flag_alone(mode: Mode, *, pinned: bool) -> 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
-    """In every state the row that `row` names has the actions and the refusal of the explored step."""
+    """In every state, the row that `row` returns has the actions and the refusal of the explored step."""
     machine = head_machine(edition)
     for state, steps in space(edition).steps.items():
         for entry, step in steps.items():

@@ -1,4 +1,4 @@
-"""The mode: GPU unless set, local to a thread or task, and back to what it was after a block."""
+"""The mode is GPU unless it is set, belongs to one thread or task, and is restored after a block."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def alone(check: Callable[[], Any]) -> Any:
-    """Run something in a context of its own, so that no test sees another's mode."""
+    """Run a function in a context of its own, so that no test sees another test's mode."""
     return copy_context().run(check)
 
 
 def after_setting(mode: Mode | None) -> Mode:
-    """The mode in force once it was set."""
+    """Set the mode, and return the mode in force."""
     set_mode(mode)
     return current_mode()
 
 
 def test_the_mode_is_gpu_unless_set() -> None:
-    """Caffe starts in CPU mode; who asks for a device here mostly wants it."""
+    """Caffe starts in CPU mode. We start in GPU mode, because users who ask for a device usually want it."""
     assert Mode.GPU is current_mode()
 
 
 @pytest.mark.parametrize(("mode", "expected"), [(Mode.CPU, Mode.CPU), (Mode.GPU, Mode.GPU), (None, Mode.GPU)])
 def test_what_is_set_is_in_force(mode: Mode | None, expected: Mode) -> None:
-    """And None goes back to the default, also from the other mode."""
+    """None restores the default, also from the other mode."""
 
     def check() -> Mode:
         set_mode(Mode.CPU)
@@ -48,7 +48,7 @@ def test_what_is_set_is_in_force(mode: Mode | None, expected: Mode) -> None:
 @pytest.mark.parametrize("inside", [None, *Mode])
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_block_puts_the_old_mode_back(before: Mode | None, inside: Mode | None, *, raises: bool) -> None:
-    """Whatever it was, whatever was set inside, and also when the block raises."""
+    """It does so for every old mode, for every mode set inside, and if the block raises."""
 
     def check() -> None:
         set_mode(before)
@@ -63,7 +63,7 @@ def test_a_block_puts_the_old_mode_back(before: Mode | None, inside: Mode | None
 
 
 def test_blocks_nest() -> None:
-    """Each puts back what it found, so an unset mode is unset again in the end."""
+    """Each block restores the mode that it found, so an unset mode is unset again at the end."""
     with using_mode(Mode.CPU):
         with using_mode(None):
             assert Mode.GPU is current_mode()
@@ -74,7 +74,7 @@ def test_blocks_nest() -> None:
 
 
 def test_threads_have_modes_of_their_own() -> None:
-    """A new thread starts with the default, and what it sets stays there."""
+    """A new thread starts with the default, and a mode that it sets stays in this thread."""
     with using_mode(Mode.CPU), ThreadPoolExecutor(1) as pool:
         assert Mode.GPU is pool.submit(current_mode).result()
         assert Mode.CPU is current_mode()
@@ -84,7 +84,7 @@ def test_threads_have_modes_of_their_own() -> None:
 
 
 def test_tasks_have_modes_of_their_own() -> None:
-    """A task starts with the mode of whoever made it, and two tasks that take turns do not disturb each other."""
+    """A task starts with the mode of the task that created it, and tasks that take turns do not change each other's."""
 
     async def task(mode: Mode) -> list[Mode]:
         seen = [current_mode()]
@@ -112,7 +112,7 @@ def entered(mode: Mode | None) -> None:
 @pytest.mark.parametrize("wrong", [0, 1, "GPU", False])
 @pytest.mark.parametrize("use", [set_mode, entered])
 def test_anything_but_a_mode_is_refused(use: Callable[[Any], None], wrong: object) -> None:
-    """With the value in the error, which is a `TypeError` too; the mode stays as it was."""
+    """The error has the value, and is a `TypeError` too. The mode stays as it was."""
 
     def check() -> None:
         set_mode(Mode.CPU)

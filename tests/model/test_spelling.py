@@ -1,4 +1,4 @@
-"""What is printed of the model can be pasted back into Python."""
+"""Text that the model prints can be pasted back into Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_member_prints_as_its_name(kind: enum.EnumMeta) -> None:
 
 
 def test_flags_print_as_their_union() -> None:
-    """All of them, and none."""
+    """All flags and no flag are tested too."""
     for value in range(1 << len(Fact)):
         assert Fact(value) == eval(repr(Fact(value)), NAMES)  # noqa: S307 -- our own
     assert "Fact.CPU_POINTER | Fact.OWN_CPU_DATA" == repr(Fact.OWN_CPU_DATA | Fact.CPU_POINTER)

@@ -18,13 +18,13 @@ WRONG = ("something else",)
 
 
 class Mealy(NamedTuple):
-    """A machine with numbered states, number 0 the first."""
+    """A machine with numbered states; it starts in state 0."""
 
     after: tuple[dict[Input, int], ...]
     outputs: tuple[dict[Input, tuple[object, ...]], ...]
 
     def run(self, state: int, word: Word) -> list[tuple[object, ...]]:
-        """What is seen of a word."""
+        """Return the outputs that a sequence of inputs shows."""
         seen: list[tuple[object, ...]] = []
         for entry in word:
             seen.append(self.outputs[state][entry])
@@ -33,14 +33,14 @@ class Mealy(NamedTuple):
 
 
 def whole(name: str) -> Space:
-    """The space of an edition, or what three calls of Caffe reach, where telling apart takes two steps."""
+    """Return the space of an edition, or of three calls of Caffe, where two steps are needed to tell states apart."""
     few = (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.ASYNC_GPU_PUSH)
     return space(name) if name in EDITIONS else explore(dispatch(), tuple(Input(call) for call in few))
 
 
 @cache
 def correct(name: str = "caffe") -> Mealy:
-    """The minimal machine with its outputs."""
+    """Return the minimal machine with its outputs."""
     found = whole(name)
     machine = minimise(found)
     states = {number: state for state, number in reversed(machine.block.items())}
@@ -49,9 +49,9 @@ def correct(name: str = "caffe") -> Mealy:
 
 
 def rests(machine: Mealy, suite: tuple[Word, ...]) -> dict[Transition, list[Word]]:
-    """For every transition, the words that take it, each from behind its first taking on.
+    """For each transition, return the rest of every sequence that takes it, after it was taken first.
 
-    Up to there a machine that is wrong in this transition alone has done what the correct one does.
+    Until then, a machine in which only this transition is wrong has behaved like the correct one.
     """
     found: dict[Transition, list[Word]] = {(k, entry): [] for k, row in enumerate(machine.after) for entry in row}
     for word in suite:
@@ -65,7 +65,7 @@ def rests(machine: Mealy, suite: tuple[Word, ...]) -> dict[Transition, list[Word
 
 
 def transfer_survives(machine: Mealy, at: Transition, wrong: int, words: list[Word]) -> bool:
-    """Whether some words cannot tell that a transition leads to a wrong state."""
+    """Return whether some sequences fail to notice that a transition leads to a wrong state."""
     state, entry = at
     right = machine.after[state][entry]
     row = {**machine.after[state], entry: wrong}
@@ -74,7 +74,7 @@ def transfer_survives(machine: Mealy, at: Transition, wrong: int, words: list[Wo
 
 
 def output_survives(machine: Mealy, at: Transition, words: tuple[Word, ...]) -> bool:
-    """Whether some words cannot tell that a transition shows a wrong output."""
+    """Return whether some sequences fail to notice that a transition shows a wrong output."""
     state, entry = at
     row = {**machine.outputs[state], entry: WRONG}
     mutant = machine._replace(outputs=(*machine.outputs[:state], row, *machine.outputs[state + 1 :]))
@@ -82,7 +82,7 @@ def output_survives(machine: Mealy, at: Transition, words: tuple[Word, ...]) -> 
 
 
 def transfer_faults(machine: Mealy) -> list[tuple[Transition, int]]:
-    """Every transition with every state it should not lead to."""
+    """Return every transition with every wrong next state."""
     return [
         ((k, entry), wrong)
         for k, row in enumerate(machine.after)
@@ -93,13 +93,13 @@ def transfer_faults(machine: Mealy) -> list[tuple[Transition, int]]:
 
 
 def surviving_transfers(machine: Mealy, suite: tuple[Word, ...]) -> list[tuple[Transition, int]]:
-    """The transfer faults that a suite does not notice."""
+    """Return the mutants with a wrong next state that a suite does not notice."""
     words = rests(machine, suite)
     return [(at, wrong) for at, wrong in transfer_faults(machine) if transfer_survives(machine, at, wrong, words[at])]
 
 
 def surviving_outputs(machine: Mealy, suite: tuple[Word, ...]) -> list[Transition]:
-    """The output faults that a suite does not notice."""
+    """Return the mutants with a wrong output that a suite does not notice."""
     return [at for at in rests(machine, ()) if output_survives(machine, at, suite)]
 
 
@@ -108,7 +108,7 @@ def surviving_outputs(machine: Mealy, suite: tuple[Word, ...]) -> list[Transitio
     [("caffe", 27, 243, 6318), ("early", 10, 70, 630), ("cpu_only", 3, 24, 48), ("few", 6, 18, 90)],
 )
 def test_the_complete_suite_kills_every_mutant(name: str, states: int, transitions: int, transfers: int) -> None:
-    """Every single output fault and every single transfer fault of the minimal machine is noticed."""
+    """The suite notices every single wrong output and every single wrong next state of the minimal machine."""
     machine, suite = correct(name), complete_suite(minimise(whole(name)))
     counts = (len(machine.after), len(rests(machine, ())), len(transfer_faults(machine)))
     assert (states, transitions, transfers) == counts
@@ -117,7 +117,7 @@ def test_the_complete_suite_kills_every_mutant(name: str, states: int, transitio
 
 
 def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
-    """Dropping every word that takes one transition lets its output fault and its transfer faults live."""
+    """If all sequences that take a transition are removed, its mutants survive."""
     machine = correct()
     at = (len(machine.after) - 1, inputs()[0])
     suite = tuple(word for word in hsi_suite() if at not in list(path(machine, word)))
@@ -126,8 +126,8 @@ def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
     assert expected == [fault for fault in surviving_transfers(machine, suite) if fault[0] == at]
 
 
-def test_without_the_identifiers_transfer_faults_survive() -> None:
-    """Words that only take every transition see every wrong output, but not every wrong state."""
+def test_without_the_identifiers_transfer_mutants_survive() -> None:
+    """Sequences that only take every transition notice every wrong output, but not every wrong state."""
     machine = correct()
     suite = tuple((*access, entry) for access in minimal_machine().access for entry in inputs())
     assert [] == surviving_outputs(machine, suite)
@@ -135,7 +135,7 @@ def test_without_the_identifiers_transfer_faults_survive() -> None:
 
 
 def path(machine: Mealy, word: Word) -> list[Transition]:
-    """The transitions that a word takes."""
+    """Return the transitions that a sequence takes."""
     state, found = 0, list[Transition]()
     for entry in word:
         found.append((state, entry))
@@ -145,7 +145,7 @@ def path(machine: Mealy, word: Word) -> list[Transition]:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_no_word_of_the_complete_suite_begins_another(edition: str) -> None:
-    """A word that is the beginning of another would say nothing more, and all inputs are those of the edition."""
+    """A sequence that is the beginning of another one adds nothing. All inputs are inputs of the edition."""
     key = {entry: number for number, entry in enumerate(inputs(edition))}
     words = sorted(tuple(key[entry] for entry in word) for word in hsi_suite(edition))
     assert not [pair for pair in pairwise(words) if pair[0] == pair[1][: len(pair[0])]]
@@ -153,7 +153,7 @@ def test_no_word_of_the_complete_suite_begins_another(edition: str) -> None:
 
 @pytest.mark.parametrize(("edition", "transitions"), [("caffe", 558), ("early", 140), ("cpu_only", 48)])
 def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None:
-    """Each from a fresh memory, with inputs of the edition alone; no word could be left out."""
+    """Each sequence starts from a new memory and has inputs of the edition only. None can be left out."""
     taken = [set(walked(edition, word)) for word in tour(edition)]
     assert transitions == len(set[object]().union(*taken))
     for k in range(len(taken)):
@@ -161,7 +161,7 @@ def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None
 
 
 def walked(edition: str, word: Word) -> list[tuple[object, Input]]:
-    """The transitions of the whole space that a word takes."""
+    """Return the transitions of the whole space that a sequence takes."""
     found, state = list[tuple[object, Input]](), space(edition).start
     for entry in word:
         found.append((state, entry))
@@ -171,7 +171,7 @@ def walked(edition: str, word: Word) -> list[tuple[object, Input]]:
 
 @pytest.mark.parametrize("name", [*EDITIONS, "few"])
 def test_the_minimal_machine_is_the_space_with_equal_states_merged(name: str) -> None:
-    """States of one class show the same and lead to the same classes, and every class has its access word."""
+    """States of one class show the same outputs and lead to the same classes. Every class has an access sequence."""
     machine, minimal, found = correct(name), minimise(whole(name)), whole(name)
     for state, row in found.steps.items():
         number = minimal.block[state]
@@ -182,7 +182,7 @@ def test_the_minimal_machine_is_the_space_with_equal_states_merged(name: str) ->
 
 
 def ends(minimal: MinimalMachine, word: Word) -> int:
-    """The class that a word leads to."""
+    """Return the class that a sequence leads to."""
     number = 0
     for entry in word:
         number = minimal.after[number][entry]
@@ -191,7 +191,7 @@ def ends(minimal: MinimalMachine, word: Word) -> int:
 
 @pytest.mark.parametrize("name", [*EDITIONS, "few"])
 def test_every_two_classes_are_told_apart(name: str) -> None:
-    """By the last step of their separating word and no earlier one, so none of it is wasted."""
+    """The last step of the separating sequence tells them apart and no earlier step does, so no step is wasted."""
     machine, minimal = correct(name), minimise(whole(name))
     numbers = range(len(minimal.access))
     assert {(a, b) for a in numbers for b in numbers if a != b} == set(minimal.separating)
@@ -201,13 +201,13 @@ def test_every_two_classes_are_told_apart(name: str) -> None:
 
 
 def test_telling_apart_may_take_two_steps() -> None:
-    """With few inputs some classes show the same at first; with all of Caffe's, one step always tells."""
+    """With few inputs, some classes need two steps. With all inputs of Caffe, one step is always enough."""
     assert {1, 2} == {len(word) for word in minimise(whole("few")).separating.values()}
     assert {1} == {len(word) for word in minimal_machine().separating.values()}
 
 
 def test_a_separating_word_is_as_short_as_can_be() -> None:
-    """Also where a longer one comes first: x and y differ after two steps by b, and after three by a."""
+    """The shortest one is found although a longer one comes first: x and y differ by b (two steps) or a (three)."""
     a, b, c = (Input(call) for call in (Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA))
     names = ("x", "q1", "q2", "y", "r1", "r2")
     state = {name: State(number, Mode.GPU) for number, name in enumerate(names)}
@@ -222,7 +222,7 @@ def test_a_separating_word_is_as_short_as_can_be() -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_suites_of_an_edition_are_those_of_its_space(edition: str) -> None:
-    """What is kept for an edition is what would be computed again, its words to classes being words to states."""
+    """The stored suites equal newly computed ones, whose sequences to classes are sequences to states."""
     assert minimise(space(edition)) == minimal_machine(edition)
     assert complete_suite(minimise(space(edition))) == hsi_suite(edition)
     assert set(minimal_machine(edition).access) <= set(access_words(edition).values())

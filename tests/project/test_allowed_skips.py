@@ -1,4 +1,4 @@
-"""A run in which a test is skipped for a reason that nobody has listed fails, and names it."""
+"""If a test is skipped for a reason that is not listed, the run fails and names the reason."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_skip_for_an_unlisted_reason_fails_the_run(
     tmp_path: Path, program: str, reason: str, passes: bool, workers: int
 ) -> None:
     (tmp_path / "test_planted.py").write_text(program.format(reason=reason), encoding="utf-8")
-    # A run without any test has a status of its own.
+    # Without any test, pytest would return another status.
     (tmp_path / "test_another.py").write_text("def test_it():\n    assert True\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "allowed_skips", "-n", str(workers), "--rootdir", str(tmp_path)]
     path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,4 +1,4 @@
-"""The check that every symbol has a type: that it sees one that has none; `make types` runs it."""
+"""`make types` checks that every symbol has a type; the check finds a symbol that has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def symbol(name: str, *messages: str) -> dict[str, object]:
-    """As pyright describes one."""
+    """Return a symbol in the format of pyright's report."""
     errors = [{"severity": "error", "message": f"{message}\n  more"} for message in messages]
     return {"name": name, "isTypeKnown": not messages, "diagnostics": errors}
 

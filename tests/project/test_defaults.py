@@ -1,4 +1,4 @@
-"""Defaults stand once: a signature takes the constant, and does not repeat its value."""
+"""Each default is declared once: signatures use the constant and do not repeat its value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = Path(syncedmem.__file__).parent
 
 
 def literal_defaults(source: str, parameter: str) -> list[str]:
-    """The functions in a source text that have a parameter with a literal for its default."""
+    """Return the functions of a source text in which a parameter has a string literal as its default."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
@@ -27,12 +27,12 @@ def literal_defaults(source: str, parameter: str) -> list[str]:
 
 
 def is_text(default: ast.expr | None) -> bool:
-    """Whether it is a string."""
+    """Return whether a default is a string literal."""
     return isinstance(default, ast.Constant) and isinstance(default.value, str)
 
 
 def test_no_signature_names_the_default_edition() -> None:
-    """It is declared with the editions, as the first of them."""
+    """The default edition is declared with the editions: it is the first one."""
     sources = [*PACKAGE.rglob("*.py"), *(path for room in ("model", "spec") for path in (PACKAGE / room).rglob("*.py"))]
     texts = [path.read_text(encoding="utf-8") for path in sources]
 

@@ -1,4 +1,4 @@
-"""The interrupter itself: it finds what is not safe, and accuses nothing that is."""
+"""The interrupter finds code that is not safe, and reports no code that is safe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signal
 
 
 class Pair:
-    """Two numbers that have to be equal."""
+    """Two numbers that must be equal."""
 
     def __init__(self) -> None:
         self.first = self.second = 0

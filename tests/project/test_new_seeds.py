@@ -1,4 +1,4 @@
-"""New examples: what they find is run again, and fails if it repeats."""
+"""If a test fails with a new seed, it is run again. If it fails again, the run fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_it(number):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose tests are run with the plugin."""
+    """Return a folder whose tests run with the plugin."""
     (tmp_path / "conftest.py").write_text("pytest_plugins = ['new_seeds']\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")]))
@@ -67,7 +67,7 @@ def test_what_fails_is_run_again_from_its_seed(
 
 
 def test_generated_tests_are_run_with_one_seed_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the time is over."""
+    """The runs go on until the time is over."""
     seconds = iter([0.0, 30.0, 59.0, 61.0])
     monkeypatch.setattr("new_seeds.time", SimpleNamespace(monotonic=lambda: next(seconds)))
     commands: list[Sequence[str]] = []
@@ -83,7 +83,7 @@ def test_generated_tests_are_run_with_one_seed_after_the_other(monkeypatch: pyte
 
 
 def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
-    """The commands are real: a planted test that fails from some seeds only, and one that fails once only."""
+    """The commands are real. They run only the generated test, which fails in both runs."""
     (folder / "test_planted.py").write_text(
         "from hypothesis import given, strategies as st\n"
         "@given(st.integers())\ndef test_it(number):\n    assert number < 1000\n"
@@ -115,7 +115,7 @@ def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
 
 
 def test_no_test_begins_after_the_end(folder: Path) -> None:
-    """It is no failure either.  The first one always runs."""
+    """A test that does not begin is no failure.  The first test always runs."""
     (folder / "test_planted.py").write_text(TWENTY, encoding="utf-8")
     command = [*PYTEST, "-n", "2", "--seconds=0.1"]
 

@@ -1,4 +1,4 @@
-"""The package holds what the checkout holds, and a checkout without links says what to do."""
+"""The package contains what the checkout contains, and a checkout without links says how to repair it."""
 
 import os
 import re
@@ -21,7 +21,7 @@ ROOMS = ("model", "runtime", "spec")
 
 
 def packages_below(source: Path) -> set[str]:
-    """The packages that the directories below ``source`` make up: those with Python files in them."""
+    """Return the packages below ``source``: the folders that contain Python files."""
     return {
         ".".join(Path(directory).relative_to(source).parts)
         for directory, _, files in os.walk(source, followlinks=True)
@@ -41,7 +41,7 @@ def run_setup(checkout: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout as small as one can be, still without anything where the links belong."""
+    """Make a checkout that is as small as possible, without the links and without files in their place."""
     package = tmp_path / "src" / "syncedmem"
     package.mkdir(parents=True)
     shutil.copy(PACKAGE / "__init__.py", package)
@@ -75,7 +75,7 @@ def make_links(checkout: Path) -> None:
 
 
 def advice_of(done: subprocess.CompletedProcess[str]) -> str:
-    """The command in the one line with which a build stopped."""
+    """Return the command in the one-line message of a build that stopped."""
     assert (1, "") == (done.returncode, done.stdout)
     (message,) = done.stderr.splitlines()
     return message.partition("In the directory of setup.py, run: ")[2]
@@ -84,7 +84,7 @@ def advice_of(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize("left", ["text", "nothing"])
 @pytest.mark.parametrize("broken", [("spec",), ROOMS])
 def test_what_an_archive_without_links_is_told_helps(checkout: Path, broken: tuple[str, ...], left: str) -> None:
-    """Some programs unpack a link as a text file, and some leave it out; there is no git."""
+    """Some programs unpack a link as a text file, others leave it out. There is no git in an archive."""
     make_links(checkout)
     for path in (checkout / "src" / "syncedmem" / room for room in broken):
         path.unlink()
@@ -125,7 +125,7 @@ def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
 
 
 def built(checkout: Path, umask: int) -> dict[str, bytes]:
-    """What a build makes, by the name of the file."""
+    """Build the package, and return the bytes of each file by its name."""
     command = [sys.executable, "setup.py", "--quiet", "sdist", "bdist_wheel"]
     environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
     subprocess.run(command, cwd=checkout, env=environment, umask=umask, capture_output=True, check=True)
@@ -133,7 +133,7 @@ def built(checkout: Path, umask: int) -> dict[str, bytes]:
 
 
 def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever the dates and the modes of the files, the place and the umask."""
+    """The dates and modes of the files, the place of the checkout and the umask are different."""
     make_links(checkout)
     other = tmp_path_factory.mktemp("other") / "place"
     shutil.copytree(checkout, other, symlinks=True)
@@ -194,7 +194,7 @@ def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
 
 
 def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested() -> None:
-    """Its binding replaces that of the wheel."""
+    """Its module replaces the module of the wheel."""
     pins = dict(
         re.findall(r"^(cupy\S*)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(), re.MULTILINE)
     )
@@ -203,7 +203,7 @@ def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested(
 
 
 def test_the_stand_in_for_cuda_is_in_no_package() -> None:
-    """It is a tool of the tests: the package neither holds it nor knows of it."""
+    """It is a tool of the tests: the package does not contain it and does not mention it."""
     modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
     sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
 
@@ -213,12 +213,12 @@ def test_the_stand_in_for_cuda_is_in_no_package() -> None:
 
 
 def links_of(page: str) -> list[str]:
-    """Where links and pictures lead that are no addresses."""
+    """Return the targets of links and pictures that are not web addresses."""
     return [target for target in re.findall(r"\]\(([^)]+)\)", page) if not re.match(r"https?://|#", target)]
 
 
 def test_the_page_of_the_package_has_no_links_into_the_repository() -> None:
-    """It is read where the repository is not."""
+    """Package indexes show this page, and they do not have the repository."""
     page = (ROOT / "src" / "README.md").read_text(encoding="utf-8")
     assert [] == links_of(page)
     assert page == metadata("syncedmem")["Description"]
@@ -242,7 +242,7 @@ def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
 
 
 def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
-    """Pytest and CuPy, where there is no environment yet; CONTRIBUTING.md has the commands."""
+    """It installs pytest and CuPy into a new environment. CONTRIBUTING.md has the commands."""
     make = [
         shutil.which("make") or "make",
         "--dry-run",

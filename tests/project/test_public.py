@@ -1,4 +1,4 @@
-"""The front door: public names, lazily loaded, and the committed files that were made from the model."""
+"""The front door: public names, which are loaded lazily, and the generated list that type checkers read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES: list[str] = vars(importlib.import_module("syncedmem"))["__getattr__"]("__
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_public_name_is_there(name: str) -> None:
-    """And is the very object of its room."""
+    """It is the same object as in its room."""
     value = getattr(syncedmem, name)
     rooms = {"model", "runtime", "spec", syncedmem._ROOMS.get(name, "model")}  # pyright: ignore[reportPrivateUsage] -- the list
     homes = [importlib.import_module(f"syncedmem.{room}") for room in rooms]
@@ -50,14 +50,14 @@ def test_what_type_checkers_read_has_every_name() -> None:
 
 
 def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
-    """A new error and a new adaptor are, without being named anywhere else."""
+    """A new error or adaptor becomes public without an entry in another list."""
     assert {*errors.__all__, *allocators.__all__} < {*NAMES} == {*NAMES} & {*dir(syncedmem)}
     assert len(NAMES) == len({*NAMES})
 
 
 @pytest.mark.parametrize(("library", "name"), [("cupy", "CUDADeviceAllocator"), ("pyopencl", "OpenCLDeviceAllocator")])
 def test_an_allocator_whose_library_is_missing_says_so(library: str, name: str) -> None:
-    """It is not listed then, so that all that is listed can be imported."""
+    """Its name is not listed then, so every listed name can be imported."""
     program = f"""
 import sys
 sys.modules[{library!r}] = None
@@ -104,7 +104,7 @@ def test_importing_the_front_door_loads_no_room() -> None:
 
 
 def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
-    """Where links became text files, importing stops with what to do."""
+    """If links became text files, the import fails and says how to repair them."""
     for room in ("model", "runtime", "spec"):
         (tmp_path / room).write_text(f"../../{room}", encoding="utf-8")
 

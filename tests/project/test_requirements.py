@@ -1,4 +1,4 @@
-"""What is installed: lower bounds, hashes, the newest Python, and what messages advise."""
+"""What is installed: lower bounds, hashes, the newest Python, and the advice of messages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PLACES = ("README.md", "SECURITY.md", "model", "runtime", "spec", "src", "docs",
 
 
 def test_nobody_is_advised_to_install_an_extra_of_ours() -> None:
-    """No index has that name, and ``.`` is not where the user is."""
+    """No package index has the library, and ``.`` is not the user's folder."""
     files = [path for place in PLACES for path in ((ROOT / place).rglob("*") if "." not in place else [ROOT / place])]
     text = [path for path in files if path.suffix in {".py", ".md"}]
     assert [] == [path for path in text if ADVICE.search(path.read_text(encoding="utf-8"))]
@@ -94,7 +94,7 @@ sys.meta_path[:] = map(Without, sys.meta_path)
 
 
 def without(absent: str, program: str) -> subprocess.CompletedProcess[str]:
-    """A program where packages are not installed, of which an expression is true with ``top`` for the name."""
+    """Run a program without some packages: those for whose name ``top`` the expression is true."""
     lines = WITHOUT.format(absent=absent) + program
     return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
 
@@ -103,7 +103,7 @@ NEEDED = [name_of(line) for line in PYPROJECT["project"]["dependencies"]]
 
 
 def test_the_library_works_alone() -> None:
-    """With three packages; six is what transitions needs."""
+    """It needs three packages. One of them, transitions, needs the package six."""
     assert ["numpy", "scipy", "transitions"] == NEEDED
     there = f"top in {{*sys.stdlib_module_names, 'syncedmem', 'six', *{NEEDED}}} or top.startswith('_sysconfigdata_')"
     done = without(
@@ -151,7 +151,7 @@ def test_the_command_line_says_in_one_line_what_it_needs(missing: str, said: str
 def test_what_is_missing_is_seen_in_this_process_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the tests above see, where coverage is measured; and a package that is none of these is not explained."""
+    """The tests above run other processes, which coverage does not measure. Other missing modules raise as usual."""
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     monkeypatch.delitem(sys.modules, "syncedmem.spec", raising=False)
     with pytest.raises(MissingPackageError, match=KIT):
@@ -231,7 +231,7 @@ def pins(text: str) -> set[str]:
 
 
 def test_every_version_has_hashes_and_no_address() -> None:
-    """`make lock` writes them; the file says nothing of where they came from."""
+    """`make lock` writes the hashes. The file does not say which index they are from."""
     hashes = (REQUIREMENTS / "hashes.txt").read_text(encoding="utf-8")
     assert pins((REQUIREMENTS / "constraints.txt").read_text(encoding="utf-8")) == pins(hashes)
     blocks = re.split(r"\n(?=\w)", hashes.rstrip("\n"))
@@ -249,7 +249,7 @@ def newest_python() -> Any:
     assert spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.SYSTEM = ()  # so that this machine's own are not found
+    module.SYSTEM = ()  # so that the Pythons of this machine are not found
     return module
 
 
@@ -277,7 +277,7 @@ def test_the_newest_python_is_found(
     fit = fake(tmp_path / place, "[3, 98, 1, true]")
     fake(tmp_path / "path" / "python3.97", "[3, 97, 0, true]")
     fake(tmp_path / "path" / "python3.96", "pyenv: python3.96: command not found", 127)
-    fake(tmp_path / "path" / "python3.99", "[3, 99, 0, false]")  # not finished, or free-threaded
+    fake(tmp_path / "path" / "python3.99", "[3, 99, 0, false]")  # a prerelease, or free-threaded
 
     newest_python.main({"HOME": str(tmp_path), "PATH": f"{tmp_path / 'path'}:{tmp_path / 'missing'}"})
 
@@ -287,7 +287,7 @@ def test_the_newest_python_is_found(
 def test_that_there_is_no_other_python_is_said(
     newest_python: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its own version, one that is too old, and one that does not start, are no others."""
+    """A Python of the same version, a Python that is too old, and one that does not start are not accepted."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     fake(tmp_path / f"python{own}", f"[{sys.version_info[0]}, {sys.version_info[1]}, 99, true]")
     fake(tmp_path / "python3.10", "[3, 10, 0, true]")
@@ -302,5 +302,5 @@ def test_that_there_is_no_other_python_is_said(
 
 
 def test_a_real_python_is_asked(newest_python: Any) -> None:
-    """The one that runs this test; it is no free-threaded build, or `make` would have had nothing to install."""
+    """It is the Python of this test. `make` installs nothing into a free-threaded build, so it is not one."""
     assert sys.version_info[:3] == newest_python.version_of(Path(sys.executable))

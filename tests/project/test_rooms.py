@@ -1,4 +1,4 @@
-"""Who imports what, also where import-linter cannot look: imports by name, and what an import loads."""
+"""The imports that import-linter cannot see: imports by a name, and modules that an import loads."""
 
 import ast
 import importlib.util
@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "cupy", "hypothesis", "pyopencl"}
 RUNTIME, SPEC = "syncedmem.runtime", "syncedmem.spec"
 ROOMS = {"model": (RUNTIME, SPEC), "runtime": (SPEC,), "spec": (RUNTIME,)}
-"""Every room, and what it must not import."""
+"""Every room, with the rooms that it must not import."""
 
 
 def imported(source: str, package: str) -> set[str]:
-    """Absolute names of all that a module of ``package`` imports, by statement or by a literal name."""
+    """Return the absolute names that a module of ``package`` imports, by statement or by a literal name."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -32,19 +32,19 @@ def imported(source: str, package: str) -> set[str]:
 
 
 def _imported_by_name(call: ast.Call) -> Iterator[str]:
-    """The literal name in ``import_module("name")``, ``importlib.import_module("name")`` or ``__import__("name")``."""
+    """Yield the literal name in ``import_module("a")``, ``importlib.import_module("a")`` or ``__import__("a")``."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
     if function in ("import_module", "__import__") and call.args and isinstance(call.args[0], ast.Constant):
         yield str(call.args[0].value)
 
 
 def reaches(names: set[str], target: str) -> bool:
-    """Whether one of the names is the target or lies in it."""
+    """Return whether one of the names is the target or is inside it."""
     return any(name == target or name.startswith(f"{target}.") for name in names)
 
 
 def importers(target: str, modules: dict[str, str]) -> set[str]:
-    """The modules, given as paths with their source, that import a target."""
+    """Return the modules that import a target; they are given as paths with their source."""
     return {path for path, source in modules.items() if reaches(imported(source, package_of(path)), target)}
 
 
@@ -53,14 +53,14 @@ def package_of(path: str) -> str:
 
 
 def modules_below(*rooms: str) -> dict[str, str]:
-    """The source of all modules of some rooms, by path from the top."""
+    """Return the source of all modules of some rooms, by path from the top folder."""
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     assert paths
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def loaded_by(statement: str) -> set[str]:
-    """The names in ``sys.modules`` after a statement in a fresh interpreter."""
+    """Return the names in ``sys.modules`` after a statement in a new interpreter."""
     command = [sys.executable, "-c", f"import sys; {statement}; print(*sys.modules)"]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
@@ -71,7 +71,7 @@ def everything() -> dict[str, str]:
 
 
 def declared_owners() -> dict[str, set[str]]:
-    """Each optional library, and the modules that may import it: as ``pyproject.toml`` tells import-linter."""
+    """Return each optional library with the modules that may import it, as ``pyproject.toml`` declares."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

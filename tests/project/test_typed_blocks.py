@@ -1,4 +1,4 @@
-"""The check of types in pages: what it checks, and that it sees what is wrong; `make types` runs it on README.md."""
+"""The type check of blocks in pages: what it checks, and which errors it finds. `make types` runs it on README.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ y: int = "no"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Instead of build/typed, and of the top of the repository."""
+    """Replace build/typed and the top of the repository with a temporary folder."""
     monkeypatch.setattr(typed_blocks, "FOLDER", tmp_path / "typed")
     monkeypatch.setattr(typed_blocks, "ROOT", tmp_path)
     (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
@@ -62,7 +62,7 @@ def test_a_checker_that_does_not_see_what_is_wrong_on_purpose_is_refused() -> No
 
 
 def said(*command: str) -> str:
-    """What the checkers say of that page."""
+    """Return the output of the checkers for that page."""
     if command[0] == "mypy":
         return f"page_12.py:12: error: Incompatible types\n{COMPLAINT}"
     where = "  /somewhere/typed/{}.py:{}:1 - error: {} (rule)\n"

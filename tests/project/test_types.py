@@ -1,7 +1,7 @@
-"""What type checkers make of the public names.
+"""The types that type checkers infer for the public names.
 
 `make types` checks this file.  An error that is expected is ignored on its line.  If mypy or pyright finds no error
-there, that is an error.
+there, the check fails.
 """
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true, reportUnusedImport=false
@@ -91,7 +91,7 @@ def test_the_elements_of_a_blob_are_those_of_the_array() -> None:
 
 
 def test_the_elements_of_a_blob_are_any_for_an_array_that_no_blob_takes() -> None:
-    """As far as a type checker knows; it is refused."""
+    """The type checker infers ``Any``, and the call is refused when it runs."""
     with pytest.raises(syncedmem.InvalidArgumentError, match="float32, float64"):
         assert_type(Blob.from_array(np.zeros(3, np.int8), device=None), Blob[Any])
 

@@ -1,4 +1,4 @@
-"""Fixtures of several modules, as a plugin of pytest: a device of the test's own, a memory, errors."""
+"""A pytest plugin with fixtures for several modules: a device, a memory on it, and errors that are only printed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def device() -> SimulatedDeviceAllocator:
-    """A simulated device of the test's own."""
+    """Return a new simulated device."""
     return SimulatedDeviceAllocator()
 
 
 @pytest.fixture
 def memory(device: SimulatedDeviceAllocator) -> SyncedMemory:
-    """A fresh memory on it."""
+    """Return a new memory on this device."""
     return SyncedMemory(SIZE, device=device)
 
 
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
-    """What Python prints because nobody can catch it."""
+    """Return the list of errors that Python only prints, because no code can catch them."""
     errors: list[BaseException | None] = []
 
     def note(unraisable: UnraisableHookArgs) -> None:

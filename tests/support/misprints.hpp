@@ -1,4 +1,5 @@
-// What the texts say in C++, as small as it can be and as it should be: tests/spec/test_errata.py puts each misprint into it.
+// The C++ code of the source texts, shortened and without their misprints.  tests/spec/test_errata.py puts each misprint
+// into it.
 #include <cstddef>
 #include <cstdlib>
 

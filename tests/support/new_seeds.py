@@ -1,11 +1,12 @@
-"""Generated tests and kits with seeds that nobody has tried, for a while: ``make new-seeds``.
+"""Runs generated tests and kits with new seeds for a limited time: ``make new-seeds``.
 
-The gate takes the same examples every time, so that what passed passes again; this looks for new ones.  What fails is
-run once more from its seed.  If it fails again this fails, and ``make test SEED=n`` or ``make verify SEED=n`` repeats
-it.  If it does not, it is reported as unstable, and is no failure: whoever submits a change has not made it.
+The gate uses the same examples every time, so that its result does not change by chance.  This script tries new
+examples.  If a run fails, it is run once more from its seed.  If it fails again, the script fails, and
+``make test SEED=n`` or ``make verify SEED=n`` repeats the failure.  If it passes, it is reported as unstable and is no
+failure, because the change that is being tested did not cause it.
 
-As a plugin of pytest this file adds the two options that the runs need: tests in an order of their own
-for each seed, and an end after some seconds, because all of them take longer than there is time.
+This file is also a pytest plugin.  It adds two options for these runs: one orders the tests by the seed, and the other
+starts no test after some seconds, because all tests take longer than the time that there is.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Clock:
-    """Begins no test when its time is over."""
+    """Starts no test when its time is over."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -49,38 +50,38 @@ class Clock:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
-        """Before each test: true says that it is done."""
+        """Return true if the time is over; pytest then treats the test as done."""
         now = time.monotonic()
         self._end = self._end or now + self._seconds
         return True if now >= self._end else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the clock."""
+    """Register the clock if the option is given."""
     if (seconds := config.getoption("seconds", None)) is not None:
         config.pluginmanager.register(Clock(seconds))
 
 
 Job = tuple[str, list[str], list[str]]
-"""The command that repeats it, the first run, and the second one."""
+"""The command that repeats a failure, the command of the first run, and that of the second run."""
 
 
 def generated(seed: int, seconds: float, tests: Sequence[str]) -> Job:
-    """Generated tests from a seed."""
+    """Return the job that runs generated tests from a seed."""
     again = ["pytest", "-n", "auto", "--quiet", "-m", "hypothesis", f"--hypothesis-seed={seed}", f"--order={seed}"]
     command = [sys.executable, "-m", *again, *tests]
     return f"make test SEED={seed}", [*command, f"--seconds={seconds}"], [*command, "--last-failed"]
 
 
 def kits(seed: int) -> Job:
-    """The kits of memories and of blobs, from a seed."""
+    """Return the job that runs the kits of memories and blobs from a seed."""
     devices = [f"--device={name}" for name in ("cpu", "simulated", "simulated-seeded")]
     command = [sys.executable, "-m", "syncedmem", "verify", f"--seed={seed}", *devices]
     return f"make verify SEED={seed}", command, command
 
 
 def check(job: Job, run: Callable[[Sequence[str]], int]) -> bool:
-    """Run a job, and once more if it fails; whether it passed or is unstable."""
+    """Run a job, and run it again if it fails; return whether it passed or is unstable."""
     repeat, first, second = job
     if run(first) == 0:
         return True
@@ -93,12 +94,12 @@ def check(job: Job, run: Callable[[Sequence[str]], int]) -> bool:
 
 
 def run_here(command: Sequence[str]) -> int:
-    """Run a command."""
+    """Run a command in the top folder."""
     return subprocess.run(command, cwd=FOLDER.parent, check=False).returncode
 
 
 def main(arguments: Sequence[str] | None = None, run: Callable[[Sequence[str]], int] = run_here) -> int:
-    """Run the kits once, and generated tests with one seed after the other; the exit status."""
+    """Run the kits once, and generated tests with one seed after another; return the exit status."""
     parser = argparse.ArgumentParser(prog="new_seeds.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60, help="for generated tests (default: 60)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32), help="the first one (default: a new one)")

@@ -1,4 +1,4 @@
-"""Vector operations without a thought for speed or memory: what the fast ones are compared with."""
+"""Arithmetic written for clarity and not for speed: tests compare the fast functions with it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 SUMS = {"float64": 2.0**-40, "float32": 2.0**-14, "float16": 2.0**-14, "bfloat16": 2.0**-14}
-"""What the essay in runtime/allocators/arithmetic.py promises."""
+"""The relative errors of sums that the text in runtime/allocators/arithmetic.py promises."""
 
 
 def wide(x: Any) -> Any:
-    """The same numbers with at least eleven digits more."""
+    """Return the same numbers with at least eleven more digits."""
     return np.asarray(x).astype(np.float64).astype(np.longdouble)
 
 
 def factor(alpha: float, dtype: str) -> Any:
-    """Alpha as it is computed with."""
+    """Return alpha in the precision of the computation."""
     with np.errstate(all="ignore"):
         return np.longdouble(alpha if dtype == "float64" else float(np.float32(alpha)))
 
 
 def axpy(alpha: float, x: Any, y: Any) -> tuple[Any, Any]:
-    """What each element of `y` becomes, and how far from it the result may be."""
+    """Return the new elements of `y` in higher precision, and the largest error that a result may have."""
     name = x.dtype.name
     with np.errstate(all="ignore"):
         product = factor(alpha, name) * wide(x)
@@ -34,7 +34,7 @@ def axpy(alpha: float, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def scal(alpha: float, x: Any) -> tuple[Any, Any]:
-    """The same for ``x *= alpha``."""
+    """Return the same for ``x *= alpha``."""
     name = x.dtype.name
     with np.errstate(all="ignore"):
         product = factor(alpha, name) * wide(x)
@@ -42,13 +42,13 @@ def scal(alpha: float, x: Any) -> tuple[Any, Any]:
 
 
 def dot(x: Any, y: Any) -> tuple[float, float]:
-    """A sum of products, and how far from it the result may be."""
+    """Return a sum of products, and the largest error that a result may have."""
     with np.errstate(all="ignore"):
         return _sum(wide(x) * wide(y), x.dtype.name)
 
 
 def asum(x: Any) -> tuple[float, float]:
-    """The same for a sum of magnitudes."""
+    """Return the same for a sum of magnitudes."""
     return _sum(np.abs(wide(x)), x.dtype.name)
 
 

@@ -1,4 +1,4 @@
-"""Pools as tests want them: over memory that is only promised, with idle blocks, with a block that is pushed."""
+"""Pools for tests: over memory that does not exist, with idle blocks, and with a block that a copy is queued into."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 class Paper:
-    """Memory that is only promised: its blocks know their length, and nothing is allocated for them."""
+    """An allocator of memory that does not exist: its blocks have a length, but no bytes."""
 
     name = "paper:0"
     ordinal = 0
@@ -50,7 +50,7 @@ class Paper:
 
 
 class Sheet:
-    """A block of paper, or a view of one."""
+    """A block of `Paper`, or a view of one."""
 
     def __init__(self, size: int, root: Any = None) -> None:
         self.size = size
@@ -64,13 +64,13 @@ class Sheet:
 
 
 def paper_pool(**options: Any) -> tuple[PoolAllocator, Paper]:
-    """A pool over paper."""
+    """Return a pool over `Paper`, and the `Paper`."""
     paper: Any = Paper()
     return PoolAllocator(paper, **options), paper
 
 
 def lent_and_returned(pool: PoolAllocator, *sizes: int) -> list[Any]:
-    """Have blocks of these sizes idle; returns their roots."""
+    """Allocate and release blocks of these sizes, so that they are idle; return their roots."""
     blocks = [pool.allocate(size) for size in sizes]
     for block in blocks:
         pool.release(block)

@@ -1,4 +1,4 @@
-"""Programs that some tests need: found, or the test is skipped by the name of what is missing."""
+"""Programs that some tests need. If one is missing, the test is skipped, and the reason names it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODE = Path(__file__).parent / "node"
 
 
 def program(name: str) -> str:
-    """The path of a program."""
+    """Return the path of a program."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"there is no {name} here: make system-deps")
@@ -25,7 +25,7 @@ def program(name: str) -> str:
 
 
 def node_folder() -> Path:
-    """A folder with the runners of ``node/`` and what they import, made with npm once for these versions."""
+    """Return a folder with the runners of ``node/`` and their packages; npm makes it once for these versions."""
     program("node")
     npm, files = program("npm"), sorted(NODE.iterdir())
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
@@ -43,13 +43,13 @@ def node_folder() -> Path:
         pytest.skip(f"npm cannot install what tests/support/node/package.json names: {done.stderr.strip()[-200:]}")
     try:
         making.rename(folder)
-    except OSError:  # another worker was quicker, and its folder is as good
+    except OSError:  # another worker has made the same folder meanwhile
         shutil.rmtree(making)
     return folder
 
 
 def run_node(script: str, request: object) -> Any:
-    """What a runner answers."""
+    """Run a script with Node, and return its answer."""
     command = [program("node"), script]
     text = json.dumps(request)
     done = subprocess.run(command, input=text, cwd=node_folder(), capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""An allocator that promises everything that can be promised."""
+"""All promises that an allocator can make."""
 
 ALL = {
     "alignment": "64",

@@ -1,4 +1,4 @@
-"""Blocks of the simulated device, and rows of bytes to fill them with."""
+"""Blocks of the simulated device, and equal bytes to fill them with."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUD
 
 
 def row(value: int, size: int = SIZE) -> Any:
-    """Host bytes that are all the same."""
+    """Return equal bytes on the host."""
     return np.full(size, value, np.uint8)
 
 
 def allocated(device: SimulatedDeviceAllocator, value: int | None = None, size: int = SIZE) -> SimulatedArray:
-    """A block that is there, filled with a value if one is given."""
+    """Return a new block, filled with a value if one is given."""
     block = device.allocate(size)
     assert block is not None
     if value is not None:

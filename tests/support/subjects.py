@@ -1,4 +1,4 @@
-"""What several test modules need: subjects for the devices of this machine, and memories in known states."""
+"""Subjects for the devices of this machine, and memories in known states, for several test modules."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PUSH, RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
 
 
 SIZE = 48
-"""In bytes, where a test has no reason for another."""
+"""The size in bytes, if a test does not need another one."""
 
 
 def filled(memory: SyncedMemory, value: int = 7) -> SyncedMemory:
-    """A memory whose host side is fresh and holds one value."""
+    """Fill the host side of a memory with one value, and return the memory."""
     memory.mutable_cpu_data()[:] = value
     return memory
 
 
 def device_subject(make: Any = SyncedMemory) -> Subject:
-    """A subject with a simulated device of its own, and another one to be current."""
+    """Return a subject with its own simulated device, and a second device that can be current."""
     return Subject(
         "simulated",
         make,
@@ -41,29 +41,29 @@ def device_subject(make: Any = SyncedMemory) -> Subject:
 
 
 def host_subject(make: Any = SyncedMemory) -> Subject:
-    """A subject without a device."""
+    """Return a subject without a device."""
     return Subject("cpu", make, CPUDeviceAllocator(), None)
 
 
 def reference_subject(make: Any = ReferenceMemory) -> Subject:
-    """A subject for the hand-written memory."""
+    """Return a subject for the reference memory."""
     return device_subject(make)
 
 
 def blob_device_subject(make: Any = ReferenceBlob) -> Subject:
-    """A subject of blobs with a simulated device."""
+    """Return a subject for blobs with a simulated device."""
     return device_subject(make)
 
 
 def subject_for(bug: SeededBug) -> Subject:
-    """A subject of the kind that a bug shows on."""
+    """Return a subject of the kind on which a seeded bug shows."""
     if bug.shows_on == "no device":
         return host_subject()
     return device_subject() if bug.shows_on == "device" else replace(device_subject(), profile="caffe")
 
 
 def devices() -> list[DeviceAllocator]:
-    """Every device of this machine."""
+    """Return every device of this machine."""
     found: list[DeviceAllocator] = [SimulatedDeviceAllocator()]
     for name in ("opencl", "cuda"):
         try:

@@ -1,7 +1,7 @@
-"""Type-checks the blocks of Python in pages, as programs of users: ``python tests/support/typed_blocks.py PAGE...``.
+"""Checks the types of Python blocks in pages, as users' programs: ``python tests/support/typed_blocks.py PAGE...``.
 
-Each block becomes a module, which mypy and pyright check, both strict.  One module is wrong on purpose: if a checker
-does not complain of it, it has checked nothing.
+Each block becomes a module, which mypy and pyright check in strict mode.  One more module is wrong on purpose: if a
+checker does not report it, the checker has checked nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PYRIGHT = {"typeCheckingMode": "strict", "extraPaths": ["../../src"], "venvPath"
 
 
 def blocks(page: Path) -> dict[str, str]:
-    """The blocks of a page as modules, named for the line at which they start; their lines are numbered as there."""
+    """Return the blocks of a page as modules. Names contain the first line; line numbers are those of the page."""
     text = page.read_text(encoding="utf-8")
     stem = "_".join(page.resolve().relative_to(ROOT).with_suffix("").parts).lower()
     found: dict[str, str] = {}
@@ -38,7 +38,7 @@ def blocks(page: Path) -> dict[str, str]:
 
 
 def judged(checker: str, output: str, error: str) -> list[str]:
-    """What a checker complains of, as an expression finds modules in its output; that it must of the wrong one."""
+    """Return the errors that a checker reports, found by an expression; it has to report the wrong module."""
     complaints = [(it[1], it[0]) for it in re.finditer(error, output, re.MULTILINE)]
     if WRONG not in {module for module, _ in complaints}:
         return [f"{checker} does not complain of what is wrong on purpose:\n{output}"]
@@ -51,7 +51,7 @@ def _run(*command: str) -> str:
 
 
 def main(pages: Sequence[str], run: Callable[..., str] = _run) -> int:
-    """Print every complaint; 1 if there is any."""
+    """Print every error that is reported; return 1 if there is any."""
     modules = {name: block for page in pages for name, block in blocks(Path(page)).items()}
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)

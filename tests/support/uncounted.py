@@ -1,4 +1,4 @@
-"""Which modules of the runtime cannot run on this machine, so that coverage does not count them; and why."""
+"""Finds the runtime's modules that cannot run on this machine, so that coverage does not count them, and says why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KERNELS = ("runtime/devices/opencl_kernels.py",)
 
 
 def uncounted() -> dict[str, str]:
-    """The modules that cannot run here, each with the reason."""
+    """Return the modules that cannot run here, each with the reason."""
     found = {report.name: report for report in probe()}
     if found["opencl"].compiler:
         return {}

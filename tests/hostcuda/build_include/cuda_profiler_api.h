@@ -1,4 +1,4 @@
-/* CuPy includes this header of CUDA's, and the package that has the others lacks it. */
+/* CuPy includes this header of CUDA, but the package with CUDA's other headers does not contain it. */
 #pragma once
 #include <cuda_runtime_api.h>
 extern "C" {
