@@ -47,7 +47,9 @@ def beyond(text: str) -> list[str]:
 
 
 def test_only_the_errata_cite_the_texts_that_this_was_built_from() -> None:
-    assert [] == [name for name, text in texts().items() if SEED.search(text) and name not in ABOUT_SEEDS]
+    citing = {name for name, text in texts().items() if SEED.search(text)}
+
+    assert ABOUT_SEEDS >= citing >= ABOUT_SEEDS - {THIS}
 
 
 def test_what_cites_such_a_text_is_recognised() -> None:
@@ -57,7 +59,9 @@ def test_what_cites_such_a_text_is_recognised() -> None:
 
 
 def test_citations_are_of_lines_that_there_are() -> None:
-    found = {name: beyond(text) for name, text in texts().items() if name != THIS}
+    found = {name: beyond(text) for name, text in texts().items() if name != THIS and CITATION.search(text)}
+
+    assert len(found) > 10
     assert {} == {name: wrong for name, wrong in found.items() if wrong}
 
 
