@@ -31,6 +31,6 @@ settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector from what collecting the tests has left: kits and tests call it often, each time for all."""
+    """Exempt the collected tests from garbage collection: the kits and many tests run the collector often."""
     gc.collect()
     gc.freeze()

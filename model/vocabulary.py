@@ -120,10 +120,10 @@ def code_of(action: Action) -> str:
 
     E, as in a configuration, is for an external pointer, which no allocator ever gets.
     """
-    verb, here = verb_of(action), "hd"[place_of(action) is Host.GPU]
-    if verb is not Verb.COPY:
-        return f"{here.upper()}{_LETTERS[verb]}"
-    return f"{'hd'[here == 'h']}2{here}{'*' if asynchronous(action) else ''}"
+    verb, on_device = verb_of(action), place_of(action) is Host.GPU
+    if verb is Verb.COPY:
+        return ("h2d" if on_device else "d2h") + ("*" if asynchronous(action) else "")
+    return ("D" if on_device else "H") + _LETTERS[verb]
 
 
 def phrase_of(action: Action) -> str:

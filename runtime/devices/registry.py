@@ -21,7 +21,7 @@ from .host import cpu_allocator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Sides = tuple[DeviceAllocator, DeviceAllocator, DeviceAllocator | None]
+    Resolved = tuple[DeviceAllocator, DeviceAllocator, DeviceAllocator | None]
     """The allocators of a memory: for pageable host memory, for page-locked host memory, and for device memory."""
 
 __all__ = [
@@ -250,7 +250,7 @@ def resolve_device(device: object) -> DeviceAllocator | None:
     return cast("DeviceAllocator", device)
 
 
-def resolve_sides(host: object, pinned: object, device: object) -> Sides:
+def resolve_sides(host: object, pinned: object, device: object) -> Resolved:
     """The allocators that the three arguments ``host``, ``pinned`` and ``device`` of a memory mean.
 
     Raises

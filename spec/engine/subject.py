@@ -72,7 +72,7 @@ def edition_of(*, has_device: bool) -> str:
 
 @dataclass(frozen=True)
 class _Pinning:
-    """A maker that passes the page-locked memory of the device on to one that wants to be told."""
+    """Calls a maker that has a parameter ``pinned``, with the device's allocator of page-locked memory."""
 
     make: Any
 
@@ -82,7 +82,7 @@ class _Pinning:
 
 
 def _takes_pinned(make: Any) -> bool:
-    with suppress(TypeError, ValueError):  # of what is written in C nothing may be known
+    with suppress(TypeError, ValueError):  # a callable that is written in C may have no signature
         return "pinned" in signature(make).parameters
     return False
 
