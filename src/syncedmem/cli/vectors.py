@@ -47,7 +47,7 @@ def vectors(
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: which seeded bugs of memories each vector finds. This takes minutes.",
+            help="Write only kills.json: which seeded bugs each vector finds. This takes minutes.",
         ),
     ] = False,
     kept: Annotated[
@@ -99,24 +99,24 @@ def _compare(folder: Path, wanted: Sequence[str]) -> None:
 
 
 def _check_names(wanted: Sequence[str]) -> None:
-    from syncedmem.spec.vectors import SUITES
+    from syncedmem.spec.vectors import ALL_SUITES
 
-    known = {*SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in SUITES)}
+    known = {*ALL_SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in ALL_SUITES)}
     for name in wanted:
         if name not in known:
-            raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")
 
 
 def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:
     from syncedmem.spec.engine.supervisor import processors
     from syncedmem.spec.mutants.measurement import measure as measure_kills
-    from syncedmem.spec.vectors import SUITES
+    from syncedmem.spec.vectors import ALL_SUITES
     from syncedmem.verification import make_subject
 
     found = measure_kills(
         partial(make_subject, "simulated", 0),
         partial(make_subject, "cpu", 0),
-        only=wanted or SUITES,
+        only=wanted or ALL_SUITES,
         kept=kept,
         processes=processors(),
         progress=lambda name: typer.echo(name, err=True),
