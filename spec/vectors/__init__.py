@@ -10,7 +10,8 @@ The format is defined in docs/vectors.md.
 
 from .blobs import BLOB_REFUSALS, BLOB_SUITES
 from .expected import REFUSALS
-from .files import compare, suite_files, write
+from .files import archive, compare, suite_files, write
+from .found import vector_of
 from .kills import Kills
 from .memory_replay import Difference
 from .programs import SUITES, programs
@@ -27,11 +28,13 @@ __all__ = [
     "Difference",
     "Kills",
     "Vector",
+    "archive",
     "compare",
     "model_digest",
     "programs",
     "replay",
     "suite_files",
+    "vector_of",
     "vectors",
     "write",
 ]

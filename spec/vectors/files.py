@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import tarfile
 from collections import Counter
+from io import BytesIO
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+from syncedmem import __version__
 from syncedmem.model import EDITIONS
 from syncedmem.model.files import write_whole
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["MANIFEST", "SCHEMA", "compare", "suite_files", "write"]
+__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
 
 MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
@@ -100,6 +104,24 @@ def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
         for path, text in chosen.items()
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
+
+
+def archive() -> tuple[str, bytes]:
+    """All files in one, the same bytes each time: the name of the archive, and its contents.
+
+    The manifest in it has the digests of the other files.
+    """
+    name, packed = f"syncedmem-vectors-{FORMAT}-{__version__}", BytesIO()
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as squeezed,
+        tarfile.open(mode="w", fileobj=squeezed, format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for path, text in sorted(suite_files().items()):
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{name}/{path}")  # made at no time, by nobody
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, BytesIO(content))
+    return f"{name}.tar.gz", packed.getvalue()
 
 
 def _chosen(wanted: Iterable[str]) -> dict[str, str]:

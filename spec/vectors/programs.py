@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
     from ..requirements import Profile
 
-__all__ = ["LOOK", "OWN", "SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
+__all__ = [
+    "LOOK",
+    "OWN",
+    "SET_MODE",
+    "SUITES",
+    "WRITE_BUFFER",
+    "Operation",
+    "Program",
+    "Suite",
+    "numbered",
+    "operation_of",
+    "programs",
+]
 
 SET_MODE, WRITE_BUFFER, LOOK = "set_mode", "write_buffer", "look"
 """The operations that are not calls of a memory; `LOOK` only compares it."""
@@ -96,11 +108,12 @@ def _program(
     edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
 ) -> Program:
     """A program of one memory from a sequence, with another content in every step, and a release at the end."""
-    done = [_operation(it, n) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
+    done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
     return Program(edition, (size,), (*done, {"call": Call.RELEASE.value}), profile)
 
 
-def _operation(entry: Input, number: int) -> Operation:
+def operation_of(entry: Input, number: int) -> Operation:
+    """The operation of an input, with the content of this number."""
     if entry.call is None:
         return {"call": SET_MODE, "argument": (entry.mode or Mode.GPU).name}
     done: Operation = {"call": entry.call.value}
@@ -111,7 +124,7 @@ def _operation(entry: Input, number: int) -> Operation:
     return done
 
 
-def _of(memory: int, operation: Operation) -> Operation:
+def numbered(memory: int, operation: Operation) -> Operation:
     """An operation on another memory than the first."""
     if not memory or operation["call"] == SET_MODE:
         return operation
@@ -140,7 +153,7 @@ def _failures(edition: str) -> Iterator[Program]:
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
-                failing = {**_operation(entry, number), "fail": k}
+                failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)
                 yield _program(edition, (*sequence, failing), profile="safe")
                 yield _program(edition, (*sequence, failing, entry, *_reads(edition)), profile="safe")
@@ -156,7 +169,7 @@ def _aliases(edition: str) -> Iterator[Program]:
         write, *others = sorted((it for it in WRITES if _can(edition, it)), key=lambda it: SIDES[it] != SIDES[call])
         reads = _reads(edition)
         yield from _own_pointers(edition, call, write)
-        first = _operation(Input(call), 1)
+        first = operation_of(Input(call), 1)
         again = {"call": call.value, "argument": {"buffer": 1}}
         poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
         yield _program(edition, (first, again, *reads))
@@ -170,14 +183,20 @@ def _aliases(edition: str) -> Iterator[Program]:
 
 def _same_buffer(edition: str, call: Call, write: Call) -> Iterator[Program]:
     """Two memories adopt one buffer, and each sees what is written through the other."""
-    first, again = _operation(Input(call), 1), {"call": call.value, "argument": {"buffer": 1}}
-    reads = [_operation(entry, 0) for entry in _reads(edition)]
+    first, again = operation_of(Input(call), 1), {"call": call.value, "argument": {"buffer": 1}}
+    reads = [operation_of(entry, 0) for entry in _reads(edition)]
     others = [{"call": LOOK}, *reads]
     poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
-    written = _operation(Input(write), 3)
-    for change in ((poked,), (written,), (*reads, written), (_of(1, written),), (*(_of(1, it) for it in reads), poked)):
-        ends = ({"call": Call.RELEASE.value}, _of(1, {"call": Call.RELEASE.value}))
-        steps = (first, _of(1, again), *change, *others, *(_of(1, it) for it in others), *ends)
+    written = operation_of(Input(write), 3)
+    for change in (
+        (poked,),
+        (written,),
+        (*reads, written),
+        (numbered(1, written),),
+        (*(numbered(1, it) for it in reads), poked),
+    ):
+        ends = ({"call": Call.RELEASE.value}, numbered(1, {"call": Call.RELEASE.value}))
+        steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
         yield Program(edition, (_SIZE, _SIZE), steps)
 
 
@@ -190,10 +209,10 @@ def _several(edition: str) -> Iterator[Program]:
         for at in range(max(map(len, turns))):
             for memory, word in enumerate(turns):
                 if at < len(word):
-                    steps.append(_of(memory, _operation(word[at], 1 + at * len(turns) + memory)))
+                    steps.append(numbered(memory, operation_of(word[at], 1 + at * len(turns) + memory)))
                     others = (it for it in range(len(turns)) if it != memory)
-                    steps += [_of(it, {"call": LOOK}) for it in others if word[at].call is not None]
-        ends = (_of(memory, {"call": Call.RELEASE.value}) for memory in range(len(turns)))
+                    steps += [numbered(it, {"call": LOOK}) for it in others if word[at].call is not None]
+        ends = (numbered(memory, {"call": Call.RELEASE.value}) for memory in range(len(turns)))
         yield Program(edition, _SEVERAL, (*steps, *ends))
 
 

@@ -16,7 +16,7 @@ from .expected import expected_steps
 from .programs import SUITES, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .blobs import BlobSuite
     from .programs import Program, Suite
@@ -121,7 +121,7 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
     KeyError
         If there is no such suite.
     """
-    found: tuple[Program | BlobProgram, ...]
-    found = blob_programs(suite, edition) if suite in BLOB_SUITES else programs(suite, edition)
+    made: Callable[[str, str], Sequence[Program | BlobProgram]] = blob_programs if suite in BLOB_SUITES else programs
+    found = made(suite, edition)
     for program, names in zip(found, kills or ((),) * len(found), strict=True):
         yield Vector(suite, program, names)

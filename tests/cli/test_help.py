@@ -29,7 +29,7 @@ def test_a_command_prints_its_help(command: str | None) -> None:
 
 def test_the_page_of_the_package_names_commands_that_exist() -> None:
     page = (Path(__file__).parents[2] / "src" / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`syncedmem (\w+)`", page))
+    named = set(re.findall(r"`syncedmem ([\w-]+)`", page))
     assert set(COMMANDS) - {"replay"} <= named <= set(COMMANDS)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(
+def vectors(  # noqa: PLR0913 -- the options of the command
     *,
     out: Annotated[
         str,
@@ -40,6 +40,15 @@ def vectors(
         bool,
         typer.Option(
             "--check", metavar="", help="Write nothing. Compare the files with what would be written to them."
+        ),
+    ] = False,
+    archive: Annotated[
+        bool,
+        typer.Option(
+            "--archive",
+            metavar="",
+            help="Write everything as one file, syncedmem-vectors-FORMAT-VERSION.tar.gz. One version gives the same "
+            "bytes each time.",
         ),
     ] = False,
     measure: Annotated[
@@ -73,11 +82,17 @@ def vectors(
     folder = place("--out", out, "folder")
     if measure and check:
         raise InvalidExportError("--measure and --check exclude each other: leave one of them out")
+    if archive and (measure or check or suite):
+        raise InvalidExportError(
+            "--archive has every suite, and excludes --suite, --check and --measure: leave them out"
+        )
     if kept is not None and not measure:
         raise InvalidExportError("--kept needs --measure: leave it out, or add --measure")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
-    if measure:
+    if archive:
+        _archive(folder)
+    elif measure:
         _measure(folder, wanted, None if kept is None else place("--kept", kept, "folder"))
     elif check:
         _compare(folder, wanted)
@@ -85,6 +100,16 @@ def vectors(
         with named(out):
             files = write(folder, wanted)
         typer.echo(f"{len(files)} files in {folder}")
+
+
+def _archive(folder: Path) -> None:
+    from hashlib import sha256
+
+    from syncedmem.spec.vectors.files import archive
+
+    name, content = archive()
+    write_file(folder / name, content)
+    typer.echo(f"{folder / name}, SHA-256 {sha256(content).hexdigest()}")
 
 
 def _compare(folder: Path, wanted: Sequence[str]) -> None:
