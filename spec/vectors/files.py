@@ -11,7 +11,6 @@ from io import BytesIO
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from syncedmem import __version__
 from syncedmem.model import EDITIONS
 from syncedmem.model.files import write_whole
 
@@ -106,12 +105,17 @@ def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     ]
 
 
-def archive() -> tuple[str, bytes]:
+def archive(version: str) -> tuple[str, bytes]:
     """All files in one, the same bytes each time: the name of the archive, and its contents.
 
     The manifest in it has the digests of the other files.
+
+    Parameters
+    ----------
+    version : str
+        The version of the package, which is in the name.
     """
-    name, packed = f"syncedmem-vectors-{FORMAT}-{__version__}", BytesIO()
+    name, packed = f"syncedmem-vectors-{FORMAT}-{version}", BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as squeezed,
         tarfile.open(mode="w", fileobj=squeezed, format=tarfile.USTAR_FORMAT) as tar,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 
 from .output import named, place
@@ -107,7 +108,7 @@ def _archive(folder: Path) -> None:
 
     from syncedmem.spec.vectors.files import archive
 
-    name, content = archive()
+    name, content = archive(__version__)
     write_file(folder / name, content)
     typer.echo(f"{folder / name}, SHA-256 {sha256(content).hexdigest()}")
 
