@@ -42,6 +42,7 @@ def test_the_same_seed_takes_the_same_walks() -> None:
     assert walked(5) != walked(6)
 
 
+@pytest.mark.no_cover
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
     verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
