@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from syncedmem.model import Input, inputs
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.reproducer import Reproducer
 from ..engine.search import hunt
@@ -70,7 +70,7 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
         st.sampled_from(failing),
         st.sampled_from(stumbling),
     )
-    start = st.sampled_from(tuple(access_words(edition).values()))
+    start = st.sampled_from(tuple(access_sequences(edition).values()))
     small = st.sampled_from(_SIZES)
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
@@ -133,7 +133,7 @@ def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[Mem
     on_walk : callable
         Called with the drivers of every walk that passed.
     """
-    sequences = tuple(access_words(subject.edition).values())
+    sequences = tuple(access_sequences(subject.edition).values())
     examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(sequences)))
     for number, sequence in enumerate(sequences):
         if violation := _search_from(subject, sequence, examples, start * len(sequences) + number, on_walk):

@@ -367,16 +367,16 @@ def test_devices_lists_all_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+    ("value", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
 )
-def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_says_what_auto_is(value: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If ``auto`` is no device, the list is still printed, without an error in it."""
-    monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    monkeypatch.setenv("SYNCEDMEM_DEVICE", value)
     listed = run("devices", "--json")
 
     assert f'device="auto" is {found}' in run("devices").output
-    assert [wish] * (wish != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
-    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (wish == "gpu")
+    assert [value] * (value != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (value == "gpu")
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> No
     for (_, asked, k, action), (was, shown) in zip(points, explorer.play(programs), strict=True):
         assert shown.unchanged == "true"
         assert (shown.configuration, shown.flags, shown.bytes) == (was.configuration, was.flags, was.bytes)
-        assert (shown.ledger, shown.live, shown.fresh) == (was.ledger, was.live, was.fresh)
+        assert (shown.blocks, shown.live, shown.fresh) == (was.blocks, was.live, was.fresh)
         assert shown.actions[k - 1][:2] == [action.value, "failed"]
         assert (shown.called, shown.labels) == ([str(asked)], [])
     explorer.call("cpu_data")

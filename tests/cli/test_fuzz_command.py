@@ -192,7 +192,7 @@ def test_the_machine_stops_at_one_bug_and_soon() -> None:
         machine.TestCase().runTest()
 
 
-def test_time_ends_the_second_engine_too() -> None:
+def test_time_ends_the_second_generator_too() -> None:
     report = fuzz(Pool, steps=200, seconds=1e-6)
 
     assert report.passed
@@ -275,7 +275,7 @@ def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> 
     assert "the process ended with SIGABRT in free(" in report.findings[0].message
 
 
-def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_generators_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[tuple[int, int]] = set()
     source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
     record = source.open().capabilities

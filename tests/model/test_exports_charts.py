@@ -15,7 +15,7 @@ from syncedmem.model import EDITIONS, Call, Fact, Input, State, inputs, matrix, 
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.editions import dispatch, head_machine
 from syncedmem.model.exports.xstate import END, xstate_json, xstate_machine
-from syncedmem.model.suites import access_words, tour
+from syncedmem.model.suites import access_sequences, tour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,7 +182,7 @@ def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.Ca
 def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
     """Release works in every configuration, and frees what it owns."""
     words: dict[Any, Any] = {}
-    for state, word in access_words(edition).items():
+    for state, word in access_sequences(edition).items():
         words.setdefault(state.configuration, [event_of(entry) for entry in word if entry.call])
     for before, word in words.items():
         chart = Chart(exported("scxml", edition, detail=detail), capsys)

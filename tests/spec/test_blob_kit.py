@@ -22,7 +22,7 @@ from syncedmem.spec import (
 from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
 from syncedmem.spec.blob.messages import offers_messages
-from syncedmem.spec.blob.moves import AskedNothing, Extents, Fail, Lend
+from syncedmem.spec.blob.moves import AdoptPart, AskedNothing, Extents, Fail
 from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Other, failing_calls, foresee
@@ -374,7 +374,7 @@ def test_blobs_that_take_no_part_are_left_out_and_the_rest_is_counted_anew() -> 
         (BlobCall(2, "share_data", (Other(1),)), {1: 0, 2: 1}, BlobCall(1, "share_data", (Other(0),))),
         (BlobCall(1, "update", text="blob2.update()"), {1: 0}, BlobCall(0, "update", text="blob.update()")),
         (Fail(BlobCall(1, "update"), 2), {1: 0}, Fail(BlobCall(0, "update"), 2)),
-        (Lend(2, "cpu"), {0: 0, 2: 1}, Lend(1, "cpu")),
+        (AdoptPart(2, "cpu"), {0: 0, 2: 1}, AdoptPart(1, "cpu")),
         (Extents(again=True), {0: 0, 1: 1}, Extents(again=True)),
         (AskedNothing("B64-no-elements"), {1: 0}, AskedNothing("B64-no-elements")),
         (TableRow(next(rows(has_device=False))), {0: 0}, TableRow(next(rows(has_device=False)))),
@@ -384,7 +384,7 @@ def test_a_step_is_renumbered(step: Any, numbers: dict[int, int], expected: Any)
     assert expected == step.renumbered(numbers)
 
 
-@pytest.mark.parametrize("step", [Lend(1, "cpu"), TableRow(next(rows(has_device=False))), BlobCall(0, "update")])
+@pytest.mark.parametrize("step", [AdoptPart(1, "cpu"), TableRow(next(rows(has_device=False))), BlobCall(0, "update")])
 def test_a_step_of_a_blob_that_is_gone_cannot_be_renumbered(step: Any) -> None:
     """Some steps need the first blob too; without it they cannot be renumbered."""
     with pytest.raises(KeyError):

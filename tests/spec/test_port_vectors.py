@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
 from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
-from syncedmem.model.suites import counter_words, cycles, pair_tour
+from syncedmem.model.suites import counter_sequences, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import Oracle, ReferenceMemory, Subject
 from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -211,9 +211,9 @@ def test_the_tour_of_pairs_takes_every_pair(edition: str) -> None:
     taken = [(state, entry, step.after) for state, row in found.steps.items() for entry, step in row.items()]
     pairs = {(state, entry, other) for state, entry, after in taken for other in found.steps[after]}
     assert len(pairs) > len(taken)
-    for word in pair_tour(edition):
+    for sequence in pair_tour(edition):
         state, last = found.start, None
-        for entry in word:
+        for entry in sequence:
             if last is not None:
                 pairs.discard((*last, entry))
             last, state = (state, entry), found.steps[state][entry].after
@@ -236,7 +236,7 @@ def test_cycles_are_repeated(edition: str) -> None:
         for entry in cycle * 2:
             assert found.steps[state][entry].refusal is None
             state = found.steps[state][entry].after
-    assert counter_words(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
+    assert counter_sequences(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
 
 
 # --- replays

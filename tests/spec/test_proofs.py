@@ -84,10 +84,10 @@ def test_the_invariants_are_inductive(edition: str) -> None:
 def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
     """It breaks the invariant that it was made for, after at most four calls."""
     breaches = [*explore_contents(mutant.system, 3).breaches, *filter(None, [explore_schedules(mutant.system)])]
-    words = {it.invariant: it.sequence for it in breaches}
+    sequences = {it.invariant: it.sequence for it in breaches}
 
-    assert mutant.breaks in words
-    assert 1 <= len(words[mutant.breaks]) <= 4
+    assert mutant.breaks in sequences
+    assert 1 <= len(sequences[mutant.breaks]) <= 4
 
 
 @NEEDS_Z3

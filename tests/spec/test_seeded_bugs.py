@@ -83,13 +83,13 @@ def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
 
 def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
     """With zero bytes or one byte, the kit finds the seeded error and never a programming mistake in the class."""
-    words = [word for word in tour() if len(word) > 1]
+    sequences = [sequence for sequence in tour() if len(sequence) > 1]
     slips: list[str] = []
     for bug in MEMORY_BUGS.values():
         subject = device_subject(bug.make) if bug.shows_on == "device" else host_subject(bug.make)
-        for number, word in enumerate(words if bug.shows_on == "device" else tour("cpu_only")):
+        for number, sequence in enumerate(sequences if bug.shows_on == "device" else tour("cpu_only")):
             try:
-                run_case(subject, Case(word, number % 2))
+                run_case(subject, Case(sequence, number % 2))
             except Violation as found:
                 if "AttributeError" in found.message or "NameError" in found.message:
                     slips.append(bug.name)

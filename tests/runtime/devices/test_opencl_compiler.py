@@ -139,7 +139,7 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("plant", "found"),
+    ("broken", "found"),
     [
         ({}, (True, "")),
         ({"wrote": 0}, (False, "a kernel that had to write 42 wrote 0")),
@@ -149,9 +149,9 @@ class Driver:
         ({"refusal": "no build", "log": "\n"}, (False, "no build")),
     ],
 )
-def test_a_verdict_has_the_first_line_of_the_reason(plant: dict[str, Any], found: tuple[bool, str]) -> None:
+def test_a_verdict_has_the_first_line_of_the_reason(broken: dict[str, Any], found: tuple[bool, str]) -> None:
     driver = Driver()
-    vars(driver).update(plant)
+    vars(driver).update(broken)
 
     assert found == compilers.try_compiler(None, driver)
 

@@ -344,7 +344,7 @@ def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
 
 def test_progress_is_told() -> None:
     told: list[str] = []
-    fuzz(Pool, steps=500, on_progress=lambda engine, done, of: told.append(f"{engine} {done <= of or done}"))
+    fuzz(Pool, steps=500, on_progress=lambda generator, done, of: told.append(f"{generator} {done <= of or done}"))
 
     assert {"fast", "hypothesis"} == {it.split()[0] for it in told}
 
