@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,17 @@ def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Sub
     assert list(blob_suite_names(taken)) == [suite.name for suite in verdict.suites]
     assert all(suite.cases and suite.steps for suite in verdict.suites)
     assert (144 if taken.device else 48, 0) == (verdict.coverage.cells, verdict.coverage.missing)
+
+
+@pytest.mark.parametrize("steps", [1, 100])
+def test_steps_of_blobs_are_steps(steps: int) -> None:
+    """As many generated calls as are wanted are made, or more, and another seed makes others."""
+    taken = [check_blobs(blob_device_subject(), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)]
+    first, other = (it.moves if it else Counter[str]() for it in taken)
+
+    assert min(first.total(), other.total()) >= steps
+    assert first != other
+    assert all(it and 8 * it.walks <= it.moves.total() and it.starts for it in taken)
 
 
 def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
