@@ -423,7 +423,7 @@ def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: py
 
 
 def test_several_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [*MEMORY_BUGS][::25]
+    names = [*MEMORY_BUGS][::60]
     few_bugs(monkeypatch, *names)
     every, kills = measured(tmp_path)
     shutil.rmtree(tmp_path)
