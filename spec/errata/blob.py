@@ -32,8 +32,8 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "the adopted memory is freed with the old one",
      ("refused; so is memory inside the data or the diff that the call drops, whoever shares it, and a call that "
       "would free memory that the other part has adopted"), "B66-own-memory",
-     (f"AdoptsOwnData DataAdoptsOwnDiff AdoptsOwnDiff FreesTheLender SharesWhatItFrees "
-      f"{_OWNERSHIP}a_part_that_was_lent_to_the_other_is_not_freed "
+     (f"AdoptsOwnData DataAdoptsOwnDiff AdoptsOwnDiff FreesTheExporter SharesWhatItFrees "
+      f"{_OWNERSHIP}a_part_that_the_other_adopted_is_not_freed "
       f"{_OWNERSHIP}what_was_adopted_from_a_blob_is_not_shared_in_its_place")),
     ("H8; blob.cpp:90-117", "adopting drops newer bytes of the other side", "an update is lost silently",
      "kept, because the call says which bytes are newest; first read what you need", "B23-adopt-redirects",

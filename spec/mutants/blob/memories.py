@@ -228,10 +228,10 @@ class AdoptsOwnDiff(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H18: the other part has adopted one side")
-class FreesTheLender(ReferenceBlob):
+class FreesTheExporter(ReferenceBlob):
     """Adopting frees memory that the other part has adopted."""
 
-    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+    def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
         pass
 
 
@@ -254,7 +254,7 @@ class AdoptsItsExtents(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H16, H18: memory that is not needed is freed")
-class ShrinkFreesTheLender(ReferenceBlob):
+class ShrinkFreesTheExporter(ReferenceBlob):
     """shrink_to_fit frees memory that the other part has adopted."""
 
     def holds(self, memory: Any, other: Any) -> bool:

@@ -88,7 +88,7 @@ def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
         assert 6 == blob.capacity
 
 
-def test_a_part_that_was_lent_to_the_other_is_not_freed(place: Any) -> None:
+def test_a_part_that_the_other_adopted_is_not_freed(place: Any) -> None:
     """The part was adopted on one side; on the other side nothing of it is freed."""
     for side in some(sides(place)):
         blob = written(place, side, 6)
@@ -136,15 +136,15 @@ def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> 
             assert NUMBERS[:6].tolist() == getattr(blob, other_part).tolist()
 
 
-@pytest.mark.parametrize(("lender", "borrower"), [("data", "diff"), ("diff", "data")])
-def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, lender: str, borrower: str) -> None:
+@pytest.mark.parametrize(("exporter", "other"), [("data", "diff"), ("diff", "data")])
+def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, exporter: str, other: str) -> None:
     """The part that adopted gets a memory of its own; the other memory is given back by the next call."""
     for side in some(sides(place)):
         blob = written(place, side, 8).reshape((8,))
-        getattr(blob, f"set_{side}_{borrower}")(getattr(blob, f"mutable_{side}_{lender}")())
+        getattr(blob, f"set_{side}_{other}")(getattr(blob, f"mutable_{side}_{exporter}")())
         blob.reshape((6,)).shrink_to_fit()
         assert (NUMBERS[:6].tolist(),) * 2 == (blob.data.tolist(), blob.diff.tolist())
-        assert 24 == getattr(blob, f"{borrower}_memory").size
+        assert 24 == getattr(blob, f"{other}_memory").size
 
         blob.shrink_to_fit()
         assert (24, 24) == (blob.data_memory.size, blob.diff_memory.size)
@@ -170,7 +170,7 @@ def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> N
     assert NUMBERS[:6].tolist() == blob.data.tolist()
 
 
-def test_a_lender_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
+def test_an_exporter_may_be_freed_through_a_sharer(device: SimulatedDeviceAllocator) -> None:
     """The sharer cannot know who has adopted its memory; the blob itself refuses."""
     blob, sharer = Blob((2, 3), device=device), Blob((2, 3), device=device)
     blob.set_gpu_data(blob.mutable_gpu_diff())

@@ -250,8 +250,8 @@ def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(plac
 def test_one_buffer_for_both_on_both_sides_is_no_harm(place: Any) -> None:
     near: Any = np.arange(4, dtype=np.float32)
     blob = Blob((4,), device=place)
-    lender = Blob((4,), device=place)
-    far = lender.mutable_gpu_data()
+    exporter = Blob((4,), device=place)
+    far = exporter.mutable_gpu_data()
     for part in ("data", "diff"):
         getattr(blob, f"set_gpu_{part}")(far)
         getattr(blob, f"set_cpu_{part}")(near)
