@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from loops import some
 
 from syncedmem.model import (
     EDITIONS,
@@ -267,9 +268,8 @@ def test_the_mode_decides_the_pinned_flag_alone(mode: Mode, *, pinned: bool) -> 
 def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
     """In every state, the row that `row` returns has the actions and the refusal of the explored step."""
     machine = head_machine(edition)
-    for state, steps in space(edition).steps.items():
-        for entry, step in steps.items():
-            if entry.call:
-                row = machine.row(entry.call, state.head, state.facts, entry.data)
-                assert (row.actions, row.refusal) == (step.actions, step.refusal)
-                assert (row.dest or state.head) is step.after.head
+    for state, steps in some(space(edition).steps.items()):
+        for call, data, step in some((entry.call, entry.data, it) for entry, it in steps.items() if entry.call):
+            row = machine.row(call, state.head, state.facts, data)
+            assert (row.actions, row.refusal) == (step.actions, step.refusal)
+            assert (row.dest or state.head) is step.after.head
