@@ -85,19 +85,27 @@ def requirements_page() -> str:
             "files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, "
             "which [the errata](errata.md) explain."
         ),
+        (
+            "Levels say how much of a memory or a blob is observed, and each includes the lower ones: L0 heads, flags "
+            "and refusals; L1 bytes; L2 actions, in order; L3 failures of actions; L4 streams, threads and lifetimes. "
+            "A requirement is judged from its level on."
+        ),
     ]
     for (kind, profile), title in SECTIONS.items():
+        levels = kind in ("memory", "blob")
         rows = [
             (
                 f"{_place(name)}**{name}**",
                 it.text,
+                *((it.level,) if levels else ()),
                 it.source,
                 "<br>".join(map(_linked, (bug for bug in _SEEDED_BUGS.values() if bug.requirement == name))),
             )
             for name, it in requirements_of(kind).items()
             if it.profile == profile
         ]
-        parts += [f"## {title}", table(("requirement", "says", "source", "tested with"), rows)]
+        heads = ("requirement", "says", *(("level",) if levels else ()), "source", "tested with")
+        parts += [f"## {title}", table(heads, rows)]
     return "\n\n".join(parts) + "\n"
 
 

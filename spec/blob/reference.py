@@ -257,10 +257,21 @@ class ReferenceBlob:
     # --- elements, blob.hpp:191-207
 
     def data_at(self, *indices: Any) -> Any:
-        return self.element(self.data_memory, self.offset(*indices))
+        return self.element(self.data_memory, self.position(*indices))
 
     def diff_at(self, *indices: Any) -> Any:
-        return self.element(self.diff_memory, self.offset(*indices))
+        return self.element(self.diff_memory, self.position(*indices))
+
+    def position(self, *indices: Any) -> int:
+        position = self.offset(*indices)
+        if len(indices) > 1:  # a sequence is checked by `offset`, and one number by `check_position`
+            for axis, index in enumerate(indices):
+                self.check_element(index, self.legacy_shape(axis))
+        return position
+
+    def check_element(self, index: int, extent: int) -> None:
+        if index >= extent:
+            self.refuse("one past the end")
 
     def element(self, memory: Any, position: int) -> Any:
         self.check_position(position)

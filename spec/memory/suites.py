@@ -7,7 +7,7 @@ moves for one new memory with its size; a suite consists of cases.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
@@ -27,6 +27,7 @@ __all__ = [
     "SUITES",
     "Case",
     "Fail",
+    "Kind",
     "Move",
     "Stumble",
     "Synchronize",
@@ -65,6 +66,8 @@ _LONG = 2
 """Sequences of this length or longer are not run at several megabytes."""
 
 Move = Input | Fail | Stumble | Synchronize
+Kind = Literal["call", "mode", "wait", "failure", "stumble"]
+"""The kind of a move that was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ def run_case(subject: Subject, case: Case) -> MemoryDriver:
     return driver
 
 
-def make_move(driver: MemoryDriver, move: Move) -> None:
-    """Make one move of a sequence.
+def make_move(driver: MemoryDriver, move: Move) -> Kind:
+    """Make one move of a sequence; return its kind, which is ``"call"`` if there was nothing to fail.
 
     Raises
     ------
@@ -105,13 +108,16 @@ def make_move(driver: MemoryDriver, move: Move) -> None:
     """
     if isinstance(move, Synchronize):
         driver.synchronize()
-    elif isinstance(move, Stumble):
+        return "wait"
+    entry = move if isinstance(move, Input) else move.entry
+    if isinstance(move, Stumble) and not driver.predict(entry).refused:
         driver.perform_stumbling(*move)
-    elif isinstance(move, Fail) and len(driver.predict(move.entry).calls) >= move.k:
-        entry, k, *how = move
-        driver.perform_failing(entry, k, **dict(zip(Fail._fields[2:], how, strict=True)))
-    else:
-        driver.perform(move.entry if isinstance(move, Fail) else move)
+        return "stumble"
+    if isinstance(move, Fail) and len(driver.predict(entry).calls) >= move.k:
+        driver.perform_failing(entry, move.k, **dict(zip(Fail._fields[2:], move[2:], strict=True)))
+        return "failure"
+    driver.perform(entry)
+    return "call" if entry.call else "mode"
 
 
 def shortened(subject: Subject, case: Case, violation: Violation) -> Violation:

@@ -200,6 +200,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     assert {"not checked"} == {it["status"] for it in report["requirements"]}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """The width is 80 in a file, and less in a narrow terminal. All possible devices are listed."""
@@ -225,6 +226,7 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(report in run("devices").output for report in ("available", "what it is, or what is missing"))
 
 
+@pytest.mark.no_cover
 def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +253,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
+@pytest.mark.no_cover
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
@@ -265,6 +268,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert "Failures of simulated" in page_text
 
 
+@pytest.mark.no_cover
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed reproducer runs on the real memory, which has no bug."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
@@ -643,6 +647,7 @@ KEEPING: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("command", KEEPING)
 def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
     """Hypothesis keeps files only in a folder that the user names."""
@@ -788,6 +793,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
     device: Any = checks.make_subject(name, 0).device

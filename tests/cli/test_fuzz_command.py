@@ -57,6 +57,7 @@ def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
     assert "only one of --json and --junit" in refused("--json", "-", "--junit", "-")
 
 
+@pytest.mark.no_cover
 def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     """Nothing else is written there."""
     run: Any = CliRunner().invoke
@@ -75,6 +76,7 @@ def test_a_promise_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "syncedmem: alignment is promised twice: 16 and 64\n" == capsys.readouterr().err
 
 
+@pytest.mark.no_cover
 def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
     steps = (Step("allocate", (0, 8, 0, 0)),)
     unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
@@ -163,6 +165,7 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
         Replay.read(file).run()
 
 
+@pytest.mark.no_cover
 def test_a_class_is_named_so_that_its_lines_run() -> None:
     bug = ALLOCATOR_BUGS["PutBackTwice"]
     report = fuzz(bug.make, promises=bug.promises, steps=2_000)
@@ -177,6 +180,7 @@ def test_a_misspelt_promise_is_refused_with_the_class() -> None:
         type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
 
 
+@pytest.mark.no_cover
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
     """A user's test should not need minutes to report a bug."""
     bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement

@@ -82,6 +82,7 @@ def declared_owners() -> dict[str, set[str]]:
     return owners
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("library", "owners"), declared_owners().items())
 def test_each_optional_library_is_imported_by_its_own_module(library: str, owners: set[str]) -> None:
     assert importers(library, everything()) == owners
@@ -124,6 +125,7 @@ RUNNING = (
 )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("statement", ["import syncedmem.spec, syncedmem.spec.fuzz", RUNNING], ids=["imported", "run"])
 def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
     loaded = loaded_by(statement)

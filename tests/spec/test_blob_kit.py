@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
 # --- blobs that pass
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("make", "subject"),
     [(Blob, device_subject), (Blob, host_subject), (ReferenceBlob, device_subject), (ReferenceBlob, host_subject)],
@@ -60,6 +62,17 @@ def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Sub
     assert list(blob_suite_names(taken)) == [suite.name for suite in verdict.suites]
     assert all(suite.cases and suite.steps for suite in verdict.suites)
     assert (144 if taken.device else 48, 0) == (verdict.coverage.cells, verdict.coverage.missing)
+
+
+@pytest.mark.parametrize("steps", [1, 100])
+def test_steps_of_blobs_are_steps(steps: int) -> None:
+    """As many generated calls as are wanted are made, or more, and another seed makes others."""
+    taken = [check_blobs(blob_device_subject(), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)]
+    first, other = (it.moves if it else Counter[str]() for it in taken)
+
+    assert min(first.total(), other.total()) >= steps
+    assert first != other
+    assert all(it and 8 * it.walks <= it.moves.total() and it.starts for it in taken)
 
 
 def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
@@ -130,6 +143,7 @@ def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
         check_blobs(blob_device_subject(), steps=steps)
 
 
+@pytest.mark.no_cover
 def test_no_steps_are_none_and_progress_is_told() -> None:
     told: list[tuple[str, int]] = []
 
@@ -162,6 +176,7 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
     assert "(required: Sharing makes both blobs use one memory object" in found.sentence
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
 def test_a_reproducer_runs_as_it_stands(name: str) -> None:
     """It needs only a subject, not the kit."""
@@ -195,6 +210,7 @@ def test_a_maker_that_raises_is_found() -> None:
     assert ("B02-lazy", "making a blob raised ValueError: no blobs today") == (found.requirement, found.message)
 
 
+@pytest.mark.no_cover
 def test_a_walk_finds_what_takes_several_blobs() -> None:
     """The kit then shrinks the walk as far as possible."""
 

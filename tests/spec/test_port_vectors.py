@@ -67,6 +67,7 @@ def find(suite: str, **wanted: Any) -> dict[str, Any]:
 # --- the content of vectors
 
 
+@pytest.mark.no_cover
 def test_the_suites_have_the_size_that_is_known() -> None:
     """Counted in vectors and steps, for Caffe; the final release of a vector is a step."""
     found = {suite: written("caffe", suite) for suite in SUITES}
@@ -85,6 +86,7 @@ def test_the_suites_have_the_size_that_is_known() -> None:
     }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_every_line_is_valid_and_has_a_name_of_its_own(edition: str, suite: str) -> None:
     schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
@@ -240,6 +242,7 @@ def test_cycles_are_repeated(edition: str) -> None:
 # --- replays
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("make", [SyncedMemory, ReferenceMemory])
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
@@ -478,6 +481,7 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     assert [tmp_path / "early" / "counters.jsonl", tmp_path / "manifest.json"] == sorted(map(Path, named))
 
 
+@pytest.mark.no_cover
 def test_the_committed_vectors_are_up_to_date() -> None:
     committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
     result = run("--out", str(ROOT / "vectors"), *(word for name in committed for word in ("--suite", name)), "--check")

@@ -101,6 +101,7 @@ def made(language: str, folder: Path, change: tuple[str, str] = ("", "")) -> lis
     return [str(folder / "replay")]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("language", ["c", "rs", "py"])
 def test_a_right_port_passes_every_suite(language: str, vectors: Path, tmp_path: Path) -> None:
     command = made(language, tmp_path)

@@ -39,6 +39,7 @@ def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
         report.require()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("make", [Pool, CachingPool])
 def test_a_correct_pool_passes_every_generator(make: type) -> None:
     promises = ALL if make is Pool else {"zero_size": "null", "double_free": "detect", "thread_safe": "yes"}
@@ -139,6 +140,7 @@ def test_time_ends_a_campaign() -> None:
     assert 0 < several.operations < 1 << 30
 
 
+@pytest.mark.no_cover
 def test_memory_behind_get_and_set_is_checked() -> None:
     report = fuzz(SimulatedDeviceAllocator, steps=1_000)
     report.require()

@@ -64,6 +64,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
+@pytest.mark.no_cover
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
     bug = ALLOCATOR_BUGS["NoLocks"]
     finding = Finding("A20-threads", "what threads do", (), repeats=False)
