@@ -139,10 +139,11 @@ def test_actions_get_the_argument_in_order() -> None:
 
 
 def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
-    """If `refusal_error` does not know a refusal, it raises the error of another refusal."""
+    """Two refusals with one error could not be told apart."""
     named = {refusal: type(refusal_error(refusal, "call", SyncedHead.SYNCED, None)) for refusal in Refusal}
     heads = {refusal for refusal in Refusal if refusal.needs}
     own = [error for refusal, error in named.items() if refusal not in heads]
+    assert DeclarationError not in own
     assert len(own) == len(set(own)), f"say in refusal_error what each of these is raised as: {named}"
     assert {named[refusal] for refusal in heads} == {IllegalCallError}
     assert Refusal.NOT_HEAD_AT_CPU.needs is SyncedHead.HEAD_AT_CPU
@@ -273,3 +274,12 @@ def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
             row = machine.row(call, state.head, state.facts, data)
             assert (row.actions, row.refusal) == (step.actions, step.refusal)
             assert (row.dest or state.head) is step.after.head
+
+
+def test_a_refusal_without_an_error_is_named() -> None:
+    unknown: Any = SimpleNamespace(name="TOO_LATE", needs=None)
+
+    error = refusal_error(unknown, "gpu_data", SyncedHead.SYNCED, None)
+
+    assert isinstance(error, DeclarationError)
+    assert "gpu_data in SYNCED: no error is declared for the refusal TOO_LATE" == str(error)
