@@ -7,7 +7,7 @@ both until nothing helps or the time is up.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .finding import Violation
@@ -90,7 +90,6 @@ class _Search(Generic[Step]):
     question: Callable[[tuple[Step, ...]], bool]
     simpler: Callable[[Step], Iterable[Step]]
     deadline: float
-    passed: set[tuple[Step, ...]] = field(default_factory=set[tuple[Step, ...]])  # so that nothing is asked twice
 
     def shortest(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         while True:
@@ -100,12 +99,7 @@ class _Search(Generic[Step]):
             steps = found
 
     def _fails(self, steps: tuple[Step, ...]) -> bool:
-        if steps in self.passed or time.perf_counter() >= self.deadline:
-            return False
-        fails = self.question(steps)
-        if not fails:
-            self.passed.add(steps)
-        return fails
+        return time.perf_counter() < self.deadline and self.question(steps)
 
     def _leave_out(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """Delta debugging: groups of steps, from the end to the start, each time half as long."""
