@@ -39,7 +39,7 @@ def blob_requirements_for(subject: Subject) -> list[str]:
     return applicable("blob", subject.profile, {*offered, "messages"} if offers_messages(subject) else offered)
 
 
-def check_blobs(
+def check_blobs(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = BLOB_STEPS,

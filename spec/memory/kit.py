@@ -37,7 +37,7 @@ def requirements_for(subject: Subject) -> list[str]:
     return applicable("memory", subject.profile, offered)
 
 
-def check_conformance(
+def check_conformance(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = DEFAULT_STEPS,
