@@ -171,7 +171,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
-	$(BIN)/python tests/support/front_door.py $(CHECK)
+	$(BIN)/python tests/support/public_names.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
 	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills

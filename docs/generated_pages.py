@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
+_SEEDED_BUGS: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
@@ -85,19 +85,27 @@ def requirements_page() -> str:
             "files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, "
             "which [the errata](errata.md) explain."
         ),
+        (
+            "Levels say how much of a memory or a blob is observed, and each includes the lower ones: L0 heads, flags "
+            "and refusals; L1 bytes; L2 actions, in order; L3 failures of actions; L4 streams, threads and lifetimes. "
+            "A requirement is judged from its level on."
+        ),
     ]
     for (kind, profile), title in SECTIONS.items():
+        levels = kind in ("memory", "blob")
         rows = [
             (
                 f"{_place(name)}**{name}**",
                 it.text,
+                *((it.level,) if levels else ()),
                 it.source,
-                "<br>".join(map(_planted, (bug for bug in _PLANTED.values() if bug.requirement == name))),
+                "<br>".join(map(_linked, (bug for bug in _SEEDED_BUGS.values() if bug.requirement == name))),
             )
             for name, it in requirements_of(kind).items()
             if it.profile == profile
         ]
-        parts += [f"## {title}", table(("requirement", "says", "source", "tested with"), rows)]
+        heads = ("requirement", "says", *(("level",) if levels else ()), "source", "tested with")
+        parts += [f"## {title}", table(heads, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -118,7 +126,7 @@ def _place(name: str) -> str:
     return f'<a id="{name.lower()}"></a>'
 
 
-def _planted(bug: SeededBug) -> str:
+def _linked(bug: SeededBug) -> str:
     """A name as a link to the code that defines it."""
     room, _, module = bug.make.__module__.removeprefix("syncedmem.").partition(".")
     return f"[{bug.name}](../{room}/{module.replace('.', '/')}.py)"
@@ -128,7 +136,7 @@ def _shown(name: str) -> str:
     file, _, test = name.partition("::")
     if test:
         return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
-    return _planted(_PLANTED[name])
+    return _linked(_SEEDED_BUGS[name])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -133,9 +133,9 @@ class PoolAllocator(Adaptor):
                             (block,) = map(self._made, (size,))
                     finally:
                         self._busy = False
-            if block.lent != size:
+            if block.requested != size:
                 part = block.whole if size == block.size else block.whole[:size]
-                block.make, block.lent = self._upstream.viewer(part), size
+                block.make, block.requested = self._upstream.viewer(part), size
             ptr = block.make()
             if idle.returned:
                 self._settle()

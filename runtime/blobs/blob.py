@@ -395,7 +395,7 @@ class Blob(Generic[ScalarT]):
         return self
 
     def _shrunk(self, elements: Elements, kept: Elements) -> Elements:
-        if elements.memory.size == elements.nbytes or elements.lends(kept):
+        if elements.memory.size == elements.nbytes or elements.owns_bytes_of(kept):
             return elements
         fitting = self._fresh(elements.shape, self.dtype)
         arithmetic.copy_on_fresh_side(elements, fitting)
@@ -1170,7 +1170,7 @@ def _check_kept(
         If such elements lie in that memory.
     """
     for what, elements in kept.items():
-        if any(old.lends(elements, own) for old in given_up):
+        if any(old.owns_bytes_of(elements, own) for old in given_up):
             raise BufferMismatchError(name, argument, f"{what} lies in this blob's own memory, which would be freed")
 
 

@@ -679,12 +679,12 @@ class SyncedMemory:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
 
-    def _lends(self, borrower: SyncedMemory, own: Fact) -> bool:
+    def _owns_bytes_of(self, other: SyncedMemory, own: Fact) -> bool:
         """Whether another memory uses bytes that this one would free, on the sides that `own` names."""
         facts = facts_of(self._state) & own
         sides = (
-            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, borrower._cpu),
-            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, borrower._gpu),
+            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, other._cpu),
+            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, other._gpu),
         )
         return any(
             facts & fact and mine is not None and theirs is not None and _overlapping(where, theirs, mine)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..engine.report import Conformance, Counter, Runner
     from ..engine.subject import Subject
+    from .driver import BlobDriver
 
 __all__ = ["BLOB_STEPS", "blob_requirements_for", "blob_suite_names", "check_blobs"]
 
@@ -53,7 +54,7 @@ def check_blobs(
     subject : Subject
         A subject whose maker makes blobs; see `BlobMaker`.
     steps : int
-        The number of generated steps, besides the enumerated ones; may be 0.
+        At least so many generated moves are taken besides the enumerated calls.  With 0 none are.
     seed : int
         The seed of the generated walks.
     suites : iterable of str, optional
@@ -94,4 +95,11 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
 
 
 def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
-    return search(subject, steps, seed, counter.add) if steps else None
+    if not steps:
+        return None
+
+    def count(drivers: tuple[BlobDriver, ...]) -> None:
+        counter.add(*drivers)
+
+    violation, counter.generated = search(subject, steps, seed, count)
+    return violation

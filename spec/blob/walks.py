@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from syncedmem.model import Mode
 
-from ..engine.search import hunt
+from ..engine.search import Generated, Hunt, Taken
 from .scenarios import Scenario, in_mode, run_scenario, shortened
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
 
@@ -73,8 +74,10 @@ def _among(step: BlobCall, blobs: int) -> BlobCall:
     return step._replace(blob=step.blob % blobs, arguments=arguments)
 
 
-def search(subject: Subject, steps: int, start: int, on_scenario: Callable[[BlobDriver], None]) -> Violation | None:
-    """Run scenarios with about `steps` steps; return the violation of the first that fails, shrunk, or None.
+def search(
+    subject: Subject, steps: int, start: int, on_scenario: Callable[[tuple[BlobDriver, ...]], None]
+) -> tuple[Violation | None, Generated]:
+    """Run scenarios with at least `steps` steps; return the violation of the first that fails, shrunk, or None.
 
     Parameters
     ----------
@@ -84,6 +87,18 @@ def search(subject: Subject, steps: int, start: int, on_scenario: Callable[[Blob
         The seed; the same seed gives the same scenarios.
     on_scenario : callable
         Called with the driver of every scenario that passed.
+
+    Returns
+    -------
+    (Violation or None, Generated)
+        What was found, and what was generated.
     """
-    examples = -(-2 * steps // (SHORTEST + LONGEST))
-    return hunt(subject, scenarios(subject), run_scenario, shortened, examples, start, on_scenario)
+    generated = Generated(steps, 1)
+    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario)
+    return hunt.search(steps, str(start), generated), generated
+
+
+def _take(subject: Subject, scenario: Scenario) -> Taken:
+    """Run a scenario; its kinds of moves are the calls, and it starts with its blobs."""
+    calls = (step.call for step in scenario.steps if isinstance(step, BlobCall))
+    return Taken((run_scenario(subject, scenario),), Counter(calls), scenario.shapes)

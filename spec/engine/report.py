@@ -15,6 +15,7 @@ from .finding import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from .search import Generated
     from .subject import Subject
 
     Progress = Callable[[str, int], None]
@@ -135,6 +136,8 @@ class Conformance(Generic[CoveringT]):
     seconds : float
     checked : tuple of str
         The requirements that the subject was checked for.
+    generated : Generated or None
+        The generated walks; None if there were to be none.
     """
 
     name: str
@@ -142,6 +145,7 @@ class Conformance(Generic[CoveringT]):
     coverage: CoveringT
     seconds: float
     checked: tuple[str, ...]
+    generated: Generated | None = None
 
     @property
     def violations(self) -> list[Violation]:
@@ -155,8 +159,13 @@ class Conformance(Generic[CoveringT]):
 
     @property
     def passed(self) -> bool:
-        """Whether there is no violation and the coverage is complete."""
-        return not self.violations and not self.coverage.missing
+        """Whether there is no violation, the coverage is complete, and as much was generated as was wanted."""
+        return not self.violations and not self.coverage.missing and not self.shortfall
+
+    @property
+    def shortfall(self) -> str:
+        """What is missing of the generated walks that were wanted; empty if nothing is."""
+        return self.generated.shortfall if self.generated else ""
 
     @property
     def steps(self) -> int:
@@ -165,8 +174,8 @@ class Conformance(Generic[CoveringT]):
 
     @property
     def walks(self) -> int:
-        """The number of generated walks."""
-        return sum(suite.cases for suite in self.suites if suite.name == "walks")
+        """The number of distinct generated walks."""
+        return self.generated.walks if self.generated else 0
 
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement.
@@ -195,6 +204,8 @@ class Conformance(Generic[CoveringT]):
         if self.coverage.missing:
             message = f"{self.coverage.missing} {self.coverage.unit} were not taken"
             raise Violation("coverage", message)
+        if self.shortfall:
+            raise Violation("walks", self.shortfall)
 
 
 def junit(
@@ -218,11 +229,19 @@ def junit(
 
 
 class Counter:
-    """Counts cases and calls while a suite runs, and reports the progress."""
+    """Counts cases and calls while a suite runs, and reports the progress.
+
+    Attributes
+    ----------
+    cases, steps : int
+    generated : Generated or None
+        The walks that the suite generated, if it generates walks.
+    """
 
     def __init__(self, name: str, coverage: Covering, progress: Progress | None) -> None:
         self.cases: int = 0
         self.steps: int = 0
+        self.generated: Generated | None = None
         self._name = name
         self._coverage = coverage
         self._progress = progress
@@ -270,11 +289,14 @@ def run_suites(
     """
     start = time.perf_counter()
     results: list[SuiteResult] = []
+    generated: Generated | None = None
     for name, run in runners.items():
         counter = Counter(name, coverage, progress)
         began = time.perf_counter()
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
             violation = run(subject, counter)
+        generated = counter.generated or generated
         results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))
-    return Conformance(subject.name, tuple(results), coverage, time.perf_counter() - start, tuple(checked))
+    seconds = time.perf_counter() - start
+    return Conformance(subject.name, tuple(results), coverage, seconds, tuple(checked), generated)

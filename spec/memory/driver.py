@@ -201,6 +201,7 @@ class MemoryDriver:
         Parameters
         ----------
         entry : Input
+            Not one that is refused.
         first : int
             The first of these calls to fail, counted from 1.
 
@@ -208,9 +209,6 @@ class MemoryDriver:
         ------
         Violation
         """
-        if self.predict(entry).refused:
-            self.perform(entry)
-            return
         self.visited.append((self.state, entry))
         self._number += 1
         k = first - 1

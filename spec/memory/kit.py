@@ -51,7 +51,7 @@ def check_conformance(
     ----------
     subject : Subject
     steps : int
-        The number of generated steps, besides the enumerated ones; may be 0.
+        At least so many generated moves are taken besides the enumerated calls, from every state.  With 0 none are.
     seed : int
         The seed of the generated walks.
     suites : iterable of str, optional
@@ -114,7 +114,8 @@ def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Vio
     if not steps:
         return None
 
-    def count(drivers: list[MemoryDriver]) -> None:
+    def count(drivers: tuple[MemoryDriver, ...]) -> None:
         counter.add(*drivers)
 
-    return search(subject, steps, seed, count)
+    violation, counter.generated = search(subject, steps, seed, count)
+    return violation

@@ -1,21 +1,22 @@
 """The generated tests of a memory: short walks of several memories, from every state, shrunk by Hypothesis.
 
-Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So a walk
-starts in a state drawn from all 62, which its access sequence reaches, and takes 10 to 20 steps.
+Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So there are
+walks from each of the 62 states, which an access sequence reaches, of 10 to 20 moves.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from syncedmem.model import Input, inputs
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.reproducer import Reproducer
-from ..engine.search import hunt
+from ..engine.search import Generated, Hunt, Taken
 from ..engine.shrinking import shortest
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
@@ -44,14 +45,17 @@ class Walk:
         The size of each memory in bytes.
     moves : tuple of (int, Move)
         The number of a memory, and its move.
+    begun : int
+        The number of moves at the beginning that only reach the states in which the memories start.
     """
 
     sizes: tuple[int, ...]
     moves: tuple[tuple[int, Move], ...]
+    begun: int = 0
 
 
-def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
-    """The walks of an edition whose first memory starts with this sequence."""
+def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> st.SearchStrategy[Walk]:
+    """The walks of an edition whose first memory starts with this sequence; with injected failures or without."""
     calls = inputs(edition, null=True, end=True)
     failing = [
         Fail(entry, k, partial, interrupt=False, again=again)
@@ -63,21 +67,20 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
         if entry.call
     ]
     stumbling = [Stumble(entry) for entry in calls if entry.call]
-    move: st.SearchStrategy[Move] = st.one_of(
+    usual: tuple[st.SearchStrategy[Move], ...] = (
         st.sampled_from(calls),
         st.sampled_from(calls),
         st.just(Synchronize()),
-        st.sampled_from(failing),
-        st.sampled_from(stumbling),
     )
-    start = st.sampled_from(tuple(access_words(edition).values()))
+    move = st.one_of(*usual, st.sampled_from(failing), st.sampled_from(stumbling)) if failures else st.one_of(*usual)
+    start = st.sampled_from(tuple(access_sequences(edition).values()))
     small = st.sampled_from(_SIZES)
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
     def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
         starts = (first, *others)
-        begun = ((number, entry) for number, sequence in enumerate(starts) for entry in sequence)
-        return Walk(sizes[: len(starts)], (*begun, *((k % len(starts), move) for k, move in moves)))
+        begun = tuple((number, entry) for number, sequence in enumerate(starts) for entry in sequence)
+        return Walk(sizes[: len(starts)], (*begun, *((k % len(starts), move) for k, move in moves)), len(begun))
 
     return st.builds(
         joined,
@@ -87,7 +90,7 @@ def walks(edition: str, first: tuple[Input, ...]) -> st.SearchStrategy[Walk]:
     )
 
 
-def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
+def run_walk(subject: Subject, walk: Walk) -> Taken:
     """Take a walk; after every step check the memories that were not used.
 
     A memory without moves is not made.
@@ -97,31 +100,38 @@ def run_walk(subject: Subject, walk: Walk) -> list[MemoryDriver]:
     Violation
         With a reproducer of all memories, in the order in which things happened.
     """
-    reproducer = Reproducer(subject)
+    reproducer, kinds = Reproducer(subject), Counter[str]()
     smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
     drivers = {
         number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
         for number in sorted({number for number, _ in walk.moves})
     }
-    for number, move in walk.moves:
+    first, start = drivers.get(0), None
+    for at, (number, move) in enumerate(walk.moves):
+        if at == walk.begun and first is not None:
+            start = first.state
         # Caffe does not define calls on a destroyed object.
         if not drivers[number].oracle.released or subject.profile == "safe":
-            _step([*drivers.values()], drivers[number], move)
+            kind = _step([*drivers.values()], drivers[number], move)
+            kinds.update((kind,) if at >= walk.begun else ())
     for driver in drivers.values():
         driver.finish()
-    return [*drivers.values()]
+    return Taken((*drivers.values(),), kinds, start)
 
 
-def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> None:
-    """Make a move of one memory, and check the others."""
-    make_move(moved, move)
+def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
+    """Make a move of one memory, and check the others; return the kind of the move."""
+    kind = make_move(moved, move)
     for driver in drivers:
         if driver is not moved:
             driver.compare_untouched()
+    return kind
 
 
-def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[MemoryDriver]], None]) -> Violation | None:
-    """Take walks with about `steps` steps from all states; return the violation of the first that fails, shrunk.
+def search(
+    subject: Subject, steps: int, start: int, on_walk: Callable[[tuple[MemoryDriver, ...]], None]
+) -> tuple[Violation | None, Generated]:
+    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails, shrunk.
 
     Parameters
     ----------
@@ -132,23 +142,20 @@ def search(subject: Subject, steps: int, start: int, on_walk: Callable[[list[Mem
         The seed; the same seed gives the same walks.
     on_walk : callable
         Called with the drivers of every walk that passed.
+
+    Returns
+    -------
+    (Violation or None, Generated)
+        What was found, and what was generated.
     """
-    sequences = tuple(access_words(subject.edition).values())
-    examples = -(-2 * steps // ((SHORTEST + LONGEST) * len(sequences)))
+    sequences = tuple(access_sequences(subject.edition).values())
+    generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
-        if violation := _search_from(subject, sequence, examples, start * len(sequences) + number, on_walk):
-            return violation
-    return None
-
-
-def _search_from(
-    subject: Subject,
-    sequence: tuple[Input, ...],
-    examples: int,
-    number: int,
-    on_walk: Callable[[list[MemoryDriver]], None],
-) -> Violation | None:
-    return hunt(subject, walks(subject.edition, sequence), run_walk, shortened, examples, number, on_walk)
+        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe")
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk)
+        if violation := hunt.search(share, f"{start}.{number}", generated):
+            return violation, generated
+    return None, generated
 
 
 def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:

@@ -5,7 +5,9 @@ Sources: Caffe's files by name and line (docs/design.md explains them), its issu
 
 from __future__ import annotations
 
-__all__ = ["MEMORY_CAFFE", "MEMORY_NEEDS", "MEMORY_SAFE"]
+from .levels import by_level
+
+__all__ = ["MEMORY_CAFFE", "MEMORY_LEVELS", "MEMORY_NEEDS", "MEMORY_SAFE"]
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
@@ -98,3 +100,12 @@ MEMORY_NEEDS: dict[str, str] = {
     "R51": "device check",
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
+
+MEMORY_LEVELS = by_level(
+    L0="R02 R11 R12 R13 R20 R22 R23 R30 R31 R45 R48 R49",
+    L1="R10 R14 R15 R19 R35 R36 R37 R38 R39 R53",
+    L2="R01 R03 R04 R05 R06 R07 R08 R09 R16 R17 R18 R21 R24 R25 R26 R27 R28 R29 R44",
+    L3="R32 R33 R34",
+    L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56",
+)
+"""The lowest level at which a requirement can be judged, by its number."""

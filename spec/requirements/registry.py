@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
-from .blob import BLOB_CAFFE, BLOB_NEEDS, BLOB_SAFE
-from .memory import MEMORY_CAFFE, MEMORY_NEEDS, MEMORY_SAFE
+from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
+from .levels import LEVELS, Level
+from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -41,6 +42,9 @@ class Requirement:
         What a subject must offer for the requirement to be testable: ``"anything"``, ``"device"``, ``"no device"``,
         ``"another device"``, ``"device check"``, ``"messages"`` or ``"caffe profile"``.  For an allocator, the entry
         of its capability record that has to promise something.
+    level : {"L0", "L1", "L2", "L3", "L4"}
+        The lowest level of observation at which it is judged; see `syncedmem.spec.requirements.levels`.  It is
+        ``"L4"`` for allocators, which have no levels.
     """
 
     id: str
@@ -48,6 +52,7 @@ class Requirement:
     text: str
     source: str
     needs: str = "anything"
+    level: Level = "L4"
 
     @property
     def kind(self) -> Kind:
@@ -65,14 +70,18 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
 )
 
 _NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
+_LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS}
+
+
+def _requirement(profile: Profile, identifier: str, text: str, source: str) -> Requirement:
+    number = identifier.partition("-")[0]
+    return Requirement(
+        identifier, profile, text, source, _NEEDS.get(number, "anything"), _LEVELS.get(number, LEVELS[-1])
+    )
 
 
 REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
-    {
-        identifier: Requirement(identifier, profile, text, source, _NEEDS.get(identifier.partition("-")[0], "anything"))
-        for profile, rows in _BY_PROFILE
-        for identifier, text, source in rows
-    }
+    {row[0]: _requirement(profile, *row) for profile, rows in _BY_PROFILE for row in rows}
 )
 
 
@@ -81,11 +90,11 @@ def requirements_of(*kinds: Kind) -> dict[str, Requirement]:
     return {name: it for name, it in REQUIREMENTS.items() if it.kind in kinds}
 
 
-def applicable(kind: Kind, profile: Profile, offered: Collection[str]) -> list[str]:
-    """The requirements of a kind that can be checked with this profile on a subject that offers these things."""
+def applicable(kind: Kind, profile: Profile, offered: Collection[str], level: Level = "L4") -> list[str]:
+    """The requirements of a kind that are judged with this profile, at this level, on a subject that offers these."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
     return [
         name
         for name, it in requirements_of(kind).items()
-        if it.profile in profiles and it.needs in {*offered, "anything"}
+        if it.profile in profiles and it.level <= level and it.needs in {*offered, "anything"}
     ]

@@ -212,6 +212,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     assert {"not checked"} == {it["status"] for it in report["requirements"]}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """The width is 80 in a file, and less in a narrow terminal. All possible devices are listed."""
@@ -236,6 +237,7 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(report in run("devices").output for report in ("available", "what it is, or what is missing"))
 
 
+@pytest.mark.no_cover
 def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +265,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
+@pytest.mark.no_cover
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
@@ -277,6 +280,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert "Failures of simulated" in page_text
 
 
+@pytest.mark.no_cover
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed reproducer runs on the real memory, which has no bug."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
@@ -375,16 +379,16 @@ def test_devices_lists_all_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+    ("value", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
 )
-def test_devices_says_what_auto_is(wish: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_says_what_auto_is(value: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If ``auto`` is no device, the list is still printed, without an error in it."""
-    monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    monkeypatch.setenv("SYNCEDMEM_DEVICE", value)
     listed = run("devices", "--json")
 
     assert f'device="auto" is {found}' in run("devices").output
-    assert [wish] * (wish != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
-    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (wish == "gpu")
+    assert [value] * (value != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (value == "gpu")
 
 
 @pytest.mark.parametrize(
@@ -655,6 +659,7 @@ KEEPING: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("command", KEEPING)
 def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
     """Hypothesis keeps files only in a folder that the user names."""
@@ -800,6 +805,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
     device: Any = checks.make_subject(name, 0).device

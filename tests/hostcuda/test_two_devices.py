@@ -112,8 +112,8 @@ def test_it_is_named_for_what_it_is_wherever_a_device_is_named() -> None:
 
 def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program has to name it."""
-    for wish in ("", "auto"):
-        monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    for value in ("", "auto"):
+        monkeypatch.setenv("SYNCEDMEM_DEVICE", value)
         assert named_device("simulated") is named_device("auto") is SyncedMemory(SIZE).device
     monkeypatch.setenv("SYNCEDMEM_DEVICE", "cuda")
     assert named_device("cuda") is named_device("auto")

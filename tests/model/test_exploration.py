@@ -25,7 +25,7 @@ from syncedmem.model import (
 from syncedmem.model.dispatch import state_of
 from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Step, explore
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 GPU_CALLS = (Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA)
 
@@ -57,17 +57,17 @@ def test_the_refusals_of_caffe() -> None:
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_state_is_reached_by_its_access_word(edition: str) -> None:
+def test_every_state_is_reached_by_its_access_sequence(edition: str) -> None:
     """Run through the compiled table, an access sequence ends in its state, and no shorter sequence does."""
     table, found = dispatch(edition), space(edition)
-    assert set(found.steps) == set(access_words(edition))
-    for state, word in access_words(edition).items():
+    assert set(found.steps) == set(access_sequences(edition))
+    for state, sequence in access_sequences(edition).items():
         packed, mode = state_of(SyncedHead.UNINITIALIZED), Mode.GPU
-        for entry in word:
+        for entry in sequence:
             cell = table.cell(entry.call, packed) if entry.call else None
             packed, mode = cell.next[mode.value] if cell else packed, entry.mode or mode
         assert state == State(packed, mode)
-    lengths = {state: len(word) for state, word in access_words(edition).items()}
+    lengths = {state: len(sequence) for state, sequence in access_sequences(edition).items()}
     # No step adds more than one to the length, so no shorter sequence leads to the same state.
     assert max(lengths[step.after] - lengths[state] for state, row in found.steps.items() for step in row.values()) == 1
 

@@ -33,7 +33,7 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.model.machine import refusal_error
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +113,7 @@ def test_a_failing_action_leaves_head_and_flags() -> None:
             for action in step.actions:
                 actions = Actions()
                 bound = head_machine().bind(actions)
-                mode = walk(bound, access_words()[state])
+                mode = walk(bound, access_sequences()[state])
                 actions.fails, actions.done, call = action, [], entry.call or Call.RELEASE
                 with using_mode(mode), pytest.raises(OSError, match=f"^{action.value}$"):
                     bound.trigger(call, actions)

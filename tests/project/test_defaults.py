@@ -42,6 +42,6 @@ def test_no_signature_names_the_default_edition() -> None:
 
 
 def test_a_literal_would_be_found() -> None:
-    planted = ("first(edition: str = 'caffe', other=1)", "second(*, other, edition='early')", "third(edition)")
+    signatures = ("first(edition: str = 'caffe', other=1)", "second(*, other, edition='early')", "third(edition)")
 
-    assert ["first", "second"] == literal_defaults("".join(f"def {it}: ...\n" for it in planted), "edition")
+    assert ["first", "second"] == literal_defaults("".join(f"def {it}: ...\n" for it in signatures), "edition")

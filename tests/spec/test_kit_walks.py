@@ -2,51 +2,96 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import strategies as st
 from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
 from syncedmem.model import space
-from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Violation, check_conformance
+from syncedmem.spec import MemoryDriver, ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.engine.search import Generated
+from syncedmem.spec.memory import walks as walks_module
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.requirements import PROFILES, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from syncedmem.model import Input
+
 
 def test_walks_start_from_every_state() -> None:
     """For each of the 62 states, the first memory of some walk starts there; walks have one to three memories."""
-    covered = Coverage("caffe")
     lengths: set[int] = set()
+    violation, generated = search(reference_subject(), 100, 0, lambda drivers: lengths.add(len(drivers)))
 
-    def note(drivers: list[MemoryDriver]) -> None:
-        covered.add(drivers[0])
-        lengths.add(len(drivers))
-
-    assert search(reference_subject(), 1200, 0, note) is None
-    assert len(space().steps) == covered.states
+    assert violation is None
+    assert len(space().steps) == len(generated.starts)
     assert lengths == {1, 2, 3}
 
 
-def test_the_same_seed_takes_the_same_walks() -> None:
-    def walked(seed: int) -> list[int]:
-        seen: list[int] = []
-        search(reference_subject(), 1200, seed, lambda drivers: seen.append(sum(len(t.visited) for t in drivers)))
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("steps", [1, 60, 931])
+def test_steps_are_steps(steps: int, profile: Profile) -> None:
+    """As many generated moves are taken as are wanted, or more, in walks that all differ."""
+    _, generated = search(replace(reference_subject(), profile=profile), steps, 3, lambda _: None)
+
+    assert steps <= generated.moves.total()
+    assert 62 == len(generated.starts) <= generated.walks
+    assert 5 * generated.walks <= generated.moves.total()
+    kinds = {"call", "mode", "wait"} if profile == "caffe" else {"call", "mode", "wait", "failure", "stumble"}
+    assert kinds == set(generated.moves)
+
+
+def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> None:
+    def walked(seed: int) -> list[tuple[object, ...]]:
+        seen: list[tuple[object, ...]] = []
+        search(reference_subject(), 60, seed, lambda drivers: seen.append(tuple(tuple(t.visited) for t in drivers)))
         return seen
 
-    assert walked(5) == walked(5)
-    assert walked(5) != walked(6)
+    first, again, other = walked(0), walked(0), walked(1)
+    assert first == again
+    assert 60 < len(set(first)) == len(first)
+    assert not set(first) & set(other)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_generator_that_repeats_itself_fails_the_verdict(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The minimal walk does not count, and no walk counts twice; so there are fewer moves than were wanted."""
+
+    def repeating(_: str, first: tuple[Input, ...], *, failures: bool) -> st.SearchStrategy[Walk]:
+        assert failures
+        words = ((*first, WRITE, *(READ,) * k) for k in range(number))
+        return st.sampled_from([Walk((9,), tuple((0, it) for it in word), len(first)) for word in words])
+
+    monkeypatch.setattr(walks_module, "walks", repeating)
+    verdict = check_conformance(reference_subject(), steps=500)
+
+    assert (62 * (number - 1), False) == (verdict.walks, verdict.passed)
+    assert not verdict.violations
+    assert "of 500 generated moves were taken" in verdict.shortfall
+    with pytest.raises(Violation, match="walks: only"):
+        verdict.require()
+
+
+def test_walks_that_do_not_start_everywhere_fail_the_verdict() -> None:
+    generated = Generated(2, 2, 1, Counter(call=2), {0})
+
+    assert "generated walks started in only 1 of 2 states" == generated.shortfall
+    assert {"asked": 2, "walks": 1, "moves": {"call": 2}, "starts": 1} == generated.as_json()
+
+
+@pytest.mark.no_cover
 def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
     verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
     walk = Walk((4, 9), ((1, WRITE), (1, READ), (0, WRITE), (1, RELEASE)))
-    drivers = run_walk(reference_subject(), walk)
+    drivers = run_walk(reference_subject(), walk).drivers
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
     assert [4, 9] == [driver.size for driver in drivers]
@@ -74,10 +119,10 @@ def test_nothing_can_be_left_out_of_a_walk() -> None:
 
 def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
     """So removing the last move of a memory removes the memory; the others keep their sizes."""
-    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
+    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),))).drivers
 
     assert [9] == [driver.size for driver in drivers]
-    assert [] == run_walk(reference_subject(), Walk((4,), ()))
+    assert () == run_walk(reference_subject(), Walk((4,), ())).drivers
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
@@ -97,7 +142,7 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
                 super().zero_cpu(pointer, pinned)
             type(self).failed = True
 
-    found = search(device_subject(Once), 3000, 0, lambda _: None)
+    found, _ = search(device_subject(Once), 600, 0, lambda _: None)
 
     assert found is not None
     assert "R05-zeroed-first" == found.requirement
@@ -116,6 +161,7 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
     subject = replace(reference_subject(), profile="caffe")
-    drivers = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
+    (driver,), kinds, _ = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
 
-    assert [RELEASE] == [entry for _, entry in drivers[0].visited]
+    assert [RELEASE] == [entry for _, entry in driver.visited]
+    assert 1 == kinds.total()

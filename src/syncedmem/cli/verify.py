@@ -217,3 +217,6 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         if verdict is not None and verdict.coverage.missing:
             missing = verdict.coverage.missing
             console.print(f"{device.name}: {missing} {what} were never taken", style="red", markup=False)
+    for kit in device.parts.values():
+        if kit.shortfall and not kit.violations:
+            console.print(f"{device.name}: {kit.shortfall}", style="red", markup=False)

@@ -24,7 +24,7 @@ from syncedmem.model import (
 from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
-from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
+from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
 from syncedmem.spec import (
     REQUIREMENTS,
     BlobCoverage,
@@ -206,7 +206,7 @@ def verify(
     NoDeviceError
         If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
-    check_wish()
+    check_environment()
     check_switch()
     for name in devices:
         _parsed(name)

@@ -87,7 +87,7 @@ class DeviceVerdict:
 
     @property
     def walks(self) -> int:
-        """Generated walks taken."""
+        """Distinct generated walks."""
         return sum(verdict.walks for verdict in self.parts.values())
 
     @property
@@ -186,6 +186,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "walks": device.walks,
         "steps": device.steps,
         "seconds": round(device.seconds, 2),
+        "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
         "blobs": None if device.blobs is None else _blobs_json(device.blobs),
         "violations": [
@@ -196,7 +197,12 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
 
 
 def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
-    return {"cells": found.coverage.cells, "cells_missing": found.coverage.missing, "suites": _suites_json(found)}
+    return {
+        "cells": found.coverage.cells,
+        "cells_missing": found.coverage.missing,
+        "generated": found.generated and found.generated.as_json(),
+        "suites": _suites_json(found),
+    }
 
 
 def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("plant", "found"),
+    ("broken", "found"),
     [
         ({}, (True, "")),
         ({"wrote": 0}, (False, "a kernel that had to write 42 wrote 0")),
@@ -149,9 +149,9 @@ class Driver:
         ({"refusal": "no build", "log": "\n"}, (False, "no build")),
     ],
 )
-def test_a_verdict_has_the_first_line_of_the_reason(plant: dict[str, Any], found: tuple[bool, str]) -> None:
+def test_a_verdict_has_the_first_line_of_the_reason(broken: dict[str, Any], found: tuple[bool, str]) -> None:
     driver = Driver()
-    vars(driver).update(plant)
+    vars(driver).update(broken)
 
     assert found == compilers.try_compiler(None, driver)
 
@@ -164,6 +164,7 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
     assert "the package mako" in reason
 
 
+@pytest.mark.no_cover
 @pytest.mark.usefixtures("compiler")
 def test_memories_and_blobs_conform_with_and_without_a_compiler() -> None:
     check_conformance(make_subject("opencl", 0), steps=200).require()
@@ -256,6 +257,7 @@ main()
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("driver", [None, "libmissing.so", "pocl.icd"], ids=["none", "missing", "no library"])
 def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp_path: Path) -> None:
     """There is no driver, as without PoCL; or the library of a driver is missing, or is not a library."""
@@ -269,6 +271,7 @@ def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp
     assert {row["name"]: row for row in listed}["opencl"]["detail"].startswith(MISSING)
 
 
+@pytest.mark.no_cover
 def test_a_machine_without_a_driver_verifies_the_rest(tmp_path: Path) -> None:
     names = ("--device", "cpu", "--device", "opencl")
     options = ("--steps", "10", "--processes", "1", "--out", str(tmp_path / "report"))

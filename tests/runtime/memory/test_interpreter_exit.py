@@ -41,6 +41,7 @@ KEEPING = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("keeping", KEEPING)
 @pytest.mark.parametrize("device", [None, *(device.device_type.name.lower() for device in devices())])
 def test_what_is_alive_at_the_exit_goes_quietly(device: str | None, keeping: str) -> None:

@@ -65,6 +65,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
+@pytest.mark.no_cover
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
     bug = ALLOCATOR_BUGS["NoLocks"]
     finding = Finding("A20-threads", "what threads do", (), repeats=False)
@@ -343,7 +344,7 @@ def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
 
 def test_progress_is_told() -> None:
     told: list[str] = []
-    fuzz(Pool, steps=500, on_progress=lambda engine, done, of: told.append(f"{engine} {done <= of or done}"))
+    fuzz(Pool, steps=500, on_progress=lambda generator, done, of: told.append(f"{generator} {done <= of or done}"))
 
     assert {"fast", "hypothesis"} == {it.split()[0] for it in told}
 
