@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import Subject
 
-VERIFY_DEVICE = checks.verify_device
+VERIFY_PART = checks.verify_part
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
 
 
@@ -80,19 +80,19 @@ def use(monkeypatch: pytest.MonkeyPatch, subject: Subject) -> None:
 
 
 @cache
-def found(name: str) -> DeviceVerdict:
-    """Return the verdict about a device. It is made once, for all tests of how verdicts are shown."""
-    return VERIFY_DEVICE(name, steps=60, seed=0)
+def found(job: str) -> DeviceVerdict:
+    """Return the verdict about a part of a device. It is made once, for all tests of how verdicts are shown."""
+    return VERIFY_PART(job, steps=60, seed=0)
 
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make ``verify`` return verdicts that are already known."""
 
-    def here(name: str, **_: object) -> DeviceVerdict:
-        return found(name)
+    def here(job: str, **_: object) -> DeviceVerdict:
+        return found(job)
 
-    monkeypatch.setattr(checks, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_part", here)
 
 
 # --- verify
@@ -151,21 +151,33 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert all(name in text for name in requirements_of("memory", "blob"))
 
 
-def test_a_device_that_takes_its_process_with_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report still has the other devices."""
+def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report still has the other parts and the other devices. So has a device that some part could not open."""
+    ends: dict[str, object] = {
+        "simulated blobs": Death("crash", "SIGSEGV", "cells", 12),
+        "opencl memories": DeviceVerdict("opencl", "the driver is busy"),
+        "cuda memories": DeviceVerdict("cuda", "no GPU"),
+        "cuda blobs": DeviceVerdict("cuda", "no GPU"),
+    }
 
-    def answers(_: object, names: tuple[str, ...], **__: object) -> list[tuple[str, object]]:
-        dead = Death("crash", "SIGSEGV", "cells", 12)
-        return [(name, found("cpu") if name == "simulated" else dead) for name in names]
+    def answers(_: object, jobs: list[str], **__: object) -> list[tuple[str, object]]:
+        return [(job, ends.get(job) or found(f"cpu {job.split()[1]}")) for job in jobs]
 
     monkeypatch.setattr(checks, "side_by_side", answers)
-    names = ("cpu", "simulated", "opencl")
+    names = ("cpu", "simulated", "opencl", "cuda")
     result, report = verified(tmp_path, "--processes", "2", *(f"--device={name}" for name in names), code=1)
+    devices = {device["name"]: device for device in report["devices"]}
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
-    assert ["failed", "passed", "failed"] == [device["status"] for device in report["devices"]]
-    assert "cpu breaks crash: the process was ended by SIGSEGV; done last: 12 of cells" in result.output
-    assert "crash: the process was ended by SIGSEGV" in text
+    assert ["passed", "failed", "failed", "unavailable"] == [device["status"] for device in report["devices"]]
+    assert "simulated breaks crash: blobs: the process was ended by SIGSEGV; done last: 12 of cells" in result.output
+    assert "crash: memories: the device was not available: the driver is busy" in result.output
+    assert "crash: blobs: the process was ended by SIGSEGV" in text
+    assert devices["cpu"]["suites"] == devices["simulated"]["suites"]
+    assert devices["cpu"]["blobs"] == devices["opencl"]["blobs"]
+    assert ("passed", "not checked") == tuple(
+        devices["simulated"]["requirements"][name] for name in ("R01-lazy", "B01-empty")
+    )
 
 
 def test_wrong_numbers_are_refused_before_anything_starts() -> None:
@@ -204,15 +216,14 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """The width is 80 in a file, and less in a narrow terminal. All possible devices are listed."""
-    conformance = found("cpu").conformance
-    assert conformance is not None
-    slow = replace(conformance, seconds=1234.5)
 
-    def here(name: str, **_: object) -> DeviceVerdict:
-        return DeviceVerdict(name, "", slow)
+    def here(job: str, **_: object) -> DeviceVerdict:
+        name, part = job.split()
+        slow = replace(found(f"cpu {part}").parts[part], seconds=1234.5 / len(checks.PARTS))
+        return DeviceVerdict(name, "", {part: slow})
 
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(checks, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_part", here)
     result, _ = verified(tmp_path)
     tables = [line for line in result.output.splitlines() if line.startswith(" ")]
     heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
@@ -233,10 +244,11 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     """Without ``--out`` they go to different folders. A device that is named twice is checked once."""
     monkeypatch.chdir(tmp_path)
 
-    def here(name: str, **_: object) -> DeviceVerdict:
-        return replace(found("cpu"), name=name)
+    def here(job: str, **_: object) -> DeviceVerdict:
+        name, part = job.split()
+        return replace(found(f"cpu {part}"), name=name)
 
-    monkeypatch.setattr(checks, "verify_device", here)
+    monkeypatch.setattr(checks, "verify_part", here)
     some = run(
         "verify", "--steps", "0", "--processes", "1", *("--device", "cpu", "--device", "opencl", "--device", "cpu")
     )
@@ -345,9 +357,9 @@ def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -
     use(monkeypatch, device_subject())
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result = checks.verify(("simulated",), steps=0, seed=0)
-    conformance = result.devices[0].conformance
-    assert conformance is not None
-    drawn = diamond_svg("caffe", covered=conformance.coverage.identifiers())
+    memories = result.devices[0].memories
+    assert memories is not None
+    drawn = diamond_svg("caffe", covered=memories.coverage.identifiers())
 
     assert drawn in page(result)
     assert "✗" in drawn

@@ -214,11 +214,8 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("opencl", (), Coverage("caffe"), 0.0, ())
 
-    def unchecked(*_: object, **__: object) -> None:
-        pass
-
     monkeypatch.setattr(checks, "check_conformance", checked)
-    monkeypatch.setattr(checks, "check_blobs", unchecked)
+    monkeypatch.setattr(checks, "check_blobs", checked)
     options = ("verify", "--device", "opencl", "--processes", "1", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
