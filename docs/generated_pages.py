@@ -16,6 +16,7 @@ from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_SEEDED_BUGS: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
+_SEEDED_BUGS: dict[str, SeededBug] = {
+    **ALLOCATOR_BUGS,
+    **BLOB_BUGS,
+    **BUFFER_BUGS,
+    **DEVICE_ALLOCATOR_BUGS,
+    **MEMORY_BUGS,
+}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
@@ -39,6 +46,7 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "safe"): "What is promised beyond Caffe: memories",
     ("blob", "caffe"): "What Caffe does: blobs",
     ("blob", "safe"): "What is promised beyond Caffe: blobs",
+    ("buffer", "safe"): "What a buffer must do",
     ("allocator", "safe"): "What an allocator must do",
     ("device allocator", "safe"): "What an allocator with our interface must do",
 }
@@ -76,13 +84,14 @@ def requirements_page() -> str:
         NOTE.format("spec/requirements"),
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
-            "[the fuzzer](fuzzing.md) and of [the contract](allocators.md#test-your-own) names one. For each there are "
-            "one or more *seeded bugs*: a memory, a blob or an allocator that breaks the requirement. A test shows "
-            "that it is refused, and that the requirement is named ([memories and "
-            "blobs](../tests/spec/test_seeded_bugs.py), [allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), "
-            "[allocators with our interface](../tests/runtime/allocators/test_contract.py)). R are requirements of "
-            "memories, B of blobs, A of any allocator, D of one with our interface. Sources of R and B are [Caffe's "
-            "files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, "
+            "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer or an allocator that breaks "
+            "the requirement. A test shows that it is refused, and that the requirement is named ([memories and "
+            "blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
+            "interface](../tests/runtime/allocators/test_contract.py)). R are requirements of memories, B of blobs, F "
+            "of buffers, A of any allocator, D of one with our interface. Sources of R and B are [Caffe's files by "
+            "name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, "
             "which [the errata](errata.md) explain."
         ),
         (

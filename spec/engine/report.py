@@ -132,7 +132,7 @@ class Conformance(Generic[CoveringT]):
     name : str
         The name of the subject.
     suites : tuple of SuiteResult
-    coverage : Coverage or BlobCoverage
+    coverage : Coverage, BlobCoverage or Checklist
     seconds : float
     checked : tuple of str
         The requirements that the subject was checked for.
@@ -181,14 +181,15 @@ class Conformance(Generic[CoveringT]):
         """The verdict on a requirement.
 
         It is not applicable if the subject lacks something that it needs.  A suite stops at its first violation, so
-        after a violation every other requirement is not checked.
+        after a violation every other requirement is not checked, unless a suite of its name came to its end.
         """
         for found in self.violations:
             if found.requirement == requirement:
                 return Verdict(requirement, "failed", detail=found.message)
         if requirement not in self.checked:
             return Verdict(requirement, "not applicable", detail="it does not apply to this subject")
-        if self.violations:
+        ended = {suite.name for suite in self.suites if suite.violation is None}
+        if self.violations and requirement not in ended:
             return Verdict(requirement, "not checked", detail="a suite stopped at a violation")
         return Verdict(requirement, "passed")
 

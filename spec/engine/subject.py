@@ -1,4 +1,4 @@
-"""The subject of a kit: a maker of memories or of blobs, and the allocators to test it with."""
+"""The subject of a kit: a maker of memories, of blobs or of buffers, and the allocators to test it with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..requirements import Profile
     from .calls import Side
 
-__all__ = ["BlobMaker", "Maker", "Memory", "Subject", "edition_of"]
+__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Subject", "edition_of"]
 
 
 class Memory(Protocol):
@@ -65,6 +65,18 @@ class BlobMaker(Protocol):
     def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
 
 
+class BufferMaker(Protocol):
+    """Makes a buffer, as `syncedmem.runtime.Buffer` does.
+
+    A buffer has ``ptr``, ``byte_size``, ``nbytes``, ``len()``, ``allocator``, ``device_type``, ``is_external``,
+    ``allocate``, ``copy_from`` and ``close``, and is a context manager.
+    """
+
+    def __call__(
+        self, byte_size: int = 0, allocator: Any = None, ptr: Any = None, *, use_external: bool = False
+    ) -> Any: ...
+
+
 def edition_of(*, has_device: bool) -> str:
     """The edition of the model with which a memory with a device, or without one, is compared."""
     return "caffe" if has_device else "cpu_only"
@@ -89,14 +101,15 @@ def _takes_pinned(make: Any) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """A maker of memories or of blobs, and the allocators to test it with.
+    """A maker of memories, of blobs or of buffers, and the allocators to test it with.
 
     Attributes
     ----------
     name : str
         The name in reports.
-    make : Maker or BlobMaker
-        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`.
+    make : Maker, BlobMaker or BufferMaker
+        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`, buffers for
+        `syncedmem.spec.buffer.check_buffers`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}
@@ -110,7 +123,7 @@ class Subject:
     """
 
     name: str
-    make: Maker | BlobMaker
+    make: Maker | BlobMaker | BufferMaker
     host: Allocator
     device: Allocator | None
     profile: Profile = "safe"

@@ -1,6 +1,15 @@
 """The main job: the model against what was observed of Caffe, every device against the spec, and the report."""
 
-from .checks import PARTS, SUBJECTS, make_blob_subject, make_subject, verify, verify_model, verify_part
+from .checks import (
+    PARTS,
+    SUBJECTS,
+    make_blob_subject,
+    make_buffer_subject,
+    make_subject,
+    verify,
+    verify_model,
+    verify_part,
+)
 from .report import page
 from .verdicts import MARKS, DeviceVerdict, ModelVerdict, Verification
 
@@ -12,6 +21,7 @@ __all__ = [
     "ModelVerdict",
     "Verification",
     "make_blob_subject",
+    "make_buffer_subject",
     "make_subject",
     "page",
     "verify",

@@ -21,7 +21,7 @@ from syncedmem.model import (
     space,
     tour,
 )
-from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
@@ -37,12 +37,15 @@ from syncedmem.spec import (
     check_conformance,
     compare_model,
 )
+from syncedmem.spec.buffer import check_buffers
+from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.subject import edition_of
 from syncedmem.spec.engine.supervisor import Death, side_by_side
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.requirements import requirements_of
 
+from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
@@ -52,7 +55,17 @@ if TYPE_CHECKING:
     from syncedmem.spec.engine.supervisor import Progress, Watch
     from syncedmem.spec.requirements import Kind
 
-__all__ = ["PARTS", "SUBJECTS", "Part", "make_blob_subject", "make_subject", "verify", "verify_model", "verify_part"]
+__all__ = [
+    "PARTS",
+    "SUBJECTS",
+    "Part",
+    "make_blob_subject",
+    "make_buffer_subject",
+    "make_subject",
+    "verify",
+    "verify_model",
+    "verify_part",
+]
 
 HOST, SEEDED = "cpu", "simulated-seeded"
 
@@ -130,6 +143,17 @@ def make_blob_subject(name: str, seed: int) -> Subject:
     return replace(make_subject(name, seed), make=Blob, source=source)
 
 
+def make_buffer_subject(name: str, seed: int) -> Subject:
+    """The same for buffers.
+
+    Raises
+    ------
+    NoDeviceError
+    """
+    source = f"from syncedmem.verification import make_buffer_subject\nsubject = make_buffer_subject({name!r}, {seed})"
+    return replace(make_subject(name, seed), make=Buffer, source=source)
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of what is checked on each device.
@@ -157,11 +181,28 @@ def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) ->
     return check_blobs(make_blob_subject(name, seed), steps=steps // 3, seed=seed, progress=progress)
 
 
+def _check_buffers(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    del steps
+    return check_buffers(make_buffer_subject(name, seed), progress=progress)
+
+
+def _check_allocators(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    del steps
+    subject = make_subject(name, seed)
+    side = "host" if subject.device is None else "device"
+    return check_allocators(name, getattr(subject, side), f"{subject.source}\ndevice = subject.{side}", progress)
+
+
 PARTS: Mapping[str, Part] = {
     "memories": Part("memory", _check_memories, lambda here: Coverage(edition_of(has_device=here))),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
+    "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
+    "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),
 }
-"""What is checked on each device, in the order of the report; blobs are given a third of the steps."""
+"""What is checked on each device, in the order of the report.
+
+Blobs are given a third of the steps.  Buffers and allocators need no generated steps.
+"""
 
 
 def verify_part(job: str, *, steps: int, seed: int, progress: Progress | None = None) -> DeviceVerdict:
