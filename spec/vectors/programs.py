@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
-from syncedmem.model.suites import access_words, counter_words, pair_tour
+from syncedmem.model.suites import access_sequences, counter_sequences, pair_tour
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -19,7 +19,7 @@ from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from syncedmem.model.suites import Word
+    from syncedmem.model.suites import InputSequence
 
     from ..requirements import Profile
 
@@ -133,7 +133,7 @@ def numbered(memory: int, operation: Operation) -> Operation:
 
 
 def _from_sequences(
-    sequences: Callable[[str], Iterable[Word]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
+    sequences: Callable[[str], Iterable[InputSequence]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
 ) -> Callable[[str], Iterator[Program]]:
     return lambda edition: (
         _program(edition, sequence, size, profile) for size in sizes for sequence in sequences(edition)
@@ -142,14 +142,14 @@ def _from_sequences(
 
 def _cells(edition: str) -> Iterator[Program]:
     """Every call in every state, with NULL data."""
-    for sequence in access_words(edition).values():
+    for sequence in access_sequences(edition).values():
         for entry in inputs(edition, null=True, mode=False):
             yield _program(edition, (*sequence, entry))
 
 
 def _failures(edition: str) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
-    for state, sequence in access_words(edition).items():
+    for state, sequence in access_sequences(edition).items():
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
@@ -201,24 +201,24 @@ def _same_buffer(edition: str, call: Call, write: Call) -> Iterator[Program]:
 
 
 def _several(edition: str) -> Iterator[Program]:
-    """Words of the tour on three memories in turns; after each step the other memories are compared."""
-    words = tour(edition)
-    for n in range(len(words)):
-        turns = [words[(n + k * len(words) // len(_SEVERAL)) % len(words)] for k in range(len(_SEVERAL))]
+    """Sequences of the tour on three memories in turns; after each step the other memories are compared."""
+    sequences = tour(edition)
+    for n in range(len(sequences)):
+        turns = [sequences[(n + k * len(sequences) // len(_SEVERAL)) % len(sequences)] for k in range(len(_SEVERAL))]
         steps: list[Operation] = []
         for at in range(max(map(len, turns))):
-            for memory, word in enumerate(turns):
-                if at < len(word):
-                    steps.append(numbered(memory, operation_of(word[at], 1 + at * len(turns) + memory)))
+            for memory, sequence in enumerate(turns):
+                if at < len(sequence):
+                    steps.append(numbered(memory, operation_of(sequence[at], 1 + at * len(turns) + memory)))
                     others = (it for it in range(len(turns)) if it != memory)
-                    steps += [numbered(it, {"call": LOOK}) for it in others if word[at].call is not None]
+                    steps += [numbered(it, {"call": LOOK}) for it in others if sequence[at].call is not None]
         ends = (numbered(memory, {"call": Call.RELEASE.value}) for memory in range(len(turns)))
         yield Program(edition, _SEVERAL, (*steps, *ends))
 
 
 def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
     owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
-    for state, sequence in access_words(edition).items():
+    for state, sequence in access_sequences(edition).items():
         if owned in space(edition).steps[state][Input(write)].after.facts:
             own = {"call": call.value, "argument": OWN}
             yield _program(edition, (*sequence, Input(write), own, *_reads(edition)), profile="safe")
@@ -239,8 +239,8 @@ def _modes(edition: str) -> Iterator[Program]:
                 yield _program(edition, (Input(None, mode=first), *made, Input(None, mode=second), *freed))
 
 
-def _counters(edition: str) -> tuple[Word, ...]:
-    return counter_words(edition, range(2, _MOST + 1))
+def _counters(edition: str) -> tuple[InputSequence, ...]:
+    return counter_sequences(edition, range(2, _MOST + 1))
 
 
 SUITES: dict[str, Suite] = {

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import EDITIONS, Call, FileFormatError, Input, Mode, inputs
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import facts_of, head_of
-from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import State, explore
 from syncedmem.model.vocabulary import Verb, verb_of
 
