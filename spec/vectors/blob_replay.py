@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from contextlib import nullcontext
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import Mode, using_mode
 
@@ -94,8 +94,9 @@ class _Player:
         argument, options = step.get("argument"), dict[str, Any]()
         given = [argument] if "argument" in step else []
         if isinstance(argument, dict):
-            options = {name: it for name, it in argument.items() if name != "blob"}
-            given = [self._blobs[argument["blob"]]]
+            known = cast("dict[str, Any]", argument)
+            options = {name: it for name, it in known.items() if name != "blob"}
+            given = [self._blobs[known["blob"]]]
         try:
             with using_mode(self._mode):
                 return "", getattr(self._blobs[step.get("blob", 0)], step["call"])(*given, **options)

@@ -82,7 +82,8 @@ class _Caller:
             return operation
         if operation["call"] == WRITE_BUFFER:
             self._buffers[operation["argument"]["buffer"]] = operation["argument"]["bytes"]
-        return {**operation, **self._memories[operation.get("memory", 0)].step(operation)}
+        number: int = operation.get("memory", 0)
+        return {**operation, **self._memories[number].step(operation)}
 
 
 class _Follower:

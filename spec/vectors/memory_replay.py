@@ -73,8 +73,9 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
         caller = _Caller(subject)
         players = [_Player(caller, size) for size in vector["sizes"]]
         for number, step in enumerate(vector["steps"]):
+            which: int = step.get("memory", 0)
             try:
-                problem = caller.play(step, players[step.get("memory", 0)])
+                problem = caller.play(step, players[which])
             except Exception as error:  # noqa: BLE001 -- any error that a subject causes here
                 problem = ("a memory that can be looked at", f"{type(error).__name__}: {error}")
             if problem is not None:
@@ -261,7 +262,7 @@ class _Player:
         seen = [f"{named(it)}{'' if it.byte_size == self._size else f' of {it.byte_size} bytes'}" for it in entries]
         if seen != wanted:
             return f"{', '.join(wanted) or 'no action'}", ", ".join(seen) or "no action"
-        locked = step.get("flags", {}).get("cpu_malloc_use_cuda")
+        locked: bool | None = step.get("flags", {}).get("cpu_malloc_use_cuda")
         made = [entry.pinned for entry in entries if (entry.operation, entry.side) == ("allocate", "cpu")]
         if locked is None or all(pinned == locked for pinned in made):
             return None

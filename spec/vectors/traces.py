@@ -131,7 +131,7 @@ class _Run:
         self._edition: str = header["edition"]
         if self._edition not in EDITIONS:
             raise ValueError(f"there is no edition {self._edition!r}")
-        sizes: Any = header.get("sizes", [header["size"]] if "size" in header else [])
+        sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
         self._sizes: dict[int, int] = dict(enumerate(sizes))
         self._space = explore(dispatch(self._edition), inputs(self._edition, null=True))
         wanted = [Mode[header["mode"]]] if "mode" in header else [Mode.GPU] if "steps" in header else [*Mode]

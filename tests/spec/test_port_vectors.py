@@ -158,18 +158,21 @@ def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
     for vector in written(edition, suite):
         if suite == "aliases" and len(vector["sizes"]) > 1:
             continue  # an oracle knows one memory, and these share a buffer
-        oracles, mode = [Oracle(size, edition != "cpu_only") for size in vector["sizes"]], Mode.GPU
+        sizes: list[int] = vector["sizes"]
+        oracles, mode = [Oracle(size, edition != "cpu_only") for size in sizes], Mode.GPU
         for step in vector["steps"]:
             if step["call"] == "set_mode":
                 mode = Mode[step["argument"]]
                 continue
-            oracle = oracles[step.get("memory", 0)]
+            number: int = step.get("memory", 0)
+            oracle = oracles[number]
             if step["call"] == "write_buffer":
-                side = next(it for it in SIDES.values() if oracle.copy(it).fresh)
+                sides = [*SIDES.values()]
+                side = next(it for it in sides if oracle.copy(it).fresh)
                 oracle = oracle.written(side, content(step["argument"]["bytes"], oracle.size))
             elif step["call"] != "look" and "fail" not in step and step["refusal"] != "own_buffer":
                 oracle = told(oracle, mode, step)
-            oracles[step.get("memory", 0)] = oracle
+            oracles[number] = oracle
             if "head" in step:
                 assert step["head"] == oracle.head.name
                 shown = {side: None if it is None else content(it, oracle.size) for side, it in step["bytes"].items()}

@@ -190,7 +190,8 @@ def in_python(bridge: Bridge, path: Path) -> int:
         replay: Any = import_module("replay")
     finally:
         sys.path.remove(str(EXAMPLES))
-    port: Any = ctypes.cast(ctypes.pointer(bridge.table), ctypes.POINTER(lent.Port)).contents
+    kind: Any = lent.Port
+    port = kind.from_address(ctypes.addressof(bridge.table))
     with path.open(encoding="utf-8") as lines:
         return int(replay.replay(port, lines)[0])
 

@@ -55,7 +55,8 @@ class Bridge:
         self._memories: dict[int, _Memory] = {}
         self._buffers: dict[int, _Twin] = {}
         self._made = 0
-        kinds: dict[str, Any] = dict(Table._fields_)
+        fields: Any = getattr(Table, "_fields_")  # noqa: B009 -- the name that ctypes gives it
+        kinds: dict[str, Any] = dict(fields)
         functions = [kinds[name](getattr(self, f"_{name}")) for name in ("create", "call", "state", "destroy")]
         self.table: Any = Table(ABI_VERSION, 3, b"bug", edition.encode(), None, *functions)
 
@@ -75,7 +76,7 @@ class Bridge:
         with self._current():
             for it in everyone:
                 it.pull()
-            raised, view = memory.call(CALLS[given.call], Mode(given.mode), buffer)
+            raised, view = memory.call(CALLS[int(given.call)], Mode(given.mode), buffer)
             for it in everyone:
                 it.push()
             result.contents.view = memory.place(view, side)
