@@ -49,6 +49,7 @@ from syncedmem.spec.vectors.programs import Program
 
 if TYPE_CHECKING:
     from syncedmem.spec import Maker
+    from syncedmem.spec.engine.calls import Side
     from syncedmem.spec.memory.oracle import Copy, Expected
 
 ROOT = Path(__file__).parents[2]
@@ -167,8 +168,7 @@ def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
             number: int = step.get("memory", 0)
             oracle = oracles[number]
             if step["call"] == "write_buffer":
-                sides = [*SIDES.values()]
-                side = next(it for it in sides if oracle.copy(it).fresh)
+                side: Side = "cpu" if oracle.cpu.fresh else "gpu"
                 oracle = oracle.written(side, content(step["argument"]["bytes"], oracle.size))
             elif step["call"] != "look" and "fail" not in step and step["refusal"] != "own_buffer":
                 oracle = told(oracle, mode, step)
@@ -349,6 +349,10 @@ def test_a_long_content_is_shown_from_the_first_byte_that_differs() -> None:
 
     found = [str(replay(subject("caffe", LosesTheLast), it)) for it in written("caffe", "sizes") if 4097 in it["sizes"]]
     assert any(it.endswith(" from byte 4096 of 4097, seen 78") for it in found)
+
+
+def test_a_buffer_of_no_bytes_has_nothing_behind_it() -> None:
+    assert replay(subject("caffe"), find("zero", call="set_cpu_data")) is None
 
 
 def test_nobody_writes_behind_a_buffer() -> None:

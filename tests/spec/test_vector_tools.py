@@ -16,7 +16,7 @@ from subjects import device_subject, host_subject
 from syncedmem.model import EDITIONS, Call, Input, Mode
 from syncedmem.runtime import Blob
 from syncedmem.spec import ReferenceBlob, Violation, check_conformance
-from syncedmem.spec.memory.suites import Stumble, Synchronize
+from syncedmem.spec.memory.suites import Fail, Stumble, Synchronize
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import BLOB_REFUSALS, BLOB_SUITES, archive, replay, suite_files, vector_of, vectors
@@ -105,6 +105,22 @@ def test_each_kind_of_move_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ("set_cpu_data", 1),
         ("release", 1),
     ]
+
+
+def test_a_failure_is_said_if_there_is_an_action_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it the call is made again, unless the move says otherwise."""
+
+    def different(*_: object) -> str:
+        return "a difference"
+
+    monkeypatch.setattr("syncedmem.spec.vectors.found.replay", different)
+    read = Input(Call.CPU_DATA)
+    vector = vector_of(walk((0, Fail(read, 3)), sizes=(4,)), device_subject())
+    assert vector is not None
+    assert [it.get("fail") for it in vector.program.operations] == [None, None]
+    vector = vector_of(walk((0, Fail(read, 2, again=False)), (0, Fail(read, 1)), sizes=(4,)), device_subject())
+    assert vector is not None
+    assert [it.get("fail") for it in vector.program.operations] == [2, 1, None, None]
 
 
 def test_what_a_vector_cannot_say_is_none() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from importlib import import_module
-from pathlib import Path  # noqa: TC003 -- typer reads the types of the options
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,8 +98,8 @@ def _run_vectors(file: Path, target: str | None) -> None:
 def _maker(target: str) -> Any:  # noqa: ANN401 -- a maker of the user
     """The object that ``module:name`` names."""
     place, _, name = target.partition(":")
-    if os.getcwd() not in sys.path:  # noqa: PTH109 -- as Python has it there
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    here = str(Path.cwd())
+    sys.path[:0] = [] if here in sys.path else [here]  # as Python has it there
     try:
         return getattr(import_module(place), name)
     except Exception as error:  # whatever the module raises while it is imported
