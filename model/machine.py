@@ -411,4 +411,6 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
         return BufferMismatchError(call, argument, "a buffer is needed")
     if refusal.needs is not None:
         return IllegalCallError(call, head, refusal.needs.name)
-    return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
+    if refusal is Refusal.NO_GPU:
+        return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
+    return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedMemoryError
 from syncedmem.model.errors import shown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     """The allocators of a memory: for pageable host memory, for page-locked host memory, and for device memory."""
 
 __all__ = [
+    "AUTOMATIC",
     "DEVICE_NAMES",
     "DeviceReport",
     "automatic_name",
@@ -43,7 +44,8 @@ __all__ = [
 _T = TypeVar("_T")
 
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
-AUTOMATIC = "auto"
+AUTOMATIC: Final = "auto"
+"""The default of ``device`` in every signature."""
 HOST_ALONE = "cpu"
 """The name for no device; `probe` lists host memory under it."""
 

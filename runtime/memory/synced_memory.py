@@ -35,14 +35,14 @@ from syncedmem.model import (
     WrongDeviceError,
     current_mode,
 )
+from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import Cell, facts_of, head_of
-from syncedmem.model.editions import dispatch, edition_for
 from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
-from ..devices.registry import resolve_sides
+from ..devices.registry import AUTOMATIC, resolve_sides
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
 from .transaction import Sides, Transaction
@@ -196,7 +196,7 @@ class SyncedMemory:
         *,
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
+        device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
     ) -> None:
         if hasattr(self, "_sides"):

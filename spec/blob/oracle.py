@@ -40,11 +40,14 @@ class Duty(NamedTuple):
         About the numbers.
     others : str
         About the blobs that take no part.
+    accepted : str
+        About being refused without a reason; `conduct` if empty.
     """
 
     conduct: str
     result: str
     others: str = "B59-independent"
+    accepted: str = ""
 
 
 Done = tuple[tuple["Wanted", int], ...]
@@ -236,7 +239,7 @@ class World:
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
         after = self.holding(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
-        return Foreseen(Duty("B26-share-object", "B26-share-object"), after)
+        return Foreseen(Duty("B26-share-object", "B26-share-object", accepted="B27-share-count"), after)
 
     # --- copies and arithmetic
 

@@ -121,7 +121,7 @@ class SuiteResult:
         return self.steps / self.seconds if self.seconds else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Conformance(Generic[CoveringT]):
     """The verdict on one subject.
 
@@ -146,6 +146,9 @@ class Conformance(Generic[CoveringT]):
     seconds: float
     checked: tuple[str, ...]
     generated: Generated | None = None
+
+    def __repr__(self) -> str:
+        return f"<Conformance of {self.name!r}: {'passed' if self.passed else 'failed'}, {self.steps} steps>"
 
     @property
     def violations(self) -> list[Violation]:

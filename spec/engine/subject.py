@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 from syncedmem.model import InvalidArgumentError
 
@@ -93,13 +94,22 @@ class _Pinning:
         return self.make(*shape, device=device, pinned=pinned, **options)
 
 
+_TAKES_PINNED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether a maker has a parameter ``pinned``; reading a signature takes longer than a short test case."""
+
+
 def _takes_pinned(make: Any) -> bool:
+    with suppress(KeyError, TypeError):  # a TypeError: it cannot be a key
+        return _TAKES_PINNED[make]
+    found = False
     with suppress(TypeError, ValueError):  # a callable that is written in C may have no signature
-        return "pinned" in signature(make).parameters
-    return False
+        found = "pinned" in signature(make).parameters
+    with suppress(TypeError):
+        _TAKES_PINNED[make] = found
+    return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subject:
     """A maker of memories, of blobs or of buffers, and the allocators to test it with.
 
@@ -136,6 +146,10 @@ class Subject:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
         if _takes_pinned(self.make):
             object.__setattr__(self, "make", _Pinning(self.make))
+
+    def __repr__(self) -> str:
+        device = "no device" if self.device is None else f"device {self.device!r}"
+        return f"<Subject {self.name!r}, {self.profile}: host {self.host!r}, {device}>"
 
     @property
     def defers(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
 from syncedmem.model import SyncedMemoryError
@@ -111,7 +111,7 @@ class Finding:
 
     requirement: str
     message: str
-    program: tuple[Step, ...] = field(repr=False)
+    program: tuple[Step, ...]
     generator: str = "fast"
     operations: int = 0
     shrunk: bool = False

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
+from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
 from .recognition import spelling
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
 _ROUNDS = 32
 """The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
 a job, and the same seed must find the same state."""
@@ -43,10 +43,10 @@ _MOST_THREADS = 256
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     target: object,
     *,
-    seed: int = 0,
+    seed: int = SEED,
     steps: int = STEPS,
     seconds: float = SECONDS,
-    threads: int = 1,
+    threads: int = THREADS,
     promises: Mapping[str, str] | None = None,
     hang: float = HANG,
     first: bool = False,

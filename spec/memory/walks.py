@@ -129,9 +129,14 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
 
 
 def search(
-    subject: Subject, steps: int, start: int, on_walk: Callable[[tuple[MemoryDriver, ...]], None]
+    subject: Subject,
+    steps: int,
+    start: int,
+    on_walk: Callable[[tuple[MemoryDriver, ...]], None],
+    *,
+    shorten: bool = True,
 ) -> tuple[Violation | None, Generated]:
-    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails, shrunk.
+    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
     ----------
@@ -142,6 +147,8 @@ def search(
         The seed; the same seed gives the same walks.
     on_walk : callable
         Called with the drivers of every walk that passed.
+    shorten : bool
+        Whether the walk that fails is shortened.
 
     Returns
     -------
@@ -152,7 +159,7 @@ def search(
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
         strategy = walks(subject.edition, sequence, failures=subject.profile == "safe")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk)
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten)
         if violation := hunt.search(share, f"{start}.{number}", generated):
             return violation, generated
     return None, generated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import Signature, signature
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from subjects import device_subject, devices, host_subject, reference_subject
 from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
+from syncedmem.spec.engine import subject as subject_module
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
@@ -151,3 +153,33 @@ def test_the_kit_is_pointed_at_any_maker() -> None:
     subject = Subject("a function", make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
 
     assert check_conformance(subject, steps=0).passed
+
+
+def test_the_signature_of_a_maker_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counted(make: Any) -> Signature:
+        read.append(make)
+        return signature(make)
+
+    def make(size: int, *, host: Any, device: Any, pinned: Any) -> Any:
+        return SyncedMemory(size, host=host, device=device, pinned=pinned)
+
+    maker: Any = make
+    monkeypatch.setattr(subject_module, "signature", counted)
+    made = [Subject("mine", maker, CPUDeviceAllocator(), None) for _ in range(3)]
+
+    assert [maker] == read
+    assert all(it.make is not maker for it in made)
+
+
+def test_a_maker_that_cannot_be_a_key_is_asked_each_time() -> None:
+    class Maker:
+        __hash__ = None  # type: ignore[assignment] # the point of the test
+
+        def __call__(self, size: int, *, host: Any, device: Any) -> Any:
+            return SyncedMemory(size, host=host, device=device)
+
+    maker = Maker()
+
+    assert maker is Subject("mine", maker, CPUDeviceAllocator(), None).make

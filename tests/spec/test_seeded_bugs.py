@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
-from syncedmem.model import tour
+from syncedmem.model import InvalidArgumentError, tour
 from syncedmem.spec import REQUIREMENTS, ReferenceBlob, ReferenceMemory, Violation, blob_suite_names, suite_names
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.registry import SeededBug
+from syncedmem.spec.mutants.registry import SeededBug, seeded_bug
 from syncedmem.spec.mutants.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST, Kill, kill_table, run_bug
 from syncedmem.spec.requirements import requirements_of
 
@@ -54,6 +54,15 @@ def test_pages_say_how_many_bugs_there_are_at_least(page: str) -> None:
     assert [150, 100] == said
     assert len(MEMORY_BUGS) > said[0]
     assert len(BLOB_BUGS) > said[1]
+
+
+def test_a_name_is_taken_once() -> None:
+    """Pages name a bug without its kind, so a blob and a memory may not have one name."""
+    name = next(iter(MEMORY_BUGS))
+
+    with pytest.raises(InvalidArgumentError, match=f"a name that no other has, got .{name}"):
+        seeded_bug("B01-empty", "nowhere")(type(name, (), {}))
+    assert name not in BLOB_BUGS
 
 
 def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from blob_fixtures import each_place
 from blob_views import snapshot
+from loops import some
 
 from syncedmem import runtime
 from syncedmem.model import BufferMismatchError, DeviceError, SyncedHead
@@ -47,7 +48,7 @@ def test_a_view_from_before_the_reshape_is_refused_too(device: SimulatedDeviceAl
 
 def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
     """Another number of axes frees that memory."""
-    for side in sides(place):
+    for side in some(sides(place)):
         blob = Blob((1,), dtype=np.int32, device=place)
         extents = getattr(blob.shape_memory, f"mutable_{side}_data")()
         before = snapshot(blob)
@@ -71,7 +72,7 @@ def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
 
 def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
     """The diff may adopt the data, which stays; and a buffer of the caller may be adopted again, or a part of it."""
-    for side in sides(place):
+    for side in some(sides(place)):
         blob = written(place, side, 8)
         getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
         assert NUMBERS[:6].tolist() == blob.diff.tolist()
@@ -89,7 +90,7 @@ def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
 
 def test_a_part_that_the_other_adopted_is_not_freed(place: Any) -> None:
     """The part was adopted on one side; on the other side nothing of it is freed."""
-    for side in sides(place):
+    for side in some(sides(place)):
         blob = written(place, side, 6)
         getattr(blob, f"set_{side}_diff")(getattr(blob, f"mutable_{side}_data")())
         before = snapshot(blob)
@@ -105,7 +106,7 @@ def test_a_part_that_the_other_adopted_is_not_freed(place: Any) -> None:
 
 def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
     """The data has adopted the diff while both had the blob's size; then the blob became smaller."""
-    for side in sides(place):
+    for side in some(sides(place)):
         blob = written(place, side, 8).reshape((8,))
         getattr(blob, f"set_{side}_data")(getattr(blob, f"mutable_{side}_diff")())
         blob.reshape((6,))
@@ -118,7 +119,7 @@ def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
 
 def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> None:
     """The other blob, or the other part, has adopted this blob's memory, which sharing would free."""
-    for side in sides(place):
+    for side in some(sides(place)):
         for part, other_part in (("data", "diff"), ("diff", "data")):
             blob, other = written(place, side, 8), Blob((6,), device=place)
             getattr(other, f"set_{side}_{part}")(getattr(blob, f"mutable_{side}_{part}")())
@@ -138,7 +139,7 @@ def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> 
 @pytest.mark.parametrize(("exporter", "other"), [("data", "diff"), ("diff", "data")])
 def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, exporter: str, other: str) -> None:
     """The part that adopted gets a memory of its own; the other memory is given back by the next call."""
-    for side in sides(place):
+    for side in some(sides(place)):
         blob = written(place, side, 8).reshape((8,))
         getattr(blob, f"set_{side}_{other}")(getattr(blob, f"mutable_{side}_{exporter}")())
         blob.reshape((6,)).shrink_to_fit()

@@ -29,7 +29,7 @@ def make():
         pushed.async_gpu_push(stream=allocator.stream())
     idle = Buffer(48, pool)
     idle.close()
-    return memory, blob, pushed, Buffer(24, allocator), pool
+    return memory, blob, pushed, Buffer(24, allocator), Buffer(24, pool), pool
 """
 
 KEEPING = {

@@ -24,7 +24,6 @@ from syncedmem.spec.fuzz import (
     Step,
     TargetError,
     fuzz,
-    kit,
 )
 from syncedmem.spec.fuzz.replay import replay
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
@@ -362,12 +361,3 @@ def test_the_command_needs_no_report(tmp_path: Path) -> None:
     run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
 
     assert {".json"} == {it.suffix for it in tmp_path.iterdir()}
-
-
-def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
-    """They are written twice, because ``--help`` must not import Hypothesis."""
-    from syncedmem.cli import fuzz, verify
-    from syncedmem.spec.memory import kit as conformance
-
-    assert (kit.STEPS, kit.SECONDS, kit.HANG) == (fuzz.STEPS, fuzz.SECONDS, fuzz.HANG)
-    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS
