@@ -8,8 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .arithmetic import ARITHMETIC_RULES, many
+from .claims import offers_messages
 from .elements import TYPES
-from .messages import MESSAGES, offers_messages
+from .messages import MESSAGES
 from .moves import AskedNothing, Extents, Prepare, Shows, refused
 from .ownership import ADOPTION_RULES
 from .scenarios import Scenario

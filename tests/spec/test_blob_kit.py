@@ -20,9 +20,9 @@ from syncedmem.spec import (
     blob_suite_names,
     check_blobs,
 )
+from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
-from syncedmem.spec.blob.messages import offers_messages
 from syncedmem.spec.blob.moves import AskedNothing, Extents, Fail, Lend
 from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
