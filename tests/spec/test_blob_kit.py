@@ -227,6 +227,7 @@ def test_a_walk_finds_what_takes_several_blobs() -> None:
         shared = 0
 
         def share_diff(self, other: Any) -> None:
+            self.check_count(other)
             self.shared += 1
             if self.shared < 2:
                 super().share_diff(other)
