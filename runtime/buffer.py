@@ -284,7 +284,7 @@ class Buffer:
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
         down, up = (it.allocator is not None and not is_host(it.allocator) for it in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
-        if size == 0:
+        if size == 0 or source is self:  # a device may refuse a copy whose ends overlap
             with reporting("copy_from", there):
                 there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
             return

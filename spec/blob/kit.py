@@ -32,13 +32,14 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in (*SUITES, "walks") if name not in left_out)
 
 
-def check_blobs(
+def check_blobs(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = BLOB_STEPS,
     seed: int = 0,
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    shorten: bool = True,
 ) -> Conformance[BlobCoverage]:
     """Run every check against a blob.
 
@@ -54,6 +55,8 @@ def check_blobs(
         Run only these: names from `blob_suite_names`.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    shorten : bool
+        Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
 
     Returns
     -------
@@ -67,32 +70,32 @@ def check_blobs(
     """
     check_steps(steps)
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)
-    runners = {name: _runner(name, steps, seed) for name in wanted}
+    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
     return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress)
 
 
-def _runner(name: str, steps: int, seed: int) -> Runner:
+def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Runner:
     if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed)
-    return partial(_run_enumerated, name=name)
+        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
+    return partial(_run_enumerated, name=name, shorten=shorten)
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
+def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
     for scenario in SUITES[name](subject):
         try:
             counter.add(run_scenario(subject, scenario))
         except Violation as violation:
-            return shortened(subject, scenario, violation)
+            return shortened(subject, scenario, violation) if shorten else violation
     return None
 
 
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
+def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
     if not steps:
         return None
 
     def count(drivers: tuple[BlobDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count)
+    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten)
     return violation

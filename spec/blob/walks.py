@@ -75,9 +75,14 @@ def _among(step: BlobCall, blobs: int) -> BlobCall:
 
 
 def search(
-    subject: Subject, steps: int, start: int, on_scenario: Callable[[tuple[BlobDriver, ...]], None]
+    subject: Subject,
+    steps: int,
+    start: int,
+    on_scenario: Callable[[tuple[BlobDriver, ...]], None],
+    *,
+    shorten: bool = True,
 ) -> tuple[Violation | None, Generated]:
-    """Run scenarios with at least `steps` steps; return the violation of the first that fails, shrunk, or None.
+    """Run scenarios with at least `steps` steps; return the violation of the first that fails, or None.
 
     Parameters
     ----------
@@ -87,6 +92,8 @@ def search(
         The seed; the same seed gives the same scenarios.
     on_scenario : callable
         Called with the driver of every scenario that passed.
+    shorten : bool
+        Whether the scenario that fails is shortened.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def search(
         What was found, and what was generated.
     """
     generated = Generated(steps, 1)
-    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario)
+    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, shorten)
     return hunt.search(steps, str(start), generated), generated
 
 

@@ -97,6 +97,8 @@ class Hunt(Generic[Walk]):
         Given a walk and its violation, the violation of the shortest one that breaks the same requirement.
     on_passed : callable
         Called with the drivers of each walk that passed and counts.
+    shorten : bool
+        Whether a walk that fails is shortened.
     """
 
     subject: Subject
@@ -104,6 +106,7 @@ class Hunt(Generic[Walk]):
     run: Callable[[Subject, Walk], Taken]
     shortened: Callable[[Subject, Walk, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
+    shorten: bool = True
 
     def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
         """Take walks with at least `steps` moves; return the violation of the first that fails, shrunk, or None.
@@ -141,7 +144,7 @@ class Hunt(Generic[Walk]):
             deadline=None,
             database=None,
             report_multiple_bugs=False,
-            phases=(Phase.generate, Phase.shrink),
+            phases=(Phase.generate, Phase.shrink) if self.shorten else (Phase.generate,),
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
             print_blob=False,
         )
@@ -169,7 +172,7 @@ class Hunt(Generic[Walk]):
             take()
         except Violation:
             violation, walk = found[-1]  # Hypothesis runs its shortest example last
-            return self.shortened(self.subject, walk, violation), left
+            return self.shortened(self.subject, walk, violation) if self.shorten else violation, left
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
             if not found:

@@ -29,13 +29,14 @@ __all__ = ["DEFAULT_STEPS", "check_conformance", "suite_names"]
 DEFAULT_STEPS = 6000
 
 
-def check_conformance(
+def check_conformance(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = DEFAULT_STEPS,
     seed: int = 0,
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    shorten: bool = True,
 ) -> Conformance[Coverage]:
     """Run every check against a memory.
 
@@ -50,6 +51,8 @@ def check_conformance(
         Run only these: names from `suite_names`.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    shorten : bool
+        Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def check_conformance(
     """
     check_steps(steps)
     wanted = suite_names(subject) if suites is None else tuple(suites)
-    runners = {name: _runner(name, steps, seed) for name in wanted}
+    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress)
 
 
@@ -75,18 +78,18 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
 
 
-def _runner(name: str, steps: int, seed: int) -> Callable[[Subject, Counter], Violation | None]:
+def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Callable[[Subject, Counter], Violation | None]:
     if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed)
-    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name)
+        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
+    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name, shorten=shorten)
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
+def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
     for case in SUITES[name](subject):
         try:
             counter.add(run_case(subject, case))
         except Violation as violation:
-            return shortened(subject, case, violation)
+            return shortened(subject, case, violation) if shorten else violation
     return None
 
 
@@ -102,12 +105,12 @@ def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
     return None
 
 
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
+def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
     if not steps:
         return None
 
     def count(drivers: tuple[MemoryDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count)
+    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten)
     return violation

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from syncedmem.model import Input, inputs
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken
@@ -71,7 +71,7 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
     wait: st.SearchStrategy[Move] = st.just(Synchronize())
     others = (st.sampled_from(failing), st.sampled_from(stumbling)) if failures else (call, call)
     move = st.one_of(call, call, wait, *others)
-    start = st.sampled_from(tuple(access_words(edition).values()))
+    start = st.sampled_from(tuple(access_sequences(edition).values()))
     small = st.sampled_from(_SIZES)
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
@@ -127,9 +127,14 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
 
 
 def search(
-    subject: Subject, steps: int, start: int, on_walk: Callable[[tuple[MemoryDriver, ...]], None]
+    subject: Subject,
+    steps: int,
+    start: int,
+    on_walk: Callable[[tuple[MemoryDriver, ...]], None],
+    *,
+    shorten: bool = True,
 ) -> tuple[Violation | None, Generated]:
-    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails, shrunk.
+    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
     ----------
@@ -140,17 +145,19 @@ def search(
         The seed; the same seed gives the same walks.
     on_walk : callable
         Called with the drivers of every walk that passed.
+    shorten : bool
+        Whether the walk that fails is shortened.
 
     Returns
     -------
     (Violation or None, Generated)
         What was found, and what was generated.
     """
-    sequences = tuple(access_words(subject.edition).values())
+    sequences = tuple(access_sequences(subject.edition).values())
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
         strategy = walks(subject.edition, sequence, failures=subject.profile == "safe")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk)
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten)
         if violation := hunt.search(share, f"{start}.{number}", generated):
             return violation, generated
     return None, generated

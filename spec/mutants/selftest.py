@@ -89,7 +89,7 @@ def run_bug(
     for name in (name for name in quickest_first(bug) if name in offered):
         if kill.killed and not thorough:
             break
-        violation = check(wrong, steps=steps, suites=[name]).suites[0].violation
+        violation = check(wrong, steps=steps, suites=[name], shorten=False).suites[0].violation
         if violation is None:
             kill = kill._replace(missed=(*kill.missed, name))
         else:

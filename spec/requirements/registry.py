@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
+from .buffer import BUFFER, BUFFER_NEEDS
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
 
@@ -22,13 +23,13 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "allocator", "device allocator"]
-_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator"}
+Kind = Literal["memory", "blob", "buffer", "allocator", "device allocator"]
+_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "F": "buffer", "A": "allocator", "D": "device allocator"}
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One sentence that can be true or false of a memory, a blob or an allocator.
+    """One sentence that can be true or false of a memory, a blob, a buffer or an allocator.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class Requirement:
         of its capability record that has to promise something.
     level : {"L0", "L1", "L2", "L3", "L4"}
         The lowest level of observation at which it is judged; see `syncedmem.spec.requirements.levels`.  It is
-        ``"L4"`` for allocators, which have no levels.
+        ``"L4"`` for buffers and allocators, which have no levels.
     """
 
     id: str
@@ -56,7 +57,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What it is about: memories, blobs, any allocator, or a device allocator, which has our interface."""
+        """What it is about: memories, blobs, buffers, any allocator, or a device allocator, which has our interface."""
         return _KINDS[self.id[0]]
 
 
@@ -65,11 +66,12 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", MEMORY_SAFE),
     ("caffe", BLOB_CAFFE),
     ("safe", BLOB_SAFE),
+    ("safe", BUFFER),
     ("safe", ALLOCATOR),
     ("safe", DEVICE_ALLOCATOR),
 )
 
-_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
+_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS}
 _LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS}
 
 

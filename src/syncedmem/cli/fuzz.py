@@ -53,8 +53,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
     ] = 0,
-    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast engine.")] = STEPS,
-    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each engine stops.")] = SECONDS,
+    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")] = STEPS,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each generator stops.")] = SECONDS,
     threads: Annotated[
         int,
         typer.Option(
@@ -163,13 +163,13 @@ def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
 
 
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
-    """A bar for each engine."""
+    """A bar for each generator."""
     tasks: dict[str, TaskID] = {}
 
-    def show(engine: str, done: int, of: int) -> None:
-        if engine not in tasks:
-            tasks[engine] = progress.add_task(engine, total=of)
-        progress.update(tasks[engine], completed=min(done, of))
+    def show(generator: str, done: int, of: int) -> None:
+        if generator not in tasks:
+            tasks[generator] = progress.add_task(generator, total=of)
+        progress.update(tasks[generator], completed=min(done, of))
 
     return show
 
@@ -197,7 +197,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     path = out / f"{finding.requirement}.json"
     _write(str(path), found.text())
     console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
-    console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
+    console.print(f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}.\n", highlight=False)
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)

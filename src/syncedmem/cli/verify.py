@@ -60,8 +60,8 @@ def verify(  # noqa: PLR0913 -- options
         typer.Option(
             min=1,
             metavar="NUMBER",
-            help="Number of devices that are checked at the same time, each in a process of its own. With 1, all are "
-            "checked in this process. Default: the number of processors.",
+            help="Number of checks at the same time, each of one part of one device, in a process of its own. With 1, "
+            "all run in this process. Default: the number of processors.",
         ),
     ] = None,
     json_path: Annotated[
@@ -98,7 +98,7 @@ def verify(  # noqa: PLR0913 -- options
             names,
             steps=steps,
             seed=seed,
-            processes=processes or min(processors(), len(names)),
+            processes=processes or processors(),
             watch=lambda name: _followed(progress, name),
         )
     data = json.dumps(result.as_json(), indent=2) + "\n"
@@ -117,7 +117,7 @@ def verify(  # noqa: PLR0913 -- options
 
 @contextmanager
 def _followed(progress: Progress, name: str) -> Generator[Callable[[str, int], None]]:
-    """A bar for one device, pulsing because nobody knows how many walks there will be."""
+    """A bar for one part of a device, pulsing because nobody knows how many walks there will be."""
     task = progress.add_task(name, total=None, cases="0")
 
     def show(suite: str, cases: int) -> None:
@@ -174,7 +174,7 @@ def _device_table(result: Verification) -> Table:
 
 
 def _row(device: DeviceVerdict) -> list[str]:
-    found = device.conformance
+    found = device.memories
     status = f"[{_COLOURS[device.status]}]{device.status}[/]"
     if found is None:
         return [device.name, status, "", "", "", "", ""]
@@ -204,19 +204,19 @@ def _requirement_table(result: Verification) -> Table:
 
 
 def _print_failure(console: Console, device: DeviceVerdict) -> None:
-    if device.conformance is None:
+    if device.memories is None:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
     for said in filter(None, (device.detail, device.limits)):
         console.print(f"{device.name}: {said}", style="dim", markup=False)
     for violation in device.violations[:1]:
-        console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
+        console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False, soft_wrap=True)
         console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    for what, verdict in (("transitions", device.conformance), ("cells of blobs", device.blobs)):
+    for what, verdict in (("transitions", device.memories), ("cells of blobs", device.blobs)):
         if verdict is not None and verdict.coverage.missing:
             missing = verdict.coverage.missing
             console.print(f"{device.name}: {missing} {what} were never taken", style="red", markup=False)
-    for kit in device.verdicts:
+    for kit in device.parts.values():
         if kit.shortfall and not kit.violations:
             console.print(f"{device.name}: {kit.shortfall}", style="red", markup=False)

@@ -112,7 +112,7 @@ def _devices(result: Verification) -> str:
 
 
 def _device(device: DeviceVerdict) -> str:
-    found = device.conformance
+    found = device.memories
     start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
         return f'{start}<td colspan="7" class="soft wide">{escape(device.reason)}'
@@ -140,8 +140,8 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
     """One drawing for each edition that ran, with the rows that any device took."""
     covered: dict[str, set[str]] = {}
     for device in result.devices:
-        if device.conformance is not None:
-            coverage = device.conformance.coverage
+        if device.memories is not None:
+            coverage = device.memories.coverage
             covered.setdefault(coverage.edition, set()).update(coverage.identifiers())
     titles = {"caffe": "the devices took it", "cpu_only": "memory without a device took it"}
     return [(titles[edition], edition, covered[edition]) for edition in titles if edition in covered]

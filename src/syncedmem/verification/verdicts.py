@@ -49,10 +49,8 @@ class DeviceVerdict:
     name : str
     reason : str
         Why it is not available; empty if it is.
-    conformance : Conformance or None
-        Of memories.
-    blobs : Conformance or None
-        Of blobs.
+    parts : dict of str to Conformance
+        The verdict on each part: ``"memories"``, ``"blobs"``.  Empty if the device is not available.
     limits : str
         What the device cannot do, such as compile kernels; empty if nothing is missing.
     detail : str
@@ -61,46 +59,50 @@ class DeviceVerdict:
 
     name: str
     reason: str
-    conformance: Conformance[Coverage] | None
-    blobs: Conformance[BlobCoverage] | None = None
+    parts: Mapping[str, Conformance[Any]] = field(default_factory=dict[str, "Conformance[Any]"])
     limits: str = ""
     detail: str = ""
 
     @property
-    def verdicts(self) -> tuple[Conformance[Any], ...]:
-        """Those that there are."""
-        return tuple(it for it in (self.conformance, self.blobs) if it is not None)
+    def memories(self) -> Conformance[Coverage] | None:
+        """The verdict on memories."""
+        return self.parts.get("memories")
+
+    @property
+    def blobs(self) -> Conformance[BlobCoverage] | None:
+        """The verdict on blobs."""
+        return self.parts.get("blobs")
 
     @property
     def status(self) -> str:
         """``"passed"``, ``"failed"`` or ``"unavailable"``."""
-        if self.conformance is None:
+        if not self.parts:
             return "unavailable"
-        return "passed" if all(it.passed for it in self.verdicts) else "failed"
+        return "passed" if all(it.passed for it in self.parts.values()) else "failed"
 
     @property
     def violations(self) -> list[Violation]:
         """What was found, of memories first: a blob is made of them."""
-        return [violation for verdict in self.verdicts for violation in verdict.violations]
+        return [violation for verdict in self.parts.values() for violation in verdict.violations]
 
     @property
     def walks(self) -> int:
         """Distinct generated walks."""
-        return sum(verdict.walks for verdict in self.verdicts)
+        return sum(verdict.walks for verdict in self.parts.values())
 
     @property
     def steps(self) -> int:
         """Calls made."""
-        return sum(verdict.steps for verdict in self.verdicts)
+        return sum(verdict.steps for verdict in self.parts.values())
 
     @property
     def seconds(self) -> float:
         """How long it took."""
-        return sum(verdict.seconds for verdict in self.verdicts)
+        return sum(verdict.seconds for verdict in self.parts.values())
 
     def requirement_status(self, requirement: str) -> Status:
         """``"passed"``, ``"failed"``, ``"not checked"`` or ``"not applicable"``."""
-        return overall(verdict.verdict(requirement).status for verdict in self.verdicts)
+        return overall(verdict.verdict(requirement).status for verdict in self.parts.values())
 
 
 @dataclass
@@ -126,12 +128,12 @@ class Verification:
     @property
     def ran(self) -> list[DeviceVerdict]:
         """The devices that are here."""
-        return [device for device in self.devices if device.conformance is not None]
+        return [device for device in self.devices if device.parts]
 
     @property
     def unavailable(self) -> list[str]:
         """The names of the other devices."""
-        return [device.name for device in self.devices if device.conformance is None]
+        return [device.name for device in self.devices if not device.parts]
 
     @property
     def passed(self) -> bool:
@@ -168,7 +170,7 @@ class Verification:
 
 
 def _device_json(device: DeviceVerdict) -> dict[str, Any]:
-    found = device.conformance
+    found = device.memories
     if found is None:
         return {"name": device.name, "status": device.status, "reason": device.reason}
     return {
