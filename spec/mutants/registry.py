@@ -104,13 +104,9 @@ def seeded_bug(
     """
 
     def register(make: Made) -> Made:
-<<<<<<< HEAD
         bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises, out_of_reach)
-=======
-        bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises)
         if any(bug.name in bugs for bugs in _BY_LETTER.values()):
             raise InvalidArgumentError("the name of a seeded bug", bug.name, "a name that no other has")
->>>>>>> 43eb0284db9740dc8aa8bc613eefc1d3e648c4be
         _BY_LETTER[requirement[0]][bug.name] = bug
         return make
 
