@@ -110,6 +110,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
         "scxml": Format("state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
         "c": Format("C header", "h"),
+        "port-header": Format("C header for ports that `syncedmem conform` tests, the same for all editions", "h"),
         "rust": Format("Rust module", "rs"),
         "tla": Format("TLA+ module with invariants", "tla"),
         "tla-config": Format("configuration of TLC for the format tla", "cfg"),

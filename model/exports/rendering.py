@@ -16,7 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from ..compiled import head_machine
 from ..diagrams.drawing import drawing
+from ..head import EDITIONS, Call, Refusal, SyncedHead
 from ..machine import DATA
+from ..mode import Mode
 from .document import machine_document
 from .formal import formal_model
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ..diagrams.drawing import Detail
-    from ..head import Call
 
 __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
 
@@ -37,9 +38,15 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
         "HAS_DATA": DATA,
         "drawing": drawing,
         "formal_model": formal_model,
+        "EDITIONS": EDITIONS,
+        "SyncedHead": SyncedHead,
+        "Call": Call,
+        "Refusal": Refusal,
+        "Mode": Mode,
     }
 )
-"""The sources of a template: the JSON document, its rows as numbers, the diagram, and the machine over variables."""
+"""The sources of a template: the JSON document, its rows as numbers, the diagram, the machine over variables, and the
+declarations themselves."""
 
 
 def rendered(template: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:

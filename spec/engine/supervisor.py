@@ -47,10 +47,10 @@ class Death:
 
     Attributes
     ----------
-    kind : {"crash", "exit", "hang"}
-        A signal ended it, it exited, or it made no progress until its time was up.
+    kind : {"crash", "exit", "hang", "flood"}
+        A signal ended it, it exited, it made no progress until its time was up, or its answer was too long.
     detail : str
-        The name of the signal, the exit status, or the seconds.
+        The name of the signal, the exit status, the seconds, or the number of bytes.
     stage : str
         The last stage that it reported.
     cases : int
@@ -59,7 +59,7 @@ class Death:
         The last line that it printed, if its output was kept.
     """
 
-    kind: Literal["crash", "exit", "hang"]
+    kind: Literal["crash", "exit", "hang", "flood"]
     detail: str
     stage: str = ""
     cases: int = 0
@@ -77,6 +77,8 @@ class Death:
         """The second half of a sentence whose subject is the process."""
         if self.kind == "hang":
             return f"was ended after {self.detail} seconds without progress"
+        if self.kind == "flood":
+            return f"was ended after {self.detail} bytes of one answer"
         return f"was ended by {self.detail}" if self.kind == "crash" else f"ended with status {self.detail}"
 
 
@@ -92,11 +94,14 @@ class Limits:
         The longest time before its first progress, which includes imports; None for the same limit as later.
     memory : int or None
         The size of its address space in bytes.
+    answer : int or None
+        The length of an answer of a `Command` in bytes.
     """
 
     seconds: float | None = None
     first: float | None = None
     memory: int | None = None
+    answer: int | None = None
 
 
 _NO_LIMITS = Limits()
@@ -312,43 +317,74 @@ class Command:
         Its environment; if None, that of this process.
     limits : Limits
         `first` limits the first answer.
+    errors : file or None
+        The file for its standard error; if None, that of this process.
+    group : bool
+        Whether it and the processes that it starts are a group of their own, which ends with it.
     """
 
     def __init__(
-        self, arguments: Sequence[str], environment: Mapping[str, str] | None = None, limits: Limits = _NO_LIMITS
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        limits: Limits = _NO_LIMITS,
+        *,
+        errors: IO[bytes] | None = None,
+        group: bool = False,
     ) -> None:
         self.process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            start_new_session=group,
         )
+        self._group = group
         self._requests, self._replies = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)
         self._limits = limits
         self._patience = limits.first or limits.seconds
-        self._rest = b""
+        self._rest = bytearray()
+        os.set_blocking(self._requests.fileno(), False)  # a program that does not read must not stop us
         if limits.memory is not None:
             limit_memory(self.process.pid, limits.memory)
 
     def ask(self, line: str) -> str | Death:
         """The answer to a line, or how the process ended without one."""
-        try:
-            self._requests.write(line.encode() + b"\n")
-            self._requests.flush()
-        except BrokenPipeError:
-            return Death.of(self.process.wait())
-        end = self._replies.fileno()
         deadline = None if self._patience is None else time.monotonic() + self._patience
-        while b"\n" not in self._rest:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0)
-            if not select.select([end], [], [], left)[0]:
-                self.process.kill()
-                self.process.wait()
-                return Death("hang", f"{self._patience:g}")
-            part = os.read(end, 1 << 16)
-            if not part:
-                return Death.of(self.process.wait())
-            self._rest += part
+        death = self._send(line.encode() + b"\n", deadline) or self._receive(deadline)
+        if death is not None:
+            return death
         answer, _, self._rest = self._rest.partition(b"\n")
         self._patience = self._limits.seconds
         return answer.decode(errors="replace")
+
+    def _send(self, request: bytes, deadline: float | None) -> Death | None:
+        end = self._requests.fileno()
+        while request:
+            if not select.select([], [end], [], _left(deadline))[1]:
+                return self._hangs()
+            try:
+                request = request[os.write(end, request) :]
+            except BrokenPipeError:
+                return self._died()
+        return None
+
+    def _receive(self, deadline: float | None) -> Death | None:
+        """Read until there is a whole line."""
+        end, searched = self._replies.fileno(), 0
+        while self._rest.find(b"\n", searched) < 0:
+            searched = len(self._rest)
+            if self._limits.answer is not None and searched > self._limits.answer:
+                self._kill()
+                return Death("flood", str(searched))
+            if not select.select([end], [], [], _left(deadline))[0]:
+                return self._hangs()
+            part = os.read(end, 1 << 16)
+            if not part:
+                return self._died()
+            self._rest += part
+        return None
 
     def __enter__(self) -> Self:
         return self
@@ -361,5 +397,31 @@ class Command:
         try:
             self.process.wait(self._limits.seconds)
         except subprocess.TimeoutExpired:
+            self._kill()
+        if self._group:
+            self._kill()
+
+    def _died(self) -> Death:
+        """How the process ended, which has closed its output or its input."""
+        try:
+            return Death.of(self.process.wait(self._limits.seconds))
+        except subprocess.TimeoutExpired:
+            return self._hangs()
+
+    def _hangs(self) -> Death:
+        self._kill()
+        return Death("hang", f"{self._patience:g}")
+
+    def _kill(self) -> None:
+        """End the process, or its group."""
+        if self._group:
+            with suppress(ProcessLookupError):  # nobody of the group is left
+                os.killpg(self.process.pid, signal.SIGKILL)
+        else:
             self.process.kill()
-            self.process.wait()
+        self.process.wait()
+
+
+def _left(deadline: float | None) -> float | None:
+    """The time until a deadline: 0 if it is over."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0)

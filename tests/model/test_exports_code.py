@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from programs import program
 
 from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
 from syncedmem.model.compiled import dispatch
+from syncedmem.model.errors import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,6 +117,62 @@ def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
     command = [program("rustc"), "-D", "warnings", "--crate-type", "lib", "--emit", "metadata", "machine.rs"]
     done = subprocess.run(command, cwd=tmp_path, check=False)
     assert not done.returncode
+
+
+# --- the header of ports
+
+PORT = """\
+#include "syncedmem_port.h"
+static int create(const smp_allocators *from, size_t size, void **memory) {
+  return from->allocate(from->context, SMP_DEVICE, size, memory) ? SMP_FAILED : SMP_OK;
+}
+static int call(void *memory, const smp_arguments *asked, smp_result *result) {
+  result->view = memory;
+  return asked->call == SMP_CALL_RELEASE ? SMP_OK : SMP_REFUSED;
+}
+static void state(const void *memory, smp_state *seen) { seen->size = memory == NULL; seen->head = SMP_SYNCED; }
+static void destroy(void *memory) { (void)memory; }
+static const smp_port port = {SMP_ABI_VERSION, 0, "port", "caffe", NULL, create, call, state, destroy};
+const smp_port *syncedmem_port(void) { return &port; }
+"""
+VERSION_1 = {
+    "OK": 0, "REFUSED": 1, "FAILED": 2,
+    "UNINITIALIZED": 0, "HEAD_AT_CPU": 1, "HEAD_AT_GPU": 2, "SYNCED": 3,
+    "CALL_CPU_DATA": 0, "CALL_MUTABLE_CPU_DATA": 1, "CALL_GPU_DATA": 2, "CALL_MUTABLE_GPU_DATA": 3,
+    "CALL_SET_CPU_DATA": 4, "CALL_SET_GPU_DATA": 5, "CALL_ASYNC_GPU_PUSH": 6, "CALL_RELEASE": 7,
+    "REFUSED_NULL_DATA": 1, "REFUSED_NOT_HEAD_AT_CPU": 2, "REFUSED_NO_GPU": 3, "REFUSED_OTHER": 255,
+    "MODE_CPU": 0, "MODE_GPU": 1,
+    "FLAG_OWN_CPU_DATA": 4, "FLAG_OWN_GPU_DATA": 8, "FLAG_CPU_MALLOC_USE_CUDA": 16,
+    "HOST": 0, "PINNED": 1, "DEVICE": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiler", ["cc -std=c99", "c++ -std=c++11", "c++ -std=c++20"])
+def test_the_header_of_ports_is_c_and_cplusplus(compiler: str, tmp_path: Path) -> None:
+    command, standard = compiler.split()
+    (tmp_path / "syncedmem_port.h").write_text(exported("port-header"), encoding="utf-8")
+    (tmp_path / "port.c").write_text(PORT, encoding="utf-8")
+    language = ["-x", "c++" if command == "c++" else "c"]
+    strict = [standard, "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    done = subprocess.run([program(command), *strict, *language, "-c", "port.c"], cwd=tmp_path, check=False)
+    assert not done.returncode
+
+
+def test_the_numbers_of_a_version_of_the_header_never_change() -> None:
+    """A port that was built with an earlier header of the version still works: names may be added, none may change."""
+    header = exported("port-header")
+    numbers = {name: int(number) for name, number in re.findall(r"^  SMP_(\w+) = (\d+)", header, re.MULTILINE)}
+    assert "SMP_ABI_VERSION 1u" in header
+    assert VERSION_1.items() <= numbers.items()
+
+
+def test_the_header_of_ports_is_the_same_for_all_editions() -> None:
+    assert {exported("port-header")} == {exported("port-header", edition) for edition in EDITIONS}
+    with pytest.raises(DeclarationError):
+        exported("port-header", "none")
+
+
+# --- the tests of this module
 
 
 def test_a_wrong_table_is_found_out(tmp_path: Path) -> None:
