@@ -190,7 +190,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
-        for it in (queue, self.queue, *(cast("Any", event).command_queue for event in list(self._queued.values()))):
+        for it in (queue, self.queue, *(event.command_queue for event in list(self._queued.values()))):
             it.finish()
 
     def _check_end(self, ptr: Any, end: End) -> None:

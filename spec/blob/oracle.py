@@ -214,7 +214,7 @@ class World:
     def adopt(self, n: int, part: Part, side: Side, content: bytes | None) -> Foreseen:
         """Adopt a buffer with these bytes; None is no buffer."""
         if content is None:
-            return self._refusal("B49-bad-buffer-refused")
+            return self._refusal("B68-null-refused")
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
         fits = self.memories[self.blobs[n].memory(part)].size == self._size(n)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 from .finding import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from .call_log import CallLog
     from .reproducer import Reproducer
@@ -26,6 +26,8 @@ class Run:
     ----------
     reproducer : Reproducer
         The statements until now; it gets a call log, and allocators that record in it.
+    judged : collection of str
+        The requirements that the subject is judged by; a difference that breaks another one is no violation.
 
     Attributes
     ----------
@@ -35,8 +37,9 @@ class Run:
         The names of the log and of the allocators in the reproducer.
     """
 
-    def __init__(self, reproducer: Reproducer) -> None:
+    def __init__(self, reproducer: Reproducer, judged: Collection[str]) -> None:
         self.reproducer: Reproducer = reproducer
+        self.judged: Collection[str] = judged
         self.subject: Subject = reproducer.subject
         self.log_name: str
         self.host: str
@@ -55,13 +58,13 @@ class Run:
         return Violation(requirement, message, self.reproducer.complete())
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
-        """Raise a violation if something does not hold.
+        """Raise a violation if something does not hold, and the subject is judged by the requirement.
 
         Raises
         ------
         Violation
         """
-        if not holds:
+        if not holds and requirement in self.judged:
             raise self.violation(requirement, message)
 
 

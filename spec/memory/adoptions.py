@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..engine.calls import Side
     from ..engine.subject import Subject
 
-__all__ = ["ADOPTIONS", "DEVICE_ADOPTIONS"]
+__all__ = ["ADOPTIONS", "DEVICE_ADOPTIONS", "device_shapes", "host_shapes"]
 
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)

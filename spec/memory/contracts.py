@@ -12,7 +12,7 @@ from syncedmem.model.suites import tour
 
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
-from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS
+from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS, device_shapes, host_shapes
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
 from .lifetimes import LIFETIMES
 from .suites import SUITES, Case, Fail, Move, run_case
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
-__all__ = ["CONTRACTS", "DEVICE_CONTRACTS"]
+__all__ = ["contracts_for"]
 
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
@@ -134,19 +134,24 @@ def mode_between(subject: Subject) -> Iterator[MemoryDriver]:
         yield driver
 
 
-CONTRACTS: tuple[Contract, ...] = (
+_CONTRACTS: tuple[Contract, ...] = (
     *ADOPTIONS,
     *LIFETIMES,
     bad_sizes,
     several_at_once,
     mode_between,
 )
-"""The checks for every subject."""
-
-DEVICE_CONTRACTS: tuple[Contract, ...] = (
+_DEVICE_CONTRACTS: tuple[Contract, ...] = (
     *DEVICE_ADOPTIONS,
     bad_streams,
     elsewhere,
     device_check,
 )
-"""The checks for subjects with a device."""
+_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between)
+"""Those that plain Caffe passes."""
+
+
+def contracts_for(subject: Subject) -> tuple[Contract, ...]:
+    """The checks for a subject, in their order."""
+    found = _CONTRACTS if subject.device is None else _CONTRACTS + _DEVICE_CONTRACTS
+    return found if subject.profile == "safe" else tuple(it for it in found if it in _CAFFE)

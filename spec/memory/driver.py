@@ -17,6 +17,7 @@ from ..engine.contents import pattern
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
+from .claims import requirements_for
 from .inspection import MemoryInspection
 from .oracle import Copy, Expected, Oracle
 
@@ -88,7 +89,7 @@ class MemoryDriver:
         self.subject: Subject = subject
         self.mode: Mode = mode
         self.reproducer: Reproducer = reproducer or Reproducer(subject)
-        self.run: Run = Run(self.reproducer)
+        self.run: Run = Run(self.reproducer, requirements_for(subject))
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
         self.inspection: MemoryInspection = MemoryInspection(

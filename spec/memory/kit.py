@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
-from ..requirements import applicable
-from .contracts import CONTRACTS, DEVICE_CONTRACTS
+from .claims import requirements_for
+from .contracts import contracts_for
 from .coverage import Coverage
 from .suites import SUITES, run_case, shortened
 from .walks import search
@@ -24,17 +24,9 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
-__all__ = ["DEFAULT_STEPS", "check_conformance", "requirements_for", "suite_names"]
+__all__ = ["DEFAULT_STEPS", "check_conformance", "suite_names"]
 
 DEFAULT_STEPS = 6000
-
-
-def requirements_for(subject: Subject) -> list[str]:
-    """The requirements that a subject of memories can be checked for."""
-    offered = {"no device" if subject.device is None else "device"}
-    if subject.device is not None and subject.elsewhere is not None:
-        offered.update(("another device", "device check") if subject.check_device else ("another device",))
-    return applicable("memory", subject.profile, offered)
 
 
 def check_conformance(  # noqa: PLR0913 -- options
@@ -80,7 +72,7 @@ def check_conformance(  # noqa: PLR0913 -- options
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
     """The suites for a subject, in the order in which they run."""
-    left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
+    left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "flights"}
     if subject.device is None:
         left_out.add("flights")
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
@@ -102,7 +94,7 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: b
 
 
 def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
-    for contract in CONTRACTS if subject.device is None else CONTRACTS + DEVICE_CONTRACTS:
+    for contract in contracts_for(subject):
         try:
             counter.add(*contract(subject))
         except Violation as violation:

@@ -1,4 +1,4 @@
-"""The requirements of a memory, sentence by sentence: R1 to R31 are Caffe's, the others are promised beyond Caffe's.
+"""The requirements of a memory, sentence by sentence: those of Caffe, and those that are promised beyond Caffe's.
 
 Sources: Caffe's files by name and line (docs/design.md explains them), its issues by number, and its hazards H1 to H20.
 """
@@ -56,6 +56,9 @@ MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R30-no-gpu", "Without a device, every call for the device side is refused and changes nothing.",
      "syncedmem.cpp:89, 116, 132, 150"),
     ("R31-size-constant", "The size never changes.", "syncedmem.hpp:70"),
+    ("R53-independent", "A call on one memory does not change another memory.", "syncedmem.hpp:90"),
+    ("R54-view-of-the-memory", "A view is over the memory itself: it shows later writes.",
+     "syncedmem.cpp:96, 114; H10"),
 )  # fmt: skip
 
 MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
@@ -83,16 +86,13 @@ MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
     ("R51-device-check", "With the device check on, a call while another device is current is refused.",
      "syncedmem.cpp:170-183; H12"),
     ("R52-bad-stream-refused", "A push on an object that is not a stream of the device is refused.", "H3"),
-    ("R53-independent", "A call on one memory does not change another memory.", "syncedmem.hpp:90"),
-    ("R54-view-of-the-memory", "A view is over the memory itself: it shows later writes.",
-     "syncedmem.cpp:96, 114; H10"),
     ("R55-dropped-freed", "A dropped memory frees everything that it owns.", "H18; syncedmem.cpp:26-37"),
     ("R56-adopted-let-go", "A released memory keeps no adopted buffer.", "H6"),
 )  # fmt: skip
 
 MEMORY_NEEDS: dict[str, str] = {
     **dict.fromkeys(
-        "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
+        "R07 R08 R12 R13 R15 R16 R19 R21 R22 R25 R26 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
         "device",
     ),
     "R30": "no device",

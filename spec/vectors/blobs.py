@@ -51,7 +51,7 @@ _WHY: dict[str, tuple[str, str]] = {
     "B42-copy-shape": ("other_shape", "a copy from a blob of another shape, without `reshape`"),
     "B27-share-count": ("other_count", "sharing with a blob of another number of elements"),
     "B48-no-device": ("no_gpu", "a call for the device in a build without one"),
-    "B49-bad-buffer-refused": ("null_data", "the argument of `set_*_data` was NULL"),
+    "B68-null-refused": ("null_data", "the argument of `set_*_data` was NULL"),
     "B63-element-in-range": ("out_of_range", "an element that the blob does not have"),
     "B04-extents-checked": ("extents", "a negative extent, or more than 32 axes"),
 }

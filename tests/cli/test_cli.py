@@ -35,6 +35,7 @@ from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.runtime.blobs import messages
+from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
@@ -311,6 +312,20 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert missing > 0
     assert f"cpu: {missing} transitions of memories were never taken" in result.output
+
+
+def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
+    use(monkeypatch, host_subject())
+
+    def nothing(*_: object, **__: object) -> tuple[None, Generated]:
+        return None, Generated(60, 1)
+
+    monkeypatch.setattr("syncedmem.spec.memory.kit.search", nothing)
+    result, report = verified(tmp_path, "--device", "cpu", "--steps", "60", code=1)
+
+    assert {"asked": 60, "walks": 0, "moves": {}, "starts": 0} == report["devices"][0]["generated"]
+    assert "cpu: only 0 of 60 generated moves were taken, in 0 distinct walks" in result.output
 
 
 @pytest.mark.usefixtures("known")
