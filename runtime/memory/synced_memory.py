@@ -35,8 +35,8 @@ from syncedmem.model import (
     WrongDeviceError,
     current_mode,
 )
+from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import Cell, facts_of, head_of
-from syncedmem.model.editions import dispatch, edition_for
 from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 

@@ -89,7 +89,7 @@ class _Place:
 
     def release(self, ptr: Any) -> None:
         self.on_release()
-        if ptr is self.stuck:
+        if ptr is not None and ptr is self.stuck:
             raise RuntimeError("the release fails")
         self.upstream.release(ptr)
         self.live = [it for it in self.live if it is not ptr]

@@ -128,7 +128,7 @@ class ReleasesFirst(Over):
 
 
 @seeded_bug("F08-copies", "an end that is off by one")
-class CopiesAllButTheLast(Over):
+class CopiesAllButTheLastByte(Over):
     """The last byte is not copied."""
 
     def copy_from(self, source: Any, **options: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from syncedmem.model import InvalidArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -93,10 +95,18 @@ def seeded_bug(
     out_of_reach: str = "",
     **promises: str,
 ) -> Callable[[Made], Made]:
-    """Register a wrong memory, blob, buffer or allocator under the name of its class; see `SeededBug`."""
+    """Register a wrong memory, blob, buffer or allocator under the name of its class; see `SeededBug`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If another seeded bug has that name: pages and reports name a bug without its kind.
+    """
 
     def register(make: Made) -> Made:
         bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises, out_of_reach)
+        if any(bug.name in bugs for bugs in _BY_LETTER.values()):
+            raise InvalidArgumentError("the name of a seeded bug", bug.name, "a name that no other has")
         _BY_LETTER[requirement[0]][bug.name] = bug
         return make
 

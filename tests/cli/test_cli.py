@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -38,7 +39,8 @@ from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.verification import DeviceVerdict, checks, page
+from syncedmem.verification import KINDS, DeviceVerdict, checks, page
+from syncedmem.verification.allocators import allocators_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +133,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     passed = {name for name, device in devices.items() if device["status"] == "passed"}
     assert {"cpu", "simulated", "simulated-seeded"} <= passed
     assert passed == {name for name, device in devices.items() if device.get("walks") and device.get("steps")}
-    assert list(requirements_of("memory", "blob")) == [it["id"] for it in report["requirements"]]
+    assert list(requirements_of(*KINDS)) == [it["id"] for it in report["requirements"]]
     assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # only in Caffe
     assert {"cells": 144, "cells_missing": 0} == {
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
@@ -141,6 +143,13 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert report["model"]["induction"] in result.output
     assert "558/558" in result.output
 
+    counted = {part: tuple(devices["simulated"][part].values())[:2] for part in ("buffers", "allocators")}
+    # Six of the allocators keep released memory, and are exempt from one requirement.
+    allocators = len(allocators_over(SimulatedDeviceAllocator())) * len(requirements_of("device allocator")) - 6
+    assert {"buffers": (len(requirements_of("buffer")), 0), "allocators": (allocators, 0)} == counted
+    assert all(report[key] for key in ("date", "platform", "python"))
+    assert version("numpy") == report["libraries"]["numpy"]
+
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     shown = Page.of(text)
 
@@ -149,7 +158,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert 'name="viewport"' in text
     assert "✓" in text
     assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")  # every edge is taken
-    assert all(name in text for name in requirements_of("memory", "blob"))
+    assert all(name in text for name in requirements_of(*KINDS))
 
 
 def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +166,7 @@ def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: py
     ends: dict[str, object] = {
         "simulated blobs": Death("crash", "SIGSEGV", "cells", 12),
         "opencl memories": DeviceVerdict("opencl", "the driver is busy"),
-        "cuda memories": DeviceVerdict("cuda", "no GPU"),
-        "cuda blobs": DeviceVerdict("cuda", "no GPU"),
+        **{f"cuda {part}": DeviceVerdict("cuda", "no GPU") for part in checks.PARTS},
     }
 
     def answers(_: object, jobs: list[str], **__: object) -> list[tuple[str, object]]:
@@ -230,8 +238,8 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
 
     assert ["requirement", "cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == heads[0]
-    assert ["device", "status", "cells", "transitions", "walks", "steps", "seconds"] == heads[1]
-    assert all(any(line.split()[:1] == [name] for line in tables) for name in requirements_of("memory", "blob"))
+    assert ["device", "status", "checks", "transitions", "walks", "steps", "seconds"] == heads[1]
+    assert all(any(line.split()[:1] == [name] for line in tables) for name in requirements_of(*KINDS))
     assert 5 == result.output.count("1234.5")
     assert "…" not in result.output
     assert max(map(len, tables)) <= 80
@@ -303,7 +311,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
     missing = report["devices"][0]["transitions_missing"]
 
     assert missing > 0
-    assert f"cpu: {missing} transitions were never taken" in result.output
+    assert f"cpu: {missing} transitions of memories were never taken" in result.output
 
 
 def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,6 +366,31 @@ def test_the_report_goes_to_a_file_on_request(tmp_path: Path) -> None:
     _, report = verified(tmp_path, "--device", "cpu", "--json", str(tmp_path / "deep" / "r.json"))
 
     assert report == json.loads((tmp_path / "deep" / "r.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("option", ["--json", "--out"])
+@pytest.mark.parametrize("place", ["file/report", "taken"])
+def test_where_a_report_cannot_be_written_nothing_is_checked(
+    option: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place is in a file, or is a folder where a file has to be. The error comes before the run."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "taken" / "index.html").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checks, "verify_model", lambda: pytest.fail("it began"))
+    said = said_by(("verify", "--device", "cpu", option, place), io.StringIO(), monkeypatch)
+
+    assert said.startswith("syncedmem: ")
+    assert place.partition("/")[0] in said
+    assert {"file", "taken"} == {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.usefixtures("known")
+def test_a_report_goes_into_what_is_no_file(tmp_path: Path) -> None:
+    """A device is written to as it is."""
+    _, report = verified(tmp_path, "--device", "cpu", "--json", os.devnull)
+
+    assert report["passed"]
 
 
 @pytest.mark.usefixtures("known")

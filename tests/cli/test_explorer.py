@@ -24,7 +24,7 @@ from syncedmem.model import (
     tour,
     using_mode,
 )
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import Entry, explore
 from syncedmem.model.machine import refusal_error
 

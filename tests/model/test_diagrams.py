@@ -23,11 +23,11 @@ from drawings import (
 from loops import some
 
 from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
+from syncedmem.model.compiled import head_machine
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
-from syncedmem.model.editions import head_machine
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.tables import flag_changes, markdown_matrix, markdown_table
 

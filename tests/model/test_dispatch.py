@@ -21,8 +21,8 @@ from syncedmem.model import (
     SyncedHead,
     head_machine,
 )
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import Cell, Dispatch, compile_dispatch, facts_of, head_of, state_of
-from syncedmem.model.editions import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,8 +23,8 @@ from syncedmem.model import (
     matrix,
     space,
 )
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import state_of
-from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Step, explore
 from syncedmem.model.suites import access_sequences
 

@@ -31,12 +31,12 @@ from syncedmem.model import (
     configurations,
     matrix,
 )
+from syncedmem.model.compiled import head_machine
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.plan import plan_of
 from syncedmem.model.diagrams.trace import Trace, trace_of
-from syncedmem.model.editions import head_machine
 from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out

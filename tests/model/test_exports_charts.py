@@ -13,8 +13,8 @@ from programs import run_node
 from statemachine.io.scxml.processor import SCXMLProcessor
 
 from syncedmem.model import EDITIONS, Call, Fact, Input, State, inputs, matrix, space
+from syncedmem.model.compiled import dispatch, head_machine
 from syncedmem.model.diagrams.drawing import Detail
-from syncedmem.model.editions import dispatch, head_machine
 from syncedmem.model.exports.xstate import END, xstate_json, xstate_machine
 from syncedmem.model.suites import access_sequences, tour
 

@@ -10,7 +10,7 @@ from exported import exported
 from programs import program
 
 from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,8 @@ from exported import exported
 from programs import program, run_node
 
 from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import state_of
-from syncedmem.model.editions import dispatch
 from syncedmem.model.exports import formal
 from syncedmem.model.head import Effect
 from syncedmem.model.machine import Declaration, HeadMachine

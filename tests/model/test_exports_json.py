@@ -13,7 +13,7 @@ import pytest
 from loops import some
 
 from syncedmem.model import EDITIONS, TRANSITIONS, Call, DeclarationError, Fact, Mode, matrix, space
-from syncedmem.model.editions import head_machine
+from syncedmem.model.compiled import head_machine
 from syncedmem.model.exports.document import machine_document, machine_json
 from syncedmem.model.exports.schema import machine_schema, schema_json
 from syncedmem.model.vocabulary import cited

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from syncedmem.model import EDITIONS, Action, Call, Input, Mode, State, hsi_suite, inputs, minimal_machine, space, tour
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import Space, Step, explore
 from syncedmem.model.suites import InputSequence, MinimalMachine, access_sequences, complete_suite, minimise, output
 

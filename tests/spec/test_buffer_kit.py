@@ -54,7 +54,11 @@ def test_a_requirement_that_is_broken_leaves_the_others_checked() -> None:
     bug = BUFFER_BUGS["OnTheHostIfUnknown"]
     steps: list[tuple[str, int]] = []
     subject = replace(device_subject(partial(bug.make, Buffer)), source="subject = ...")
-    found = check_buffers(subject, progress=lambda *step: steps.append(step))
+
+    def tell(stage: str, cases: int) -> None:
+        steps.append((stage, cases))
+
+    found = check_buffers(subject, progress=tell)
     (violation,) = found.violations
 
     assert not found.passed

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
-from syncedmem.model import tour
+from syncedmem.model import InvalidArgumentError, tour
 from syncedmem.spec import (
     REQUIREMENTS,
     ReferenceBlob,
@@ -26,7 +26,7 @@ from syncedmem.spec.memory.kit import DEFAULT_STEPS
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.registry import SeededBug
+from syncedmem.spec.mutants.registry import SeededBug, seeded_bug
 from syncedmem.spec.mutants.selftest import (
     BLOBS_QUICKEST_FIRST,
     QUICKEST_FIRST,
@@ -113,6 +113,15 @@ def test_pages_say_how_many_bugs_there_are_at_least(page: str) -> None:
     assert [150, 100] == said
     assert len(MEMORY_BUGS) > said[0]
     assert len(BLOB_BUGS) > said[1]
+
+
+def test_a_name_is_taken_once() -> None:
+    """Pages name a bug without its kind, so a blob and a memory may not have one name."""
+    name = next(iter(MEMORY_BUGS))
+
+    with pytest.raises(InvalidArgumentError, match=f"a name that no other has, got .{name}"):
+        seeded_bug("B01-empty", "nowhere")(type(name, (), {}))
+    assert name not in BLOB_BUGS
 
 
 def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:

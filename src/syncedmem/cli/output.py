@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -14,7 +16,7 @@ from syncedmem.model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["file_place", "name_standard_output", "named", "place", "write"]
+__all__ = ["check_place", "file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -41,6 +43,23 @@ def file_place(text: str) -> Path | None:
         See `place`.
     """
     return None if text == "-" else place("--out", text, "file")
+
+
+def check_place(path: Path) -> None:
+    """Refuse a path now that `write` would refuse later, after work that would be lost.  Nothing is made.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    with named(str(path)):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if path.exists() and not path.is_file():
+            return
+        folder = next(it for it in path.absolute().parents if it.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            return
 
 
 def write(path: Path | None, content: str | bytes) -> None:

@@ -11,9 +11,10 @@ from .checks import (
     verify_part,
 )
 from .report import page
-from .verdicts import MARKS, DeviceVerdict, ModelVerdict, Verification
+from .verdicts import KINDS, MARKS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
+    "KINDS",
     "MARKS",
     "PARTS",
     "SUBJECTS",

@@ -45,7 +45,9 @@ def _word(kind: type[Adaptor]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__.removesuffix("Allocator")).lower()
 
 
-ADAPTORS = [kind for name in allocators.__all__ if issubclass(kind := getattr(allocators, name), Adaptor)]
+ADAPTORS: list[type[Adaptor]] = [
+    it for it in (getattr(allocators, name) for name in allocators.__all__) if issubclass(it, Adaptor)
+]
 MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
     **{_word(kind): kind for kind in ADAPTORS},
     "limiting": limiting,
@@ -53,7 +55,7 @@ MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
 }
 """Every adaptor; the last ones need more than an upstream."""
 
-STACKS = [
+STACKS: list[tuple[str, ...]] = [
     ("tracking", "limiting", "statistics", "logging", "failing", "guarding", "thread-safe", "pool"),
     ("pool", "guarding", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"),
     ("guarding", "pool", "logging", "tracking", "thread-safe", "limiting", "failing", "statistics"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
+from syncedmem.model.packages import LIBRARIES
+from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
 
@@ -14,11 +19,33 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import BlobCoverage, Conformance, Coverage, Violation
     from syncedmem.spec.engine.report import Status
+    from syncedmem.spec.requirements import Kind
 
-__all__ = ["MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
+__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification", "surroundings"]
 
 MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 """What stands for the status of a requirement in a report."""
+
+
+KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
+"""The kinds of requirements that are checked on a device, in the order of the report."""
+
+
+def surroundings() -> dict[str, Any]:
+    """Where and when a report is made: the date in UTC, the platform, Python, and the libraries that are installed."""
+    optional = {it.partition("[")[0] for names in LIBRARIES.values() for it in names}
+    libraries: dict[str, str] = {}
+    for name in ("numpy", "scipy", "transitions", *sorted(optional)):
+        try:
+            libraries[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": libraries,
+    }
 
 
 @dataclass(frozen=True)
@@ -50,7 +77,8 @@ class DeviceVerdict:
     reason : str
         Why it is not available; empty if it is.
     parts : dict of str to Conformance
-        The verdict on each part: ``"memories"``, ``"blobs"``.  Empty if the device is not available.
+        The verdict on each part: ``"memories"``, ``"blobs"``, ``"buffers"``, ``"allocators"``.  Empty if
+        the device is not available.
     limits : str
         What the device cannot do, such as compile kernels; empty if nothing is missing.
     detail : str
@@ -86,6 +114,11 @@ class DeviceVerdict:
         return [violation for verdict in self.parts.values() for violation in verdict.violations]
 
     @property
+    def checks(self) -> int:
+        """Checks of buffers and of allocators that were made."""
+        return sum(it.coverage.taken for it in self.parts.values() if isinstance(it.coverage, Checklist))
+
+    @property
     def walks(self) -> int:
         """Distinct generated walks."""
         return sum(verdict.walks for verdict in self.parts.values())
@@ -117,6 +150,8 @@ class Verification:
     seconds : float
     unchecked : str
         Which requirements are checked on no device for want of a package, and how to install it; empty if none.
+    surroundings : dict
+        What `surroundings` returns.
     """
 
     seed: int
@@ -124,6 +159,7 @@ class Verification:
     devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
     seconds: float = 0.0
     unchecked: str = ""
+    surroundings: dict[str, Any] = field(default_factory=surroundings)
 
     @property
     def ran(self) -> list[DeviceVerdict]:
@@ -150,6 +186,7 @@ class Verification:
         return {
             "format": 1,
             "syncedmem": __version__,
+            **self.surroundings,
             "passed": self.passed,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
@@ -164,7 +201,7 @@ class Verification:
                     "text": it.text,
                     "source": it.source,
                 }
-                for it in requirements_of("memory", "blob").values()
+                for it in requirements_of(*KINDS).values()
             ],
         }
 
@@ -189,10 +226,11 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
         "blobs": None if device.blobs is None else _blobs_json(device.blobs),
+        **{part: _checks_json(device.parts[part]) for part in ("buffers", "allocators") if part in device.parts},
         "violations": [
             {"requirement": v.requirement, "message": v.message, "reproducer": v.reproducer} for v in device.violations
         ],
-        "requirements": {it: device.requirement_status(it) for it in requirements_of("memory", "blob")},
+        "requirements": {it: device.requirement_status(it) for it in requirements_of(*KINDS)},
     }
 
 
@@ -203,6 +241,10 @@ def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
         "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
     }
+
+
+def _checks_json(found: Conformance[Checklist]) -> dict[str, Any]:
+    return {"checks": found.coverage.taken, "checks_missing": found.coverage.missing, "suites": _suites_json(found)}
 
 
 def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:

@@ -24,12 +24,12 @@ from syncedmem.model import (
 from syncedmem.model.errors import said, words
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from .allocators.base import DeviceAllocator, check_allocator
-from .allocators.failures import reporting, where_of
-from .allocators.pointers import check_byte_size
-from .devices.host import cpu_allocator
-from .memory.flight import queue_copy
-from .memory.owned import Finaliser, Holding, OwnedBlock, finish
+from ..allocators.base import DeviceAllocator, check_allocator
+from ..allocators.failures import reporting, where_of
+from ..allocators.pointers import check_byte_size
+from ..devices.host import cpu_allocator
+from .flight import queue_copy
+from .owned import Finaliser, Holding, OwnedBlock, finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import DeviceArray, Pointer
 
-    from .allocators.pointers import HostArray
-    from .memory.flight import Push
+    from ..allocators.pointers import HostArray
+    from .flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
 
