@@ -90,7 +90,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # When PyOpenCL drops the event of a copy from or to the host, it waits for the copy, and no other thread runs
-        # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their queues.
+        # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their
+        # queues.
         self._queued: dict[int, Any] = {}
 
     @property
@@ -189,7 +190,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
-        for it in (queue, self.queue, *(cast("Any", event).command_queue for event in list(self._queued.values()))):
+        for it in (queue, self.queue, *(event.command_queue for event in list(self._queued.values()))):
             it.finish()
 
     def _check_end(self, ptr: Any, end: End) -> None:

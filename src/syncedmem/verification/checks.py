@@ -41,7 +41,7 @@ from syncedmem.spec.buffer import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.subject import edition_of
-from syncedmem.spec.engine.supervisor import Death, side_by_side
+from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.requirements import requirements_of
 
@@ -68,6 +68,9 @@ __all__ = [
 ]
 
 HOST, SEEDED = "cpu", "simulated-seeded"
+
+_PATIENCE = 900
+"""In seconds; a process that makes no progress for so long hangs."""
 
 Answers: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
 
@@ -259,7 +262,7 @@ def verify(
     # The last devices and the first parts take longest, and what takes longest should not begin last.
     jobs = [f"{name} {part}" for part in PARTS for name in devices[::-1]]
     job = partial(verify_part, steps=steps, seed=seed)
-    beside = partial(side_by_side, processes=processes, watch=watch)
+    beside = partial(side_by_side, processes=processes, watch=watch, limits=Limits(seconds=_PATIENCE))
     found = dict(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
     verdicts = [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
     return Verification(seed, model, verdicts, time.perf_counter() - start, _unchecked())
