@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "blaming"]
 
+_BYTES, _HEADS = "R10-same-bytes", "R11-head"
+
 P = ParamSpec("P")
 
 
@@ -50,8 +52,23 @@ class Run:
         """Whether promises beyond Caffe's are checked too."""
         return self.subject.profile == "safe"
 
+    @property
+    def sees_bytes(self) -> bool:
+        """Whether the bytes of the subject are observed."""
+        return self.subject.level >= "L1"
+
+    @property
+    def sees_actions(self) -> bool:
+        """Whether the subject's calls of its allocators are observed."""
+        return self.subject.level >= "L2"
+
     def violation(self, requirement: str, message: str) -> Violation:
-        """A violation with the statements that led to it."""
+        """A violation with the statements that led to it.
+
+        If the subject is not judged by this requirement at its level, its bytes are wrong, or else its heads.
+        """
+        if not self.subject.judges(requirement):
+            requirement = _BYTES if self.sees_bytes else _HEADS
         return Violation(requirement, message, self.reproducer.complete())
 
     def require(self, holds: bool, requirement: str, message: str) -> None:

@@ -82,6 +82,10 @@ class Taken(NamedTuple):
     start: Hashable
 
 
+def _tolerates_none(_: Violation) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Hunt(Generic[Walk]):
     """A search for a walk that fails.
@@ -97,6 +101,8 @@ class Hunt(Generic[Walk]):
         Given a walk and its violation, the violation of the shortest one that breaks the same requirement.
     on_passed : callable
         Called with the drivers of each walk that passed and counts.
+    tolerates : callable
+        Whether the search goes on after a violation as if there were none.
     """
 
     subject: Subject
@@ -104,6 +110,7 @@ class Hunt(Generic[Walk]):
     run: Callable[[Subject, Walk], Taken]
     shortened: Callable[[Subject, Walk, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
+    tolerates: Callable[[Violation], bool] = _tolerates_none
 
     def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
         """Take walks with at least `steps` moves; return the violation of the first that fails, shrunk, or None.
@@ -141,7 +148,8 @@ class Hunt(Generic[Walk]):
             deadline=None,
             database=None,
             report_multiple_bugs=False,
-            phases=(Phase.generate, Phase.shrink),
+            # A program is shortened in new processes, which Hypothesis does not know.
+            phases=(Phase.generate,) if self.subject.program else (Phase.generate, Phase.shrink),
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
             print_blob=False,
         )
@@ -155,6 +163,10 @@ class Hunt(Generic[Walk]):
             try:
                 taken = self.run(self.subject, walk)
             except Violation as violation:
+                if self.tolerates(violation):
+                    known.add(walk)
+                    left -= 1
+                    return
                 found.append((violation, walk))
                 raise
             if not found:

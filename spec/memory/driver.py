@@ -302,6 +302,8 @@ class MemoryDriver:
         if raised is None:
             self.inspection.compare_flight(entry)
         self.inspection.compare_state(entry, before, view, raised)
+        if not self.run.sees_bytes:
+            return
         if adopted:
             self._write_as_caller(adopted, argument)
         if side and raised is None and entry.call in WRITES:
@@ -331,13 +333,14 @@ class MemoryDriver:
         """A buffer of the caller with a pattern in it, by its name; every third buffer is longer than needed."""
         longer = 5 if number % 3 == 0 else 0
         name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
-        if side == "cpu":
+        if side == "cpu" and self.subject.program is None:
             rest = f" + bytes({longer})" if longer else ""
             self.reproducer.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
-        elif self.subject.device is None:
+        elif side == "gpu" and self.subject.device is None:
             self.reproducer.run(f"{name} = object()")
         else:
-            self.reproducer.run(f"{name} = subject.device.empty({self.size + longer})")
+            owner = "host" if side == "cpu" else "device"
+            self.reproducer.run(f"{name} = subject.{owner}.empty({self.size + longer})")
             self._put(name, number)
         return name
 
@@ -358,7 +361,7 @@ class MemoryDriver:
 
     def _write(self, side: Side, name: str) -> None:
         """Write the pattern of this step into a view, or into a buffer that may be longer."""
-        if side == "cpu":
+        if side == "cpu" and self.subject.program is None:
             content = f"pattern({self._number}, {self.size})"
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from syncedmem.model import EDITIONS, Call, Fact, head_machine
+
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
 from ..requirements import applicable
@@ -20,7 +22,7 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter
+    from ..engine.report import Conformance, Counter, Tolerance
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
@@ -34,16 +36,26 @@ def requirements_for(subject: Subject) -> list[str]:
     offered = {"no device" if subject.device is None else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
-    return applicable("memory", subject.profile, offered)
+    if Call.ASYNC_GPU_PUSH in head_machine(subject.edition).calls:
+        offered.add("push")
+    if Call.SET_GPU_DATA in head_machine(subject.edition).calls:
+        offered.add("device adoption")
+    if subject.device is not None and EDITIONS[subject.edition].flags & Fact.CPU_MALLOC_USE_CUDA:
+        offered.add("page-locked memory")
+    if subject.program is None:
+        offered.add("objects")
+    of_programs = [] if subject.program is None else applicable("port", subject.profile, offered, subject.level)
+    return [*applicable("memory", subject.profile, offered, subject.level), *of_programs]
 
 
-def check_conformance(
+def check_conformance(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = DEFAULT_STEPS,
     seed: int = 0,
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Conformance[Coverage]:
     """Run every check against a memory.
 
@@ -58,11 +70,13 @@ def check_conformance(
         Run only these: names from `suite_names`.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    tolerance : Tolerance, optional
+        Which violations do not end a suite.
 
     Returns
     -------
     Conformance
-        Every suite runs, and stops at its first violation.
+        Every suite runs, and stops at its first violation that is not tolerated.
 
     Raises
     ------
@@ -72,12 +86,18 @@ def check_conformance(
     check_steps(steps)
     wanted = suite_names(subject) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed) for name in wanted}
-    return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress)
+    return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress, tolerance)
 
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
     """The suites for a subject, in the order in which they run."""
     left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
+    if subject.level < "L3":
+        left_out.update(("failures", "stumbles"))
+    if subject.level < "L4":
+        left_out.update(("flights", "contracts"))
+    if subject.program is not None:
+        left_out.update(("stumbles", "contracts"))
     if subject.device is None:
         left_out.add("flights")
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
@@ -91,19 +111,27 @@ def _runner(name: str, steps: int, seed: int) -> Callable[[Subject, Counter], Vi
 
 def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
     for case in SUITES[name](subject):
+        if case.size > subject.largest:
+            continue
         try:
             counter.add(run_case(subject, case))
-        except Violation as violation:
-            return shortened(subject, case, violation)
+        except Violation as found:
+            if counter.tolerance.tolerates(found):
+                continue
+            violation = shortened(subject, case, found)
+            if counter.tolerance.ends(violation):
+                return violation
     return None
 
 
 def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
     for contract in CONTRACTS if subject.device is None else CONTRACTS + DEVICE_CONTRACTS:
+        subject.mark()
         try:
             counter.add(*contract(subject))
         except Violation as violation:
-            return violation
+            if not counter.tolerance.tolerates(violation) and counter.tolerance.ends(violation):
+                return violation
         except Exception as error:  # noqa: BLE001 -- any error that a memory causes in a check
             text = (contract.__doc__ or contract.__name__).split("(")[0].strip()
             return Violation("R10-same-bytes", f"{text}: {type(error).__name__}: {error}")
@@ -117,5 +145,5 @@ def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Vio
     def count(drivers: tuple[MemoryDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count)
+    violation, counter.generated = search(subject, steps, seed, count, counter.tolerance)
     return violation

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_words
 
+from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken
 from ..engine.shrinking import shortest
@@ -100,10 +101,12 @@ def run_walk(subject: Subject, walk: Walk) -> Taken:
     Violation
         With a reproducer of all memories, in the order in which things happened.
     """
+    subject.mark()
     reproducer, kinds = Reproducer(subject), Counter[str]()
     smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
+    sizes = [int(min(max(size, smallest), subject.largest)) for size in walk.sizes]
     drivers = {
-        number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
+        number: MemoryDriver(subject, sizes[number], reproducer=reproducer)
         for number in sorted({number for number, _ in walk.moves})
     }
     first, start = drivers.get(0), None
@@ -129,7 +132,11 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
 
 
 def search(
-    subject: Subject, steps: int, start: int, on_walk: Callable[[tuple[MemoryDriver, ...]], None]
+    subject: Subject,
+    steps: int,
+    start: int,
+    on_walk: Callable[[tuple[MemoryDriver, ...]], None],
+    tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
     """Take walks with at least `steps` moves, from all states; return the violation of the first that fails, shrunk.
 
@@ -142,18 +149,22 @@ def search(
         The seed; the same seed gives the same walks.
     on_walk : callable
         Called with the drivers of every walk that passed.
+    tolerance : Tolerance, optional
+        Which violations do not end the search.
 
     Returns
     -------
     (Violation or None, Generated)
         What was found, and what was generated.
     """
+    tolerance = tolerance or Tolerance()
     sequences = tuple(access_words(subject.edition).values())
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
-        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk)
-        if violation := hunt.search(share, f"{start}.{number}", generated):
+        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, tolerance.tolerates)
+        violation = hunt.search(share, f"{start}.{number}", generated)
+        if violation and tolerance.ends(violation):
             return violation, generated
     return None, generated
 
@@ -167,4 +178,4 @@ def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:
     def simpler(move: tuple[int, Move]) -> list[tuple[int, Move]]:
         return [(move[0], other) for other in plainer(move[1])]
 
-    return shortest(walk.moves, violation, run, simpler=simpler)
+    return shortest(walk.moves, violation, run, simpler=simpler, program=subject.program)

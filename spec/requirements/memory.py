@@ -92,9 +92,13 @@ MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
 
 MEMORY_NEEDS: dict[str, str] = {
     **dict.fromkeys(
-        "R07 R08 R12 R13 R15 R16 R19 R21 R22 R24 R25 R26 R29 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
+        "R07 R08 R12 R13 R16 R19 R26 R29".split(),  # noqa: SIM905 -- a list of numbers reads best so
         "device",
     ),
+    **dict.fromkeys("R21 R22 R41 R42 R43".split(), "push"),  # noqa: SIM905
+    "R15": "device adoption",
+    **dict.fromkeys("R24 R25".split(), "page-locked memory"),  # noqa: SIM905
+    **dict.fromkeys("R35 R36 R37 R38 R39 R40 R45 R46 R47 R52 R54 R55 R56".split(), "objects"),  # noqa: SIM905
     "R30": "no device",
     "R50": "another device",
     "R51": "device check",

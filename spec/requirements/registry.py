@@ -14,6 +14,7 @@ from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
+from .port import PORT, PORT_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,8 +23,8 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "allocator", "device allocator"]
-_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator"}
+Kind = Literal["memory", "blob", "allocator", "device allocator", "port"]
+_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator", "P": "port"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What it is about: memories, blobs, any allocator, or a device allocator, which has our interface."""
+        """What it is about: memories, blobs, any allocator, one that has our interface, or a port that is a program."""
         return _KINDS[self.id[0]]
 
 
@@ -67,10 +68,11 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", BLOB_SAFE),
     ("safe", ALLOCATOR),
     ("safe", DEVICE_ALLOCATOR),
+    ("caffe", PORT),
 )
 
 _NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
-_LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS}
+_LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS, **PORT_LEVELS}
 
 
 def _requirement(profile: Profile, identifier: str, text: str, source: str) -> Requirement:

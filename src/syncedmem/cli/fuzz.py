@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from .display import progress_bars
-from .output import write
+from .output import check_places, write
 from .replay import replaying
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.fuzz import fuzz as run_fuzz
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    _check_places(json_path, junit, out)
+    check_places(json_path, junit, out)
     with progress_bars(console, MofNCompleteColumn()) as progress:
         report = run_fuzz(
             target,
@@ -142,24 +141,6 @@ def _promises(texts: list[str]) -> dict[str, str]:
         if promises.setdefault(name, value) != value:
             raise TargetError(f"{name} is promised twice: {promises[name]} and {value}")
     return promises
-
-
-def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
-    """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path == junit == "-":
-        raise typer.BadParameter("only one of --json and --junit can go to standard output")
-    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
-        if place is None or place == "-":
-            continue
-        path = Path(place)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a folder")
-        except OSError as error:
-            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
 
 
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import typer
 
 from syncedmem.model.errors import FileAccessError, InvalidArgumentError
 from syncedmem.model.files import write_whole
@@ -14,7 +17,7 @@ from syncedmem.model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["file_place", "name_standard_output", "named", "place", "write"]
+__all__ = ["check_places", "file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -41,6 +44,24 @@ def file_place(text: str) -> Path | None:
         See `place`.
     """
     return None if text == "-" else place("--out", text, "file")
+
+
+def check_places(json_path: str | None, junit: str | None, out: Path) -> None:
+    """Refuse places that cannot be written to, before anything is looked for."""
+    if json_path == junit == "-":
+        raise typer.BadParameter("only one of --json and --junit can go to standard output")
+    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
+        if place is None or place == "-":
+            continue
+        path = Path(place)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+            if path.is_dir():
+                raise IsADirectoryError(f"{path} is a folder")
+        except OSError as error:
+            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
 
 
 def write(path: Path | None, content: str | bytes) -> None:
