@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,14 @@ from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.ports.protocol import ACTION, ANSWERS, LEVELS, REQUESTS, STATE, Field, schema
-from syncedmem.spec.requirements import requirements_of
+from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
+from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
+from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import REFUSALS, SUITES
 from syncedmem.spec.vectors.kills import Kills
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from syncedmem.spec.mutants.registry import SeededBug
     from syncedmem.spec.requirements import Kind, Profile
@@ -109,7 +111,29 @@ def requirements_page() -> str:
         ]
         heads = ("requirement", "says", *(("level",) if levels else ()), "source", "tested with")
         parts += [f"## {title}", table(heads, rows)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join((*parts, *_reach())) + "\n"
+
+
+def _reach() -> Iterator[str]:
+    """What each profile judges at each level, and the bugs that it cannot show."""
+    yield "## What each profile judges"
+    yield (
+        "A subject is judged by the requirements of its profile, up to its level, and by no others. A Python maker is "
+        "seen at L4. There every seeded bug that breaks a requirement of the profile is killed at the default number "
+        "of steps, but for those in the second table. [A test](../tests/spec/test_seeded_bugs.py) runs some of them "
+        "each time, and `make bugs` all of them."
+    )
+    known = requirements_of("memory", "blob").values()
+    bugs = [*MEMORY_BUGS.values(), *BLOB_BUGS.values()]
+    rows: list[tuple[str, ...]] = []
+    for profile, level in product(PROFILES, LEVELS):
+        judged = {it.id for it in known if it.level <= level and (profile == "safe" or it.profile == "caffe")}
+        breaking = sum(it.requirement in judged and not (profile == "caffe" and it.out_of_reach) for it in bugs)
+        rows.append((f"`{profile}`", level, str(len(judged)), str(breaking)))
+    yield table(("profile", "level", "requirements", "seeded bugs that break them"), rows)
+    yield "These bugs break a requirement of Caffe's, and the profile `caffe` cannot show them:"
+    out = [(_planted(it), it.requirement, it.text, it.out_of_reach) for it in bugs if it.out_of_reach]
+    yield table(("seeded bug", "requirement", "what is wrong", "why it is out of reach"), out)
 
 
 def blob_calls() -> str:
@@ -205,7 +229,7 @@ def _manifest() -> Any:  # noqa: ANN401 -- JSON
 
 def protocol_levels() -> str:
     """The levels of the protocol of ports."""
-    return table(("level", "what a port shows"), LEVELS.items())
+    return table(("level", "what a port shows"), PORT_LEVELS.items())
 
 
 def protocol_requests() -> str:

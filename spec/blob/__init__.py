@@ -6,8 +6,9 @@ to heads.  Neither uses the other.  A scenario (``scenarios``) is a list of call
 ``messages`` are checked one by one.  ``reference`` is a small correct blob.
 """
 
+from .claims import blob_requirements_for
 from .coverage import BlobCoverage
-from .kit import blob_requirements_for, blob_suite_names, check_blobs
+from .kit import blob_suite_names, check_blobs
 from .reference import ReferenceBlob
 
 __all__ = ["BlobCoverage", "ReferenceBlob", "blob_requirements_for", "blob_suite_names", "check_blobs"]

@@ -10,7 +10,7 @@ from itertools import product
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from .elements import INTEGERS, TYPES
+from .elements import INTEGERS, types_for
 from .scenarios import Scenario
 from .steps import NORMS, SCALES, BlobCall
 
@@ -30,12 +30,16 @@ _LIMITS = (inf, 1.0, -inf, nan, inf, 0.0)
 _OTHERS = (1.0, inf, 2.0, 3.0, inf, nan)
 _FACTORS = (0.1, 1 / 3, -0.7, nan, inf, 1.0)
 _MANY = (1003, (1 << 16) + 3)  # odd: just above a thousand, and above 65,537
-_REAL = tuple(dtype for dtype in TYPES if dtype not in INTEGERS)
+
+
+def _real(subject: Subject) -> tuple[str, ...]:
+    """The types that have arithmetic."""
+    return tuple(dtype for dtype in types_for(subject.profile) if dtype not in INTEGERS)
 
 
 def factors(subject: Subject) -> Iterator[Scenario]:
     """A factor is used unrounded, and the factor one changes the head like any other (B35, B36)."""
-    for dtype, side in product(_REAL, subject.sides):
+    for dtype, side in product(_real(subject), subject.sides):
         steps: list[Move] = []
         # Some types have fewer bits than a factor.  With powers of two it makes no difference if it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
@@ -49,7 +53,7 @@ def factors(subject: Subject) -> Iterator[Scenario]:
 
 def sums(subject: Subject) -> Iterator[Scenario]:
     """Norms and elements are as exact as their type, for all numbers (B18, B31, B32)."""
-    for dtype, side in product(_REAL, subject.sides):
+    for dtype, side in product(_real(subject), subject.sides):
         steps: list[Move] = []
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
             for call, (part, _) in NORMS.items():
@@ -62,7 +66,7 @@ def sums(subject: Subject) -> Iterator[Scenario]:
 
 def differences(subject: Subject) -> Iterator[Scenario]:
     """An update rounds once, for all numbers (B28)."""
-    for dtype, side in product(_REAL, subject.sides):
+    for dtype, side in product(_real(subject), subject.sides):
         steps: list[Move] = []
         for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
             steps += (

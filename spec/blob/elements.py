@@ -21,6 +21,7 @@ __all__ = [
     "numbers",
     "pour",
     "shown",
+    "types_for",
 ]
 
 TYPES = {"float32": "f", "float64": "d", "int32": "i", "uint32": "I", "float16": "e"}
@@ -31,6 +32,14 @@ USUAL = "float32"
 
 INTEGERS = ("int32", "uint32")
 """The types that have no arithmetic."""
+
+_NOT_CAFFE = ("float16",)  # blob.cpp:556-558 has the other four
+
+
+def types_for(profile: str) -> tuple[str, ...]:
+    """The element types with which a blob is tested."""
+    return tuple(it for it in TYPES if profile == "safe" or it not in _NOT_CAFFE)
+
 
 _WHEEL = 61  # a prime, so neither a shift nor another number of elements gives the same row
 

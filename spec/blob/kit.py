@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
-from ..requirements import applicable
+from .claims import blob_requirements_for
 from .coverage import BlobCoverage
-from .messages import offers_messages
 from .scenarios import run_scenario, shortened
 from .suites import SUITES
 from .walks import search
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import BlobDriver
 
-__all__ = ["BLOB_STEPS", "blob_requirements_for", "blob_suite_names", "check_blobs"]
+__all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
 BLOB_STEPS = 3000
 
@@ -31,12 +30,6 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     # Caffe's capacity is wrong after memory is shared or adopted, so these suites cannot run there.
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
     return tuple(name for name in (*SUITES, "walks") if name not in left_out)
-
-
-def blob_requirements_for(subject: Subject) -> list[str]:
-    """The requirements that a subject of blobs can be checked for."""
-    offered = {"no device" if subject.device is None else "device", f"{subject.profile} profile"}
-    return applicable("blob", subject.profile, {*offered, "messages"} if offers_messages(subject) else offered)
 
 
 def check_blobs(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .elements import USUAL
 from .moves import Fail, Prepare, Shows, refused
 from .scenarios import Scenario
 from .steps import BlobCall, Other
@@ -21,22 +20,7 @@ if TYPE_CHECKING:
     from .moves import Move
     from .oracle import Part, Shape
 
-__all__ = ["MESSAGES", "offers_messages"]
-
-
-def offers_messages(subject: Subject) -> bool:
-    """Whether blobs of a subject have messages, and the packages for them are installed."""
-    make: Any = subject.make
-    try:
-        blob = make((1,), dtype=USUAL, host=subject.host, device=subject.device)
-        if not hasattr(blob, "to_proto"):
-            return False
-        blob.to_proto()
-    except ImportError:
-        return False
-    except Exception:  # noqa: BLE001 -- any error of a blob; the rules will find what is wrong
-        return True
-    return True
+__all__ = ["MESSAGES"]
 
 
 def _shapes(_: Subject, dtype: str) -> Iterator[Move]:

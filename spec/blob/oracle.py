@@ -62,6 +62,8 @@ class Foreseen(NamedTuple):
         The expected allocator calls for each memory; either memory may come first, as in C++.
     refused : str
         The requirement for which the call is refused; empty if it is not refused.
+    accepted : str
+        The requirement for which it is not refused; if empty, the conduct.
     value : object
         The result of the call, if it is a number.
     view : bytes or None
@@ -72,6 +74,7 @@ class Foreseen(NamedTuple):
     after: World
     calls: tuple[Done, ...] = ()
     refused: str = ""
+    accepted: str = ""
     value: Any = None
     view: bytes | None = None
 
@@ -211,7 +214,7 @@ class World:
     def adopt(self, n: int, part: Part, side: Side, content: bytes | None) -> Foreseen:
         """Adopt a buffer with these bytes; None is no buffer."""
         if content is None:
-            return self._refusal("B49-bad-buffer-refused")
+            return self._refusal("B68-null-refused")
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
         fits = self.memories[self.blobs[n].memory(part)].size == self._size(n)
@@ -236,7 +239,7 @@ class World:
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
         after = self.holding(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
-        return Foreseen(Duty("B26-share-object", "B26-share-object"), after)
+        return Foreseen(Duty("B26-share-object", "B26-share-object"), after, accepted="B27-share-count")
 
     # --- copies and arithmetic
 

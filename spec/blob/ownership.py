@@ -23,21 +23,28 @@ _PARTS: tuple[Part, ...] = ("data", "diff")
 
 
 def buffers(subject: Subject) -> Iterator[Scenario]:
-    """A bad buffer is refused and changes nothing, whether the memory fits the blob or is larger (B49, B56)."""
+    """A bad buffer is refused and changes nothing, whether the memory fits the blob or is larger (B49, B56, B68)."""
     size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
     for shape in ((2, 3), (3, 4)):
         steps: list[Move] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
         for part in _PARTS if safe else ("data",):
-            steps += refused(known, f"blob.set_cpu_{part}(None)")
+            steps += refused("B68-null-refused", f"blob.set_cpu_{part}(None)")
             if safe:
                 bad = (f"bytearray({size - 1})", f"array('d', bytes({2 * size}))", "object()", f"bytes({size})")
                 steps += refused(known, *(f"blob.set_cpu_{part}({it})" for it in bad))
             if subject.device is not None:
-                steps += refused(known, f"blob.set_gpu_{part}(None)")
+                steps += refused("B68-null-refused", f"blob.set_gpu_{part}(None)")
                 if safe:
                     there = (f"subject.device.empty({size - 1})", f"bytearray({size})")
                     steps += refused(known, *(f"blob.set_gpu_{part}({it})" for it in there))
         yield Scenario((shape, (2, 3)), tuple(steps))
+
+
+def renewals(subject: Subject) -> Iterator[Scenario]:
+    """Adopting for the data of a blob whose memory is larger renews both memories (B24)."""
+    for side in subject.sides:
+        adopt = BlobCall(0, f"set_{side}_data", (True,))
+        yield Scenario(((3, 4),), (*_written(side), BlobCall(0, "reshape", ((2, 3),)), adopt, BlobCall(0, "cpu_diff")))
 
 
 def own_memory(subject: Subject) -> Iterator[Scenario]:
@@ -86,5 +93,11 @@ def _written(side: str) -> tuple[BlobCall, ...]:
     return tuple(BlobCall(0, f"mutable_{side}_{part}") for part in _PARTS)
 
 
-ADOPTION_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (buffers, own_memory, exporters, extents)
+ADOPTION_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (
+    buffers,
+    renewals,
+    own_memory,
+    exporters,
+    extents,
+)
 """The rules of adoption."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import Mode
 
-from .elements import TYPES, USUAL
+from .elements import USUAL, types_for
 from .moves import Fail
 from .oracle import World
 from .rules import rules
@@ -108,7 +108,7 @@ def _shapes(subject: Subject) -> Iterator[Scenario]:
 
 def _types(subject: Subject) -> Iterator[Scenario]:
     """Every call with every other type of elements; integers have no arithmetic."""
-    for dtype in (it for it in TYPES if it != USUAL):
+    for dtype in (it for it in types_for(subject.profile) if it != USUAL):
         for step in alphabet(subject):
             yield Scenario((_SHAPE, _SHAPE), (*_start(subject), step), dtype)
 

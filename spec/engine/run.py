@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ..requirements import REQUIREMENTS
 from .finding import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from .call_log import CallLog
     from .reproducer import Reproducer
@@ -28,6 +29,8 @@ class Run:
     ----------
     reproducer : Reproducer
         The statements until now; it gets a call log, and allocators that record in it.
+    judged : collection of str
+        The requirements that the subject is judged by; a difference that breaks another one is no violation.
 
     Attributes
     ----------
@@ -37,8 +40,9 @@ class Run:
         The names of the log and of the allocators in the reproducer.
     """
 
-    def __init__(self, reproducer: Reproducer) -> None:
+    def __init__(self, reproducer: Reproducer, judged: Collection[str]) -> None:
         self.reproducer: Reproducer = reproducer
+        self.judged: Collection[str] = judged
         self.subject: Subject = reproducer.subject
         self.log_name: str
         self.host: str
@@ -62,23 +66,28 @@ class Run:
         """Whether the subject's calls of its allocators are observed."""
         return self.subject.level >= "L2"
 
-    def violation(self, requirement: str, message: str) -> Violation:
-        """A violation with the statements that led to it.
+    def sees(self, requirement: str) -> bool:
+        """Whether the subject's level shows enough to judge a requirement."""
+        return REQUIREMENTS[requirement].level <= self.subject.level
 
-        If the subject is not judged by this requirement at its level, its bytes are wrong, or else its heads.
-        """
-        if not self.subject.judges(requirement):
-            requirement = _BYTES if self.sees_bytes else _HEADS
-        return Violation(requirement, message, self.reproducer.complete())
+    def violation(self, requirement: str, message: str) -> Violation:
+        """A violation with the statements that led to it."""
+        return Violation(self._attributed(requirement), message, self.reproducer.complete())
+
+    def _attributed(self, requirement: str) -> str:
+        """The requirement that is broken as far as the level shows: wrong bytes, or else wrong heads, if not this."""
+        if self.sees(requirement):
+            return requirement
+        return _BYTES if self.sees_bytes else _HEADS
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
-        """Raise a violation if something does not hold.
+        """Raise a violation if something does not hold, and the subject is judged by the requirement.
 
         Raises
         ------
         Violation
         """
-        if not holds:
+        if not holds and self._attributed(requirement) in self.judged:
             raise self.violation(requirement, message)
 
 

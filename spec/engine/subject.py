@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
-from ..requirements import LEVELS, PROFILES, REQUIREMENTS
+from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator
@@ -182,8 +182,3 @@ class Subject:
         """Let the requests of findings begin here, if there are requests."""
         if self.program is not None:
             self.program.mark()
-
-    def judges(self, requirement: str) -> bool:
-        """Whether enough is seen of the subject to judge a requirement."""
-        known = REQUIREMENTS[requirement]
-        return known.level <= self.level and (self.program is None or known.needs != "objects")

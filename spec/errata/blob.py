@@ -80,6 +80,9 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "weights stop being shared (#4883)", "kept, and documented: the memory is shared", "B07-growth-unshares",
      (f"GrowthTellsSharers {_ADOPTION}adoption_of_the_right_size_is_seen_by_all_sharers "
       f"{_SHAPE}what_grows_gets_new_memory_and_forgets_the_old {_SHARING}what_cannot_be_shared_is_refused")),
+    ("blob.cpp:27-30", "every shape has memory for its extents at once, page-locked in GPU mode",
+     "a blob that nobody uses allocates", "they have memory when they are requested on the device", "B67-shape-lazy",
+     "ShapeAllocatedAtOnce"),
     ("blob.cpp:30-38", "every reshape makes the host side of the shape newer", "the unchanged shape is copied again",
      "it is copied only if it changed", "B61-shape-once",
      f"ShapeSentAgain {_SHAPE}the_shape_is_copied_again_only_if_it_has_changed"),

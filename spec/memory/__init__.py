@@ -3,12 +3,13 @@
 The ``oracle`` knows which copies are fresh.  A ``driver`` makes one call after the other.  Its ``inspection``
 examines the memory, and ``differences`` say which requirement a difference breaks.  ``suites`` enumerate sequences of
 calls from the state space, ``contracts`` check edge cases one by one, and ``walks`` are generated.
-``reference`` is a small correct memory.
+``claims`` say what a subject is judged by.  ``reference`` is a small correct memory.
 """
 
+from .claims import requirements_for
 from .coverage import Coverage
 from .driver import MemoryDriver
-from .kit import check_conformance, requirements_for, suite_names
+from .kit import check_conformance, suite_names
 from .oracle import Oracle
 from .reference import ReferenceMemory
 

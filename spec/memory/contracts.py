@@ -12,18 +12,27 @@ from syncedmem.model.suites import tour
 
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
-from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS
+from .adoptions import (
+    ADOPTIONS,
+    DEVICE_ADOPTIONS,
+    device_shapes,
+    host_shapes,
+    own_buffers,
+    unsuitable_device_buffers,
+    unsuitable_host_buffers,
+)
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .lifetimes import LIFETIMES
+from .lifetimes import LIFETIMES, after_release, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ..engine.subject import Subject
+    from ..requirements import Level
     from .driver import MemoryDriver
 
-__all__ = ["CONTRACTS", "DEVICE_CONTRACTS"]
+__all__ = ["contracts_for"]
 
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
@@ -134,19 +143,40 @@ def mode_between(subject: Subject) -> Iterator[MemoryDriver]:
         yield driver
 
 
-CONTRACTS: tuple[Contract, ...] = (
+_CONTRACTS: tuple[Contract, ...] = (
     *ADOPTIONS,
     *LIFETIMES,
     bad_sizes,
     several_at_once,
     mode_between,
 )
-"""The checks for every subject."""
-
-DEVICE_CONTRACTS: tuple[Contract, ...] = (
+_DEVICE_CONTRACTS: tuple[Contract, ...] = (
     *DEVICE_ADOPTIONS,
     bad_streams,
     elsewhere,
     device_check,
 )
-"""The checks for subjects with a device."""
+_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between)
+"""Those that plain Caffe passes."""
+_OF_PROGRAMS: tuple[Contract, ...] = (
+    *(host_shapes, device_shapes, several_at_once, mode_between, after_release, released_again),
+)
+"""Those for memories that are not Python objects."""
+_LEVELS: dict[Contract, Level] = {
+    **dict.fromkeys((several_at_once, after_release, released_again, bad_sizes), "L0"),
+    **dict.fromkeys((host_shapes, device_shapes, unsuitable_host_buffers, unsuitable_device_buffers), "L1"),
+    **dict.fromkeys((own_buffers, mode_between), "L2"),
+}
+"""The lowest level at which a contract is checked, if it is not L4."""
+
+
+def contracts_for(subject: Subject) -> tuple[Contract, ...]:
+    """The checks for a subject, in their order."""
+    found = _CONTRACTS if subject.device is None else _CONTRACTS + _DEVICE_CONTRACTS
+    return tuple(
+        it
+        for it in found
+        if (subject.profile == "safe" or it in _CAFFE)
+        and (subject.program is None or it in _OF_PROGRAMS)
+        and _LEVELS.get(it, "L4") <= subject.level
+    )

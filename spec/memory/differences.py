@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["difference", "head_requirement", "refusal_requirement", "success_requirement"]
 
+_HOST_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA)
+
 _MISSING = {
     ("allocate", "cpu"): "R03-allocate-when-needed",
     ("allocate", "gpu"): "R03-allocate-when-needed",
@@ -96,7 +98,7 @@ def refusal_requirement(entry: Input, before: Oracle) -> str:
     """The requirement for which a call is refused."""
     if before.released:
         return "R48-released-refuses"
-    if not before.has_device and entry.call not in (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA):
+    if not before.has_device and entry.call not in _HOST_CALLS:
         return "R30-no-gpu"
     return "R22-push-refused" if entry.call is Call.ASYNC_GPU_PUSH else "R20-null-refused"
 
@@ -116,8 +118,10 @@ def success_requirement(entry: Input, expected: Expected) -> str:
     )
 
 
-def head_requirement(entry: Input, before: SyncedHead) -> str:
+def head_requirement(entry: Input, before: SyncedHead, *, has_device: bool) -> str:
     """The requirement that a wrong head after a call breaks."""
+    if not has_device and entry.call is not Call.SET_CPU_DATA:
+        return "R11-head" if entry.call in _HOST_CALLS else "R30-no-gpu"
     if entry.call in READS and before is not SyncedHead.UNINITIALIZED:
         return "R12-read-keeps"
     named = {

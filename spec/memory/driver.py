@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Call, Input, Mode, SyncedHead
+from syncedmem.model import EDITIONS, Call, Fact, Input, Mode, SyncedHead, head_machine
 
 from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
+from .claims import requirements_for
 from .inspection import MemoryInspection
 from .oracle import Copy, Expected, Oracle
 
@@ -35,6 +36,10 @@ State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode; coverage counts these states."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
+
+
+def _pins(edition: str) -> bool:
+    return Fact.CPU_MALLOC_USE_CUDA in EDITIONS[edition].flags
 
 
 class _Attempt(NamedTuple):
@@ -88,11 +93,11 @@ class MemoryDriver:
         self.subject: Subject = subject
         self.mode: Mode = mode
         self.reproducer: Reproducer = reproducer or Reproducer(subject)
-        self.run: Run = Run(self.reproducer)
+        self.run: Run = Run(self.reproducer, requirements_for(subject))
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
         self.inspection: MemoryInspection = MemoryInspection(
-            self.run, self.name, Oracle(size, subject.device is not None)
+            self.run, self.name, Oracle(size, subject.device is not None, _pins(subject.edition))
         )
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
@@ -143,12 +148,14 @@ class MemoryDriver:
 
     @blaming
     def perform(self, entry: Input) -> None:
-        """Perform one input, and compare everything with the oracle.
+        """Perform one input, and compare everything with the oracle; nothing if the edition has no such call.
 
         Raises
         ------
         Violation
         """
+        if entry.call and entry.call not in head_machine(self.subject.edition).calls:
+            return
         self.visited.append((self.state, entry))
         self._number += 1
         if entry.call is None:

@@ -125,7 +125,7 @@ class MemoryInspection:
             return
         if raised is None and entry.call in READS + WRITES and self._run.sees_bytes:
             self._run.require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
-        self.compare_head(head_requirement(entry, before))
+        self.compare_head(head_requirement(entry, before, has_device=self.oracle.has_device))
         self.compare_flags()
         if view is not None and entry.call in SIDES:
             self.compare_view(entry.call, view)
@@ -150,9 +150,7 @@ class MemoryInspection:
             "cpu_malloc_use_cuda": (self.oracle.pinned, "R24-pinned-by-mode"),
         }
         for flag, (value, usual) in expected.items():
-            if not self._run.subject.judges(requirement or usual):
-                continue
-            found = getattr(self.memory, flag, value)
+            found = getattr(self.memory, flag, value) if self._run.sees(requirement or usual) else value
             self._run.require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
 
     # --- its views
@@ -187,12 +185,7 @@ class MemoryInspection:
     def compare_lasting(self, side: Side) -> None:
         """Check an older view for reading after its side was written in place: it must show the new bytes."""
         view = self._lasting.get(side)
-        if (
-            view is None
-            or not self._run.subject.judges("R54-view-of-the-memory")
-            or not self._run.safe
-            or (side == "gpu" and self._in_flight())
-        ):
+        if view is None or "R54-view-of-the-memory" not in self._run.judged or (side == "gpu" and self._in_flight()):
             return
         shown, content = self._shown(side, view), self.oracle.copy(side).content
         sentence = f"an older view of the {side} side shows {_short(shown)}, expected {_short(content)}"
@@ -214,7 +207,11 @@ class MemoryInspection:
             return "R10-same-bytes"
         if self._get(side, self._external[side])[: self._size] == copy.content:
             return "R14-adopt-host" if side == "cpu" else "R15-adopt-device"
-        return "R19-external-is-target"
+        return self._target_requirement(side)
+
+    def _target_requirement(self, side: Side) -> str:
+        """The requirement for bytes that an adopted buffer lacks; without a device nothing is copied to it."""
+        return "R19-external-is-target" if self.oracle.has_device or side == "gpu" else "R14-adopt-host"
 
     # --- its bytes
 
@@ -230,7 +227,7 @@ class MemoryInspection:
                 found = self._get(side, pointer)[: self._size]
                 self._run.require(
                     found == copy.content,
-                    requirement or ("R19-external-is-target" if copy.owner == "caller" else "R10-same-bytes"),
+                    requirement or (self._target_requirement(side) if copy.owner == "caller" else "R10-same-bytes"),
                     f"the {side} side holds {_short(found)}, expected {_short(copy.content)}",
                 )
 

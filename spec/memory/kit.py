@@ -9,12 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS, Call, Fact, head_machine
-
 from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
-from ..requirements import applicable
-from .contracts import CONTRACTS, DEVICE_CONTRACTS
+from .claims import requirements_for
+from .contracts import contracts_for
 from .coverage import Coverage
 from .suites import SUITES, run_case, shortened
 from .walks import search
@@ -26,26 +24,9 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
-__all__ = ["DEFAULT_STEPS", "check_conformance", "requirements_for", "suite_names"]
+__all__ = ["DEFAULT_STEPS", "check_conformance", "suite_names"]
 
 DEFAULT_STEPS = 6000
-
-
-def requirements_for(subject: Subject) -> list[str]:
-    """The requirements that a subject of memories can be checked for."""
-    offered = {"no device" if subject.device is None else "device"}
-    if subject.device is not None and subject.elsewhere is not None:
-        offered.update(("another device", "device check") if subject.check_device else ("another device",))
-    if Call.ASYNC_GPU_PUSH in head_machine(subject.edition).calls:
-        offered.add("push")
-    if Call.SET_GPU_DATA in head_machine(subject.edition).calls:
-        offered.add("device adoption")
-    if subject.device is not None and EDITIONS[subject.edition].flags & Fact.CPU_MALLOC_USE_CUDA:
-        offered.add("page-locked memory")
-    if subject.program is None:
-        offered.add("objects")
-    of_programs = [] if subject.program is None else applicable("port", subject.profile, offered, subject.level)
-    return [*applicable("memory", subject.profile, offered, subject.level), *of_programs]
 
 
 def check_conformance(  # noqa: PLR0913 -- options
@@ -91,13 +72,13 @@ def check_conformance(  # noqa: PLR0913 -- options
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
     """The suites for a subject, in the order in which they run."""
-    left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "contracts", "flights"}
+    left_out = set[str]() if subject.profile == "safe" else {"failures", "stumbles", "flights"}
     if subject.level < "L3":
         left_out.update(("failures", "stumbles"))
     if subject.level < "L4":
-        left_out.update(("flights", "contracts"))
+        left_out.add("flights")
     if subject.program is not None:
-        left_out.update(("stumbles", "contracts"))
+        left_out.add("stumbles")
     if subject.device is None:
         left_out.add("flights")
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
@@ -125,7 +106,7 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
 
 
 def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
-    for contract in CONTRACTS if subject.device is None else CONTRACTS + DEVICE_CONTRACTS:
+    for contract in contracts_for(subject):
         subject.mark()
         try:
             counter.add(*contract(subject))

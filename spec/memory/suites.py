@@ -111,7 +111,7 @@ def make_move(driver: MemoryDriver, move: Move) -> Kind:
         driver.synchronize()
         return "wait"
     entry = move if isinstance(move, Input) else move.entry
-    if isinstance(move, Stumble) and not driver.predict(entry).refused:
+    if isinstance(move, Stumble) and driver.subject.program is None and not driver.predict(entry).refused:
         driver.perform_stumbling(*move)
         return "stumble"
     if isinstance(move, Fail) and len(driver.predict(entry).calls) >= move.k:

@@ -68,12 +68,10 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
         if entry.call
     ]
     stumbling = [Stumble(entry) for entry in calls if entry.call]
-    usual: tuple[st.SearchStrategy[Move], ...] = (
-        st.sampled_from(calls),
-        st.sampled_from(calls),
-        st.just(Synchronize()),
-    )
-    move = st.one_of(*usual, st.sampled_from(failing), st.sampled_from(stumbling)) if failures else st.one_of(*usual)
+    call: st.SearchStrategy[Move] = st.sampled_from(calls)
+    wait: st.SearchStrategy[Move] = st.just(Synchronize())
+    others = (st.sampled_from(failing), st.sampled_from(stumbling)) if failures else (call, call)
+    move = st.one_of(call, call, wait, *others)
     start = st.sampled_from(tuple(access_words(edition).values()))
     small = st.sampled_from(_SIZES)
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))

@@ -33,6 +33,8 @@ class SeededBug:
         The least number of threads with which a wrong allocator can be seen.
     promises : dict
         Promises that a wrong allocator breaks, or that are needed to see its bug.
+    out_of_reach : str
+        Why the profile ``caffe`` cannot show it, although the requirement is Caffe's; empty if it can.
     """
 
     name: str
@@ -42,6 +44,7 @@ class SeededBug:
     shows_on: ShowsOn = "device"
     threads: int = 1
     promises: dict[str, str] = field(default_factory=dict[str, str])
+    out_of_reach: str = ""
 
     @property
     def target(self) -> str:
@@ -70,12 +73,18 @@ _BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE
 
 
 def seeded_bug(
-    requirement: str, source: str, *, shows_on: ShowsOn = "device", threads: int = 1, **promises: str
+    requirement: str,
+    source: str,
+    *,
+    shows_on: ShowsOn = "device",
+    threads: int = 1,
+    out_of_reach: str = "",
+    **promises: str,
 ) -> Callable[[Made], Made]:
     """Register a wrong memory, blob or allocator under the name of its class; see `SeededBug`."""
 
     def register(make: Made) -> Made:
-        bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises)
+        bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises, out_of_reach)
         _BY_LETTER[requirement[0]][bug.name] = bug
         return make
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..blob import blob_suite_names, check_blobs
+from ..blob.reference import IntReferenceBlob
 from ..memory.kit import check_conformance, suite_names
 from ..requirements import REQUIREMENTS
 from .memory import MEMORY_BUGS
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .registry import SeededBug
 
-__all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_bug"]
+__all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_bug", "wrong_subject"]
 
 
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
@@ -57,6 +58,13 @@ class Kill(NamedTuple):
         return self.bug.requirement in self.caught.values()
 
 
+def wrong_subject(bug: SeededBug, subject: Subject) -> Subject:
+    """The subject with a wrong memory or blob; with the profile ``caffe`` a blob also has Caffe's limit of counts."""
+    limited = _is_blob(bug) and subject.profile == "caffe"
+    make: Any = type(bug.name, (bug.make, IntReferenceBlob), {}) if limited else bug.make
+    return replace(subject, name=bug.name, make=make)
+
+
 def run_bug(
     bug: SeededBug, subject: Subject, *, steps: int = 300, suites: Iterable[str] | None = None, thorough: bool = False
 ) -> Kill:
@@ -74,7 +82,7 @@ def run_bug(
     thorough : bool
         Whether to run all suites, to see which others catch the bug.
     """
-    wrong = replace(subject, name=bug.name, make=bug.make)
+    wrong = wrong_subject(bug, subject)
     check, names = (check_blobs, blob_suite_names) if _is_blob(bug) else (check_conformance, suite_names)
     offered = set(names(wrong) if suites is None else suites)
     kill = Kill(bug, {})

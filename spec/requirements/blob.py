@@ -12,8 +12,9 @@ __all__ = ["BLOB_CAFFE", "BLOB_LEVELS", "BLOB_NEEDS", "BLOB_SAFE"]
 
 BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("B01-empty", "A blob without a shape has no axes and no elements.", "blob.hpp:26"),
-    ("B02-lazy", "Making a blob, or reading its shape, allocates, copies and zeroes nothing.",
-     "blob.cpp:27-30, where only the shape's own memory is allocated"),
+    ("B02-lazy",
+     "Making a blob, or giving it a shape, allocates nothing for its data and diff; its extents may have memory.",
+     "blob.cpp:27-30: shape_data_, four bytes for each axis; blob.cpp:40-44"),
     ("B03-shape", "shape and num_axes are those of the last shape, and count is the product; without axes it is one.",
      "blob.cpp:23-45"),
     ("B04-reshape-forms",
@@ -98,6 +99,10 @@ BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
      "blob.cpp:517-554"),
     ("B55-shape-equals", "shape_equals compares old fields from the last axis, and shapes axis by axis.",
      "blob.cpp:410-430"),
+    ("B59-independent", "A call on one blob changes other blobs only through memory that they share.", "H20"),
+    ("B60-nothing-left", "Memory that no blob holds any more is freed, once.",
+     "blob.hpp:270-272: shared_ptr; H16, H18"),
+    ("B68-null-refused", "NULL is not adopted.", "blob.cpp:91, 109"),
 )  # fmt: skip
 
 BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
@@ -106,12 +111,10 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B46-capacity", "The capacity is how many elements fit into both memories, also shared and adopted ones.",
      "H1, H2; #5439"),
     ("B47-wide-count", "Counts have 64 bits, and extents are not cut to 32.", "H15; #3084, #5067; blob.cpp:52"),
-    ("B49-bad-buffer-refused", "NULL, too few elements, or elements of another type are not adopted.", "H6, H14"),
+    ("B49-bad-buffer-refused", "Too few elements, or elements of another type, are not adopted.", "H6, H14"),
     ("B56-unchanged", "A refused call has changed nothing: no shape, no head, no bit.", "H4"),
     ("B57-failure-keeps-numbers", "A call that fails in an allocator loses no numbers, and works the next time.", "H4"),
     ("B58-type-mismatch", "Blobs of another type, and other objects, are neither shared nor copied.", "H14"),
-    ("B59-independent", "A call on one blob changes other blobs only through memory that they share.", "H20"),
-    ("B60-nothing-left", "Memory that no blob holds any more is freed, once.", "H16, H18"),
     ("B61-shape-once", "The extents are copied to the device again only if they have changed.",
      "blob.cpp:30 copies them after every reshape"),
     ("B62-negative-index", "A negative index is refused.", "blob.hpp:155-162 checks the extent instead; H19"),
@@ -123,6 +126,8 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
     ("B66-own-memory",
      "A call that would free memory that the blob's data or diff then uses is refused; shrink_to_fit keeps it.",
      "H5, H18; blob.cpp:90-117; R35 is the same for one memory"),
+    ("B67-shape-lazy", "The extents have memory only if they were requested on the device.",
+     "blob.cpp:27-30 allocates it with every shape that has more axes"),
 )  # fmt: skip
 
 BLOB_NEEDS: dict[str, str] = {
@@ -135,9 +140,9 @@ BLOB_NEEDS: dict[str, str] = {
 
 BLOB_LEVELS = by_level(
     L0="B01 B03 B04 B08 B09 B10 B11 B12 B13 B14 B15 B16 B19 B20 B26 B27 B30 B38 B42 B44 B46 B47 B48 B49 B53 B55 B58"
-    " B62 B63 B65",
+    " B62 B63 B65 B68",
     L1="B05 B06 B07 B17 B18 B22 B23 B24 B25 B28 B31 B32 B35 B37 B39 B41 B43 B50 B51 B52 B54 B56 B59",
-    L2="B02 B21 B29 B33 B34 B36 B40 B45 B60 B61 B64 B66",
+    L2="B02 B21 B29 B33 B34 B36 B40 B45 B60 B61 B64 B66 B67",
     L3="B57",
 )
 """The lowest level at which a requirement can be judged, by its number."""

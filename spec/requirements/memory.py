@@ -1,4 +1,4 @@
-"""The requirements of a memory, sentence by sentence: R1 to R31 are Caffe's, the others are promised beyond Caffe's.
+"""The requirements of a memory, sentence by sentence: those of Caffe, and those that are promised beyond Caffe's.
 
 Sources: Caffe's files by name and line (docs/design.md explains them), its issues by number, and its hazards H1 to H20.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .levels import by_level
 
-__all__ = ["MEMORY_CAFFE", "MEMORY_LEVELS", "MEMORY_NEEDS", "MEMORY_SAFE"]
+__all__ = ["MEMORY_CAFFE", "MEMORY_LEVELS", "MEMORY_NEEDS", "MEMORY_OF_CALLS", "MEMORY_OF_OBJECTS", "MEMORY_SAFE"]
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
@@ -56,6 +56,9 @@ MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R30-no-gpu", "Without a device, every call for the device side is refused and changes nothing.",
      "syncedmem.cpp:89, 116, 132, 150"),
     ("R31-size-constant", "The size never changes.", "syncedmem.hpp:70"),
+    ("R53-independent", "A call on one memory does not change another memory.", "syncedmem.hpp:90"),
+    ("R54-view-of-the-memory", "A view is over the memory itself: it shows later writes.",
+     "syncedmem.cpp:96, 114; H10"),
 )  # fmt: skip
 
 MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
@@ -83,27 +86,31 @@ MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
     ("R51-device-check", "With the device check on, a call while another device is current is refused.",
      "syncedmem.cpp:170-183; H12"),
     ("R52-bad-stream-refused", "A push on an object that is not a stream of the device is refused.", "H3"),
-    ("R53-independent", "A call on one memory does not change another memory.", "syncedmem.hpp:90"),
-    ("R54-view-of-the-memory", "A view is over the memory itself: it shows later writes.",
-     "syncedmem.cpp:96, 114; H10"),
     ("R55-dropped-freed", "A dropped memory frees everything that it owns.", "H18; syncedmem.cpp:26-37"),
     ("R56-adopted-let-go", "A released memory keeps no adopted buffer.", "H6"),
 )  # fmt: skip
 
 MEMORY_NEEDS: dict[str, str] = {
     **dict.fromkeys(
-        "R07 R08 R12 R13 R16 R19 R26 R29".split(),  # noqa: SIM905 -- a list of numbers reads best so
+        "R07 R08 R12 R13 R15 R16 R19 R21 R22 R25 R26 R39 R41 R42 R43 R52".split(),  # noqa: SIM905 -- a list of numbers reads best so
         "device",
     ),
-    **dict.fromkeys("R21 R22 R41 R42 R43".split(), "push"),  # noqa: SIM905
-    "R15": "device adoption",
-    **dict.fromkeys("R24 R25".split(), "page-locked memory"),  # noqa: SIM905
-    **dict.fromkeys("R35 R36 R37 R38 R39 R40 R45 R46 R47 R52 R54 R55 R56".split(), "objects"),  # noqa: SIM905
     "R30": "no device",
     "R50": "another device",
     "R51": "device check",
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
+
+MEMORY_OF_CALLS = {
+    "set_gpu_data": frozenset({"R15"}),
+    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52"}),
+}
+"""The requirements of calls that not every edition has."""
+
+MEMORY_OF_OBJECTS = frozenset(
+    "R35 R36 R37 R38 R39 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above
+)
+"""The requirements of memories that are Python objects; they are not judged of a program."""
 
 MEMORY_LEVELS = by_level(
     L0="R02 R11 R12 R13 R20 R22 R23 R30 R31 R45 R48 R49",

@@ -92,7 +92,7 @@ def test_requirements_are_numbered_once_and_have_a_source() -> None:
 def test_the_suites_fit_the_subject() -> None:
     assert "flights" in suite_names(device_subject())
     assert "flights" not in suite_names(host_subject())
-    assert not {"failures", "contracts", "flights"} & set(suite_names(replace(device_subject(), profile="caffe")))
+    assert not {"failures", "stumbles", "flights"} & set(suite_names(replace(device_subject(), profile="caffe")))
 
 
 def test_there_are_no_flights_without_a_device() -> None:

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import tour
-from syncedmem.spec import REQUIREMENTS, ReferenceBlob, ReferenceMemory, Violation, blob_suite_names, suite_names
+from syncedmem.spec import (
+    REQUIREMENTS,
+    ReferenceBlob,
+    ReferenceMemory,
+    Violation,
+    blob_suite_names,
+    check_blobs,
+    check_conformance,
+    suite_names,
+)
+from syncedmem.spec.memory.kit import DEFAULT_STEPS
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.mutants.registry import SeededBug
-from syncedmem.spec.mutants.selftest import BLOBS_QUICKEST_FIRST, QUICKEST_FIRST, Kill, kill_table, run_bug
-from syncedmem.spec.requirements import requirements_of
+from syncedmem.spec.mutants.selftest import (
+    BLOBS_QUICKEST_FIRST,
+    QUICKEST_FIRST,
+    Kill,
+    kill_table,
+    run_bug,
+    wrong_subject,
+)
+from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALL = {**MEMORY_BUGS, **BLOB_BUGS}
+
+_SHARES = 24
+"""One bug of so many is in the sample."""
 
 
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
@@ -31,6 +53,43 @@ def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], ev
     report_kill(kill)
 
     assert kill.killed, f"{bug.name} ({bug.text}) should break {bug.requirement}, caught: {kill.caught}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of `sampled` run for all bugs with ``--every-suite``, and otherwise for some, which the seed chooses."""
+    if "sampled" in metafunc.fixturenames:
+        seed = metafunc.config.getoption("--hypothesis-seed") or 0
+        everyone = bool(metafunc.config.getoption("--every-suite"))
+        chosen = [it for it in ALL.values() if everyone or crc32(f"{seed} {it.name}".encode()) % _SHARES == 0]
+        metafunc.parametrize("sampled", chosen, ids=lambda bug: bug.name)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_judges_its_requirements_and_nothing_else(sampled: SeededBug, profile: Profile) -> None:
+    """Whatever is wrong, no violation names a requirement that the verdict did not check; with a device and without."""
+    memory = sampled.name in MEMORY_BUGS
+    suites = ("cells", "contracts", "walks") if memory else ("rules", "shapes", "tables", "types")
+    for subject in (device_subject(), host_subject()):
+        wrong = wrong_subject(sampled, replace(subject, profile=profile))
+        verdict = (check_conformance if memory else check_blobs)(wrong, steps=1, suites=suites)
+        assert {found.requirement for found in verdict.violations} <= set(verdict.checked), verdict.violations
+
+
+def test_profile_caffe_kills_what_it_claims(sampled: SeededBug, every_suite: bool) -> None:
+    """A bug that breaks a requirement of Caffe's is caught in this profile too, or is listed with the reason."""
+    claimed = REQUIREMENTS[sampled.requirement].profile == "caffe"
+    subject = replace(subject_for(sampled), profile="caffe")
+    steps = DEFAULT_STEPS if every_suite else 1
+    killed = claimed and run_bug(sampled, subject, steps=steps).killed
+
+    assert killed == (claimed and not sampled.out_of_reach)
+
+
+def test_only_bugs_of_caffes_requirements_are_listed_as_out_of_reach() -> None:
+    listed = [bug for bug in ALL.values() if bug.out_of_reach]
+
+    assert listed
+    assert {"caffe"} == {REQUIREMENTS[bug.requirement].profile for bug in listed}
 
 
 def test_every_requirement_has_a_bug() -> None:

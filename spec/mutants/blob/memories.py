@@ -112,6 +112,15 @@ class AdoptsAnyType(ReferenceBlob):
         pass
 
 
+@seeded_bug("B68-null-refused", "blob.cpp:91 left out: a null pointer is no buffer, so nothing to do")
+class IgnoresNull(ReferenceBlob):
+    """NULL is accepted, and nothing is adopted."""
+
+    def adopt_data(self, call: str, buffer: Any) -> None:
+        if buffer is not None:
+            super().adopt_data(call, buffer)
+
+
 @seeded_bug("B56-unchanged", "H4: Reshape({7,8,-1,9}) leaves 7 8")
 class ShapeBeforeCheck(ReferenceBlob):
     """The shape is set before it is checked completely."""

@@ -29,6 +29,26 @@ class EagerData(ReferenceBlob):
         self.data_memory.cpu_data()
 
 
+@seeded_bug("B67-shape-lazy", "blob.cpp:27-30, which is Caffe itself")
+class ShapeAllocatedAtOnce(ReferenceBlob):
+    """Every shape with more axes than before has memory for its extents on the host, at once."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        super().take_shape(shape)
+        size = len(shape) * itemsize("int32")
+        if self.shape_memory.size < size:
+            self.shape_memory = self.memory(size)
+        self.write_extents()
+
+    def write_extents(self) -> None:
+        extents = encoded(self.axes, "int32")
+        pour(self.shape_memory.mutable_cpu_data()[: len(extents)], extents)
+        self.extents_known = self.axes
+
+    def gpu_shape(self) -> Any:
+        return super().gpu_shape()[: self.num_axes * itemsize("int32")]
+
+
 @seeded_bug("B03-shape", "blob.cpp:25: the count starts at one")
 class CountOfLastAxes(ReferenceBlob):
     """The count leaves out the first axis."""
@@ -47,7 +67,11 @@ class WidthBeforeHeight(ReferenceBlob):
         return [*found[:2], found[3], found[2]] if len(shape) == 4 else found
 
 
-@seeded_bug("B04-reshape-forms", "blob.cpp:12: four numbers, the only form in old versions")
+@seeded_bug(
+    "B04-reshape-forms",
+    "blob.cpp:12: four numbers, the only form in old versions",
+    out_of_reach="Caffe takes four numbers too, or a vector",
+)
 class FourNumbersOnly(ReferenceBlob):
     """A call with more or fewer than four numbers is refused."""
 

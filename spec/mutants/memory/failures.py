@@ -20,7 +20,11 @@ class InterruptLeaks(ReferenceMemory):
             super().undo(allocator, pointer, fresh)
 
 
-@seeded_bug("R27-release-frees-owned", "a memory that is half changed after a failed call")
+@seeded_bug(
+    "R27-release-frees-owned",
+    "a memory that is half changed after a failed call",
+    out_of_reach="an allocator call has to fail first, and then Caffe ends the process",
+)
 class LeaksAfterFailure(ReferenceMemory):
     """A release right after a failed call frees nothing."""
 
@@ -40,7 +44,11 @@ class LeaksAfterFailure(ReferenceMemory):
         super().release()
 
 
-@seeded_bug("R10-same-bytes", "the stale side of a failed copy counts as fresh")
+@seeded_bug(
+    "R10-same-bytes",
+    "the stale side of a failed copy counts as fresh",
+    out_of_reach="an allocator call has to fail first, and then Caffe ends the process",
+)
 class TakesStaleForFresh(ReferenceMemory):
     """After a failed copy down, a read on the device copies the half-written host side up."""
 

@@ -1,0 +1,36 @@
+"""The requirements that a subject of blobs is judged by."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..requirements import applicable
+from .elements import USUAL
+
+if TYPE_CHECKING:
+    from ..engine.subject import Subject
+
+__all__ = ["blob_requirements_for", "offers_messages"]
+
+
+@lru_cache(maxsize=4)
+def blob_requirements_for(subject: Subject) -> tuple[str, ...]:
+    """The requirements that a subject of blobs can be checked for."""
+    offered = {"no device" if subject.device is None else "device", f"{subject.profile} profile"}
+    return tuple(applicable("blob", subject.profile, {*offered, "messages"} if offers_messages(subject) else offered))
+
+
+def offers_messages(subject: Subject) -> bool:
+    """Whether blobs of a subject have messages, and the packages for them are installed."""
+    make: Any = subject.make
+    try:
+        blob = make((1,), dtype=USUAL, host=subject.host, device=subject.device)
+        if not hasattr(blob, "to_proto"):
+            return False
+        blob.to_proto()
+    except ImportError:
+        return False
+    except Exception:  # noqa: BLE001 -- any error of a blob; the rules will find what is wrong
+        return True
+    return True
