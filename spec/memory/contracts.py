@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Call, Input, Mode, SyncedHead
+from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
 from syncedmem.model.suites import tour
 
 from ..engine.finding import Violation
@@ -178,5 +178,6 @@ def contracts_for(subject: Subject) -> tuple[Contract, ...]:
         for it in found
         if (subject.profile == "safe" or it in _CAFFE)
         and (subject.program is None or it in _OF_PROGRAMS)
+        and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
         and _LEVELS.get(it, "L4") <= subject.level
     )

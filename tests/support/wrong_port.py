@@ -94,29 +94,113 @@ CALLS: dict[str, Callable[[Answer], None]] = {
 }
 """What a port does when it answers ``gpu_data``."""
 
+
+def freeing(side: str = "cpu", **fields: object) -> Callable[[Answer], None]:
+    """Also free something."""
+    return lambda answer: answer["actions"].append({"action": f"free_{side}", **fields})
+
+
+ADOPTIONS: dict[str, Callable[[Answer], None]] = {
+    "frees buffer": freeing(buffer="host1"),
+    "frees other buffer": freeing(buffer="host9"),
+    "frees adopted": freeing(),
+}
+"""What a port does when it answers ``set_cpu_data``."""
+
+RELEASES: dict[str, Callable[[Answer], None]] = {
+    "frees block": freeing(block=99),
+    "frees again": freeing(),
+    "frees on device": freeing("gpu"),
+    "pageable": lambda answer: answer["actions"][0].update(pinned=False),
+    "leaks": lambda answer: answer["actions"].clear(),
+}
+"""What a port does when it answers ``release``."""
+
 HELLOS: dict[str, Callable[[Answer], None]] = {
     "version": changed(version=2),
     "refuses": changed(refused="no device\nwas found"),
     "level": changed(level="L9"),
     "early hang": hang,
+    "early": changed(edition="early"),
+    "cpu_only": changed(edition="cpu_only"),
+    "defers": changed(level="L4", defers=True),
+    "small": changed(largest=4096),
 }
 """What a port does when it says hello."""
+
+
+LATER = {"early": ("set_gpu_data", "async_gpu_push"), "cpu_only": ("gpu_data", "mutable_gpu_data", "set_gpu_data")}
+"""The calls that a port of another edition refuses."""
+
+
+class Deferring:
+    """Pushes that happen only when somebody waits: until then the device side has other bytes.
+
+    Parameters
+    ----------
+    port : module
+    """
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+        self._queued: dict[int, bytes] = {}
+
+    def answer(self, op: str, memory: int = 0, **fields: Any) -> Answer:
+        """Every call of a memory waits for its push first, and says so."""
+        waited = op in ("cpu_data", "gpu_data", "release") or "mutable" in op or op.startswith("set")
+        waited = waited and self._land(memory)
+        if op == "synchronize":
+            for number in [*self._queued]:
+                self._land(number)
+        answer: Answer = self._port.answer(op=op, memory=memory, **fields)
+        if waited:
+            answer["actions"].insert(0, "wait")
+        if op == "async_gpu_push" and "refused" not in answer:
+            data = self._port.memories[memory].data["gpu"]
+            size = self._port.memories[memory].size
+            self._queued[memory] = bytes(data[:size])
+            data[:size] = b"\xdd" * size
+        return answer
+
+    def _land(self, memory: int) -> bool:
+        content = self._queued.pop(memory, None)
+        if content is None:
+            return False
+        self._port.memories[memory].data["gpu"][: len(content)] = content
+        return True
+
+
+def answered(port: Any, way: str, request: Answer) -> Answer:
+    """The answer of a port of this edition."""
+    if way == "cpu_only" and (request["op"] in LATER[way] or request["op"] == "async_gpu_push"):
+        memory = port.memories[request["memory"]]
+        memory.actions = []
+        return {"refused": "there is no device", **memory.state(request["op"])}
+    if way in LATER and request.get("mode") == "GPU":
+        request["mode"] = "CPU"  # without a device, and in the first edition, nothing is page-locked
+    answer: Answer = port.answer(**request)
+    return answer
 
 
 def main(way: str) -> None:
     spec: Any = importlib.util.spec_from_file_location("port", PORT)
     port: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(port)
-    calls = 0
+    calls, deferring = 0, Deferring(port)
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("id")
-        answer = {"id": number, **port.answer(**request)}
+        answer = deferring.answer(**request) if way == "defers" else answered(port, way, request)
+        answer["id"] = number
         calls += request["op"] == "gpu_data"
         if request["op"] == "hello" and way in HELLOS:
             HELLOS[way](answer)
         if request["op"] == "gpu_data" and way in CALLS:
             CALLS[way](answer)
+        if request["op"] == "set_cpu_data" and "refused" not in answer and way in ADOPTIONS:
+            ADOPTIONS[way](answer)
+        if request["op"] == "release" and way in RELEASES:
+            RELEASES[way](answer)
         if way == "old" and calls > 12:
             os.abort()
         say(json.dumps(answer) + "\n")

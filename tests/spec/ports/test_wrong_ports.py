@@ -92,6 +92,26 @@ def test_a_port_that_does_not_fail_when_it_is_told_to() -> None:
     assert "allocate_gpu was told to fail, and the port did it" in violation.message
 
 
+WRITE, ADOPT, RELEASE = Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA), Input(Call.RELEASE)
+
+FREES = [
+    ("frees buffer", "R18-external-not-freed", ADOPT, ADOPT),
+    ("frees other buffer", "R18-external-not-freed", ADOPT, ADOPT),
+    ("frees adopted", "R28-freed-once", ADOPT, ADOPT),
+    ("frees again", "R18-external-not-freed", ADOPT, RELEASE),
+    ("frees again", "R28-freed-once", WRITE, RELEASE),
+    ("frees block", "R28-freed-once", WRITE, RELEASE),
+    ("frees on device", "R28-freed-once", WRITE, RELEASE),
+    ("pageable", "R25-pinned-frozen", WRITE, RELEASE),
+    ("leaks", "R27-release-frees-owned", WRITE, RELEASE),
+]
+
+
+@pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
+def test_wrong_frees_are_found(way: str, requirement: str, first: Input, last: Input) -> None:
+    assert requirement == found(way, first, last).requirement
+
+
 def test_a_port_that_forks_answers_twice() -> None:
     assert "P02-one-answer" == found("fork", *READS, *READS).requirement
 
