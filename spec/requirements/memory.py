@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from .levels import by_level
 
-__all__ = ["MEMORY_CAFFE", "MEMORY_LEVELS", "MEMORY_NEEDS", "MEMORY_OF_CALLS", "MEMORY_OF_OBJECTS", "MEMORY_SAFE"]
+__all__ = [
+    "MEMORY_CAFFE",
+    "MEMORY_LEVELS",
+    "MEMORY_NEEDS",
+    "MEMORY_OF_CALLS",
+    "MEMORY_OF_OBJECTS",
+    "MEMORY_OF_PAGE_LOCKS",
+    "MEMORY_SAFE",
+]
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
@@ -106,6 +114,9 @@ MEMORY_OF_CALLS = {
     "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52"}),
 }
 """The requirements of calls that not every edition has."""
+
+MEMORY_OF_PAGE_LOCKS = frozenset({"R24", "R25"})
+"""The requirements of page-locked memory, which an edition with a device may not have."""
 
 MEMORY_OF_OBJECTS = frozenset(
     "R35 R36 R37 R38 R39 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above

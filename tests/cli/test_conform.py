@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
+from syncedmem.spec import check_conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from syncedmem.spec import Subject
 
 WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
@@ -123,15 +122,12 @@ def test_one_port_must_be_named(tmp_path: Path) -> None:
 
 def test_a_partial_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found until an interrupt is in the folder."""
-    from syncedmem.spec.ports import conformance
-
-    check: Callable[..., object] = conformance.check_conformance
 
     def interrupted(*arguments: Any, **options: Any) -> object:
-        check(*arguments, **options)
+        check_conformance(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(conformance, "check_conformance", interrupted)
+    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_conformance", interrupted)
     conform(tmp_path, *port("crash"), "--level", "L2")
 
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))

@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["conform"]
 
 DEFAULT_OUT = Path("build/conform")
-STEPS, TIMEOUT, MEMORY = 2000, 10.0, 4096
+STEPS, TIMEOUT, FIRST, MEMORY = 2000, 10.0, 60.0, 4096
 _SHOWN = 4000
 """How many characters of a program are printed; a longer one is only in its file."""
 
 
 def conform(  # noqa: PLR0913 -- the options of the command
-    target: Annotated[
-        str | None, typer.Argument(metavar="[TARGET]", help="The port, in one of the forms above.")
-    ] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
     command: Annotated[
         str | None,
@@ -81,7 +79,10 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time after which a request that has no answer hangs.")
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Time after which a request that has no answer hangs. The first has 60 seconds."
+        ),
     ] = TIMEOUT,
     memory: Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")] = MEMORY,
     json_path: Annotated[
@@ -128,7 +129,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
             raise InvalidArgumentError(option, value, "more than 0")
     found = _target(target, command)
     check_places(json_path, junit, out)
-    limits = Limits(seconds=timeout, first=max(timeout, TIMEOUT), memory=memory << 20)
+    limits = Limits(seconds=timeout, first=max(timeout, FIRST), memory=memory << 20)
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), lambda it: _keep(it, out))
     _keep(report, out)

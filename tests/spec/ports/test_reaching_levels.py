@@ -67,6 +67,17 @@ def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level:
     assert not {"R15-adopt-device", "R21-push"} & set(found.checked) or edition == "cpu_only"
 
 
+@pytest.mark.parametrize("level", ["L1", "L2", "L4"])
+@pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
+def test_the_reference_is_of_every_edition(edition: str, transitions: int, level: Level) -> None:
+    subject = MakerTarget(REFERENCE, ALLOCATORS).subject("safe", level, edition)
+    found = check_conformance(subject, suites=("cells", "contracts"))
+
+    assert not found.violations
+    assert transitions == found.coverage.transitions
+    assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only" and level >= "L2")
+
+
 def test_pushes_may_happen_later() -> None:
     with wrong("defers").connect(LIMITS, "") as port:
         found = check_conformance(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
