@@ -16,7 +16,7 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter, Runner
+    from ..engine.report import Conformance, Counter, Runner, Tolerance
     from ..engine.subject import Subject
     from .driver import BlobDriver
 
@@ -32,13 +32,14 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in (*SUITES, "walks") if name not in left_out)
 
 
-def check_blobs(
+def check_blobs(  # noqa: PLR0913 -- options
     subject: Subject,
     *,
     steps: int = BLOB_STEPS,
     seed: int = 0,
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Conformance[BlobCoverage]:
     """Run every check against a blob.
 
@@ -54,6 +55,8 @@ def check_blobs(
         Run only these: names from `blob_suite_names`.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    tolerance : Tolerance, optional
+        Which violations do not end a suite.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def check_blobs(
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
-    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress)
+    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance)
 
 
 def _runner(name: str, steps: int, seed: int) -> Runner:
@@ -82,8 +85,12 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
     for scenario in SUITES[name](subject):
         try:
             counter.add(run_scenario(subject, scenario))
-        except Violation as violation:
-            return shortened(subject, scenario, violation)
+        except Violation as found:
+            if counter.tolerance.tolerates(found):
+                continue
+            violation = shortened(subject, scenario, found)
+            if counter.tolerance.ends(violation):
+                return violation
     return None
 
 
@@ -94,5 +101,5 @@ def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Vio
     def count(drivers: tuple[BlobDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count)
-    return violation
+    violation, counter.generated = search(subject, steps, seed, count, counter.tolerance)
+    return violation if violation and counter.tolerance.ends(violation) else None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from syncedmem.model import Mode
 
+from ..engine.report import Tolerance
 from ..engine.search import Generated, Hunt, Taken
 from .scenarios import Scenario, in_mode, run_scenario, shortened
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
@@ -75,7 +76,11 @@ def _among(step: BlobCall, blobs: int) -> BlobCall:
 
 
 def search(
-    subject: Subject, steps: int, start: int, on_scenario: Callable[[tuple[BlobDriver, ...]], None]
+    subject: Subject,
+    steps: int,
+    start: int,
+    on_scenario: Callable[[tuple[BlobDriver, ...]], None],
+    tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
     """Run scenarios with at least `steps` steps; return the violation of the first that fails, shrunk, or None.
 
@@ -87,6 +92,8 @@ def search(
         The seed; the same seed gives the same scenarios.
     on_scenario : callable
         Called with the driver of every scenario that passed.
+    tolerance : Tolerance, optional
+        Which violations do not end the search.
 
     Returns
     -------
@@ -94,7 +101,8 @@ def search(
         What was found, and what was generated.
     """
     generated = Generated(steps, 1)
-    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario)
+    tolerates = (tolerance or Tolerance()).tolerates
+    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, tolerates)
     return hunt.search(steps, str(start), generated), generated
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..blob.kit import check_blobs
 from ..engine.finding import Violation
 from ..engine.report import Tolerance, Verdict, junit
 from ..engine.supervisor import Child, Death
+from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
 from .process import PortError
@@ -16,10 +18,10 @@ from .targets import subject_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..blob.coverage import BlobCoverage
     from ..engine.report import Conformance
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
-    from ..memory.coverage import Coverage
     from ..requirements import Level, Profile
     from .targets import MakerTarget, ProgramTarget
 
@@ -43,6 +45,8 @@ class Wanted:
         Whether a suite goes on after a violation.
     excepted : tuple of str
         Requirements whose violations are not counted.
+    blobs : bool
+        Whether the port makes blobs, and not memories.
     """
 
     profile: Profile
@@ -52,6 +56,7 @@ class Wanted:
     seed: int = 0
     keep_going: bool = False
     excepted: tuple[str, ...] = ()
+    blobs: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class LevelResult:
     """
 
     level: Level
-    found: Conformance[Coverage]
+    found: Conformance[Coverage] | Conformance[BlobCoverage]
     met: tuple[str, ...] = ()
 
     @property
@@ -90,14 +95,20 @@ class LevelResult:
             for it in verdicts
         ]
 
+    @property
+    def covered(self) -> str:
+        """How many transitions of memories, or cells of blobs, were taken."""
+        coverage = self.found.coverage
+        taken = coverage.transitions if isinstance(coverage, Coverage) else coverage.cells
+        return f"{taken} of {taken + coverage.missing} {coverage.unit}"
+
     def as_json(self) -> dict[str, Any]:
         """The result as data."""
-        coverage = self.found.coverage
         return {
             "level": self.level,
             "passed": self.passed,
             "seconds": round(self.found.seconds, 3),
-            "transitions": {"taken": coverage.transitions, "of": coverage.transitions + coverage.missing},
+            "covered": self.covered,
             "suites": [
                 {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
                 for it in self.found.suites
@@ -170,16 +181,13 @@ class PortReport:
         if reached is None:
             broken = ", ".join(it.requirement for it in last.found.violations) or self._incomplete(last)
             return f"does not conform to {profile}/{last.level}{edition}: {broken}"
-        (kept, judged), coverage = last.requirements, last.found.coverage
+        kept, judged = last.requirements
         excepted = f", except {', '.join(last.met)}" if last.met else ""
-        return (
-            f"conforms to {profile}/{last.level}{edition}: {kept} of {judged} requirements, {coverage.transitions} of "
-            f"{coverage.transitions + coverage.missing} transitions{excepted}"
-        )
+        return f"conforms to {profile}/{last.level}{edition}: {kept} of {judged} requirements, {last.covered}{excepted}"
 
     @staticmethod
     def _incomplete(last: LevelResult) -> str:
-        return last.found.shortfall or f"{last.found.coverage.missing} transitions were not taken"
+        return last.found.shortfall or f"{last.found.coverage.missing} {last.found.coverage.unit} were not taken"
 
     def as_json(self) -> dict[str, Any]:
         """The report as data."""
@@ -229,7 +237,10 @@ def conform(
         Called with the report until now, after each violation and after each level.
     """
     results: list[LevelResult] = []
-    levels = [level for level in reversed(LEVELS) if (level == wanted.level if wanted.level else level <= top)]
+    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
+    levels = [
+        level for level in reversed(LEVELS) if (level == wanted.level if wanted.level else lowest <= level <= top)
+    ]
     report = PortReport("", wanted.edition, wanted)
     for level in levels:
         subject = bench(level)
@@ -245,7 +256,8 @@ def conform(
                 progress(f"{level}: {suite}", cases)
 
         tolerance = Tolerance(wanted.excepted, keep_going=wanted.keep_going, on_found=reported)
-        found = check_conformance(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
+        check: Callable[..., Any] = check_blobs if wanted.blobs else check_conformance
+        found = check(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
         results.append(LevelResult(level, found, tuple(sorted(tolerance.met))))
         report = reported()
         if report.passed:
@@ -269,6 +281,8 @@ def conform_program(
         If it cannot be tested, or cannot show the level that is wanted.
     """
     with target.connect(limits, wanted.edition) as port:
+        if wanted.blobs:
+            raise PortError(f"{target.name}: the protocol of ports has no blobs; only a maker in Python can have them")
         top, name = port.hello["level"], port.hello["name"]
         if wanted.level > top:
             raise PortError(f"{target.name} shows {top} at most, not {wanted.level}")
@@ -301,6 +315,8 @@ def conform_maker(
 def _tested(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
     """What `conform_maker` does in the other process."""
     target, wanted = argument
+    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
+        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
     try:
         target.subject(wanted.profile, LEVELS[0], wanted.edition)
     except PortError as error:

@@ -101,7 +101,7 @@ def test_what_is_excepted_is_in_the_verdict(tmp_path: Path) -> None:
         (["--timeout", "0"], "--timeout"),
         (["--timeout", "nan"], "--timeout"),
         (["--memory", "-1"], "--memory"),
-        (["--except", "R99"], "a requirement of memories or ports, such as R09"),
+        (["--except", "R99"], "a requirement, such as R09"),
         (["--level", "L4"], "shows L3 at most, not L4"),
         (["--edition", "early"], "is of the edition caffe, not early"),
         (["some:port"], "name one port: TARGET, or --command"),

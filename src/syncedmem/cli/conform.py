@@ -59,6 +59,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
             metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
         ),
     ] = None,
+    blobs: Annotated[
+        bool, typer.Option("--blobs", metavar="", help="The maker in Python makes blobs, not memories.")
+    ] = False,
     steps: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Number of generated steps, after the enumerated ones.")
     ] = STEPS,
@@ -123,7 +126,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.engine.supervisor import Limits
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [])
+    wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
     for option, value in (("--timeout", timeout), ("--memory", memory)):
         if not 0 < value < inf:
             raise InvalidArgumentError(option, value, "more than 0")
@@ -144,7 +147,14 @@ def conform(  # noqa: PLR0913 -- the options of the command
 
 
 def _wanted(  # noqa: PLR0913, PLR0917 -- options
-    profile: str, level: str | None, edition: str | None, steps: int, seed: int, keep_going: bool, excepted: list[str]
+    profile: str,
+    level: str | None,
+    edition: str | None,
+    steps: int,
+    seed: int,
+    keep_going: bool,
+    excepted: list[str],
+    blobs: bool,
 ) -> Wanted:
     from syncedmem.spec.ports.conformance import Wanted
     from syncedmem.spec.requirements import LEVELS, PROFILES
@@ -154,7 +164,7 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     _one_of("--edition", edition, (None, *EDITIONS))
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
     found: Any = profile
-    return Wanted(found, level or "", edition or "", steps, seed, keep_going, names)
+    return Wanted(found, level or "", edition or "", steps, seed, keep_going, names, blobs)
 
 
 def _one_of(option: str, value: str | None, known: Collection[str | None]) -> None:
@@ -166,10 +176,10 @@ def _requirement(text: str) -> str:
     """The requirement of this name, or of this number."""
     from syncedmem.spec.requirements import requirements_of
 
-    for name in requirements_of("memory", "port"):
+    for name in requirements_of("memory", "blob", "port"):
         if text in (name, name.partition("-")[0]):
             return name
-    raise InvalidArgumentError("--except", text, "a requirement of memories or ports, such as R09")
+    raise InvalidArgumentError("--except", text, "a requirement, such as R09")
 
 
 def _target(text: str | None, command: str | None) -> ProgramTarget | MakerTarget:
@@ -229,16 +239,16 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     from syncedmem.spec.ports.targets import ProgramTarget
 
     widen(console)
-    rows = table("level", "", "requirements", "transitions", "walks", "steps", "seconds")
+    rows = table("level", "", "requirements", "covered", "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
     for result in report.results:
-        (kept, judged), coverage = result.requirements, result.found.coverage
+        kept, judged = result.requirements
         rows.add_row(
             f"{report.wanted.profile}/{result.level}",
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
             f"{kept} of {judged}",
-            f"{coverage.transitions} of {coverage.transitions + coverage.missing}",
+            result.covered,
             f"{result.found.walks:,}",
             f"{result.found.steps:,}",
             f"{result.found.seconds:.1f}",

@@ -12,9 +12,11 @@ from wrong_port import PORT
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import SyncedMemoryError
-from syncedmem.spec import Subject, check_conformance
+from syncedmem.spec import Subject, check_blobs, check_conformance
+from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.coverage import transitions_of
+from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.ports.conformance import Wanted, conform, conform_maker, conform_program
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
@@ -159,8 +161,6 @@ def test_a_suite_may_go_on_after_a_violation() -> None:
 
 def test_walks_go_on_too() -> None:
     with wrong("needless copy").connect(LIMITS, "") as port:
-        from syncedmem.spec.engine.report import Tolerance
-
         tolerance = Tolerance(keep_going=True)
         found = check_conformance(
             subject_of(port, "x", "caffe", "L2"), suites=("contracts", "walks"), steps=100, tolerance=tolerance
@@ -184,6 +184,34 @@ def test_a_maker_in_python_is_tested_too() -> None:
     report = conform(lambda level: found.subject("caffe", level, ""), "L4", Wanted("caffe", "L1"))
 
     assert "conforms to caffe/L1: 13 of 13 requirements, 558 of 558 transitions" == report.line
+
+
+def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", lambda _: ("shapes",))
+    found = MakerTarget("syncedmem.spec:ReferenceBlob", ALLOCATORS)
+    report = conform(lambda level: found.subject("safe", level, ""), "L4", Wanted("safe", blobs=True))
+
+    assert ["L4"] == [result.level for result in report.results]
+    assert report.line.startswith("does not conform to safe/L4: ")
+    assert report.line.endswith(" cells were not taken")
+    with pytest.raises(PortError, match="blobs are tested at L4, not at L1"):
+        conform_maker(found, Wanted("safe", "L1", blobs=True), Limits(seconds=300))
+    with pytest.raises(PortError, match="the protocol of ports has no blobs"):
+        bench("right", Wanted("safe", blobs=True))
+
+
+def test_a_suite_of_blobs_may_go_on_after_a_violation() -> None:
+    """Violations of an excepted requirement are not counted."""
+    bug = BLOB_BUGS["ShapeWithCommas"]
+    subject = Subject("commas", bug.make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
+    suites = ("rules", "walks")
+    going = Tolerance(keep_going=True)
+    check_blobs(subject, suites=suites, steps=50, tolerance=going)
+    excepting = Tolerance((bug.requirement,))
+    found = check_blobs(subject, suites=suites, steps=50, tolerance=excepting)
+
+    assert {bug.requirement} == {it.requirement for it in going.found}
+    assert not found.violations
 
 
 def test_a_maker_in_python_has_a_process_of_its_own(tmp_path: Path) -> None:
