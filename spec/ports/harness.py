@@ -19,13 +19,14 @@ import mmap
 import os
 import sys
 from collections import deque
+from contextlib import contextmanager
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_void_p
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
 __all__ = [
     "ABI_VERSION",
@@ -157,7 +158,8 @@ class Library:
         except AttributeError:
             raise Wrong(f"{path} exports no function {SYMBOL}: see syncedmem_port.h") from None
         except OSError as error:
-            raise Wrong(f"{path} cannot be loaded: {error}") from None
+            why = str(error).removeprefix(f"{Path(path).absolute()}: ")
+            raise Wrong(f"{path} cannot be loaded: {why}") from None
         entry.restype = POINTER(Table)
         found = entry()
         if not found:
@@ -387,7 +389,11 @@ class Heap:
         side = "gpu" if kind == DEVICE else "cpu"
         if self._failed({"action": f"allocate_{side}", "size": size, "pinned": kind == PINNED}):
             return 1
-        block = self._new(kind, size)
+        try:
+            block = self._new(kind, size)
+        except MemoryError:
+            self.actions[-1]["failed"] = True
+            return 1
         self.actions[-1]["block"] = block.number
         self.moved[side] = block.address
         pointer[0] = block.address
@@ -749,18 +755,25 @@ def refuse(sentence: str, requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def main(arguments: list[str]) -> int:
-    """Load the library that is named, and answer requests.
+@contextmanager
+def _streams() -> Generator[tuple[BinaryIO, BinaryIO]]:
+    """Standard input and output, which nobody else has inside the block.
 
-    What the library itself prints goes to standard error, and it finds its standard input empty.
+    What the library prints goes to standard error, and it finds its standard input empty.
     """
-    if len(arguments) != 1:
-        print("give one shared library: harness.py ./libport.so", file=sys.stderr)  # noqa: T201 -- a program
-        return 2
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
+        yield requests, answers
+
+
+def main(arguments: list[str]) -> int:
+    """Load the library that is named, and answer requests; the status to exit with."""
+    if len(arguments) != 1:
+        print("give one shared library: harness.py ./libport.so", file=sys.stderr)  # noqa: T201 -- a program
+        return 2
+    with _streams() as (requests, answers):
         try:
             library = Library(arguments[0])
         except Wrong as found:
