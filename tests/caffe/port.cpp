@@ -48,7 +48,7 @@ static void act(Memory *&it, const smp_arguments *asked, smp_result *result) {
 #ifndef CPU_ONLY
     case SMP_CALL_ASYNC_GPU_PUSH: it->async_gpu_push(asked->stream); break;
 #else
-    case SMP_CALL_ASYNC_GPU_PUSH: NO_GPU;
+    case SMP_CALL_ASYNC_GPU_PUSH: NO_GPU; break;
 #endif
     case SMP_CALL_RELEASE: delete it; it = nullptr; break;
   }

@@ -21,7 +21,7 @@ from syncedmem.spec.ports import harness, protocol
 from syncedmem.spec.ports.harness import DEVICE, HOST, PINNED, Harness, Heap, Library, Wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SCRIPT = Path(harness.__file__)
 
@@ -410,7 +410,7 @@ def table(**changed: Any) -> Any:
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], Library]]:
+def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
     """Return a function that loads a table as if it were in a library."""
 
     def load(made: Any) -> Library:
