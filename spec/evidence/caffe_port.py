@@ -1,7 +1,7 @@
 """What the kit says of Caffe's own ``SyncedMemory``, compiled as it is and tested as a port: ``make test-caffe``.
 
 The files are those of ``brocolli-caffe`` 9.0.2, which is Caffe's source tree of 2016.  In the profile ``caffe`` nothing
-is violated, at any seed.  In the profile ``safe``, without generated steps, exactly the requirements here are.
+is violated.  In the profile ``safe`` exactly the requirements here are.  Both hold at any seed.
 """
 
 from __future__ import annotations
