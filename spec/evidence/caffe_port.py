@@ -19,14 +19,14 @@ CAFFE_LIBRARIES: Mapping[str, str] = MappingProxyType(
 )
 """The library that is built for each edition."""
 
-_ALWAYS: Mapping[str, str] = {
+_ALWAYS: dict[str, str] = {
     "P01-answers": "a CHECK in the destructor fails if a free fails, and a destructor that raises ends the program "
     "(syncedmem.cpp:7-23)",
     "R33-failure-leaks-nothing": "the flag of ownership is set after the zero-fill, so memory whose zero-fill failed "
     "is never freed (syncedmem.cpp:28-31, 56-59)",
     "R44-size-zero": "malloc and cudaMalloc are called for zero bytes too (syncedmem.hpp:15-26)",
 }
-_PUSHES: Mapping[str, str] = {
+_PUSHES: dict[str, str] = {
     "R41-in-flight-not-written": "nobody waits for a push: the caller has to (syncedmem.cpp:151)",
     "R42-in-flight-not-freed": "as R41: memory is freed although a push still uses it",
     "R43-in-flight-read": "as R41: the device side is shown before the push has happened",

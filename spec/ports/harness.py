@@ -80,20 +80,22 @@ class Wrong(Exception):
 # --- syncedmem_port.h
 
 
+_FUNCTIONS: dict[str, Any] = {
+    "allocate": ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_size_t, POINTER(c_void_p)),
+    "deallocate": ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p),
+    "zero": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t),
+    "copy": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t),
+    "copy_async": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "synchronize": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p),
+    "get_device": ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_int32)),
+    "set_device": ctypes.CFUNCTYPE(c_int, c_void_p, c_int32),
+}
+
+
 class Allocators(Structure):
     """``smp_allocators``."""
 
-    _fields_ = (
-        ("context", c_void_p),
-        ("allocate", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_size_t, POINTER(c_void_p))),
-        ("deallocate", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p)),
-        ("zero", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)),
-        ("copy", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t)),
-        ("copy_async", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("synchronize", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)),
-        ("get_device", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_int32))),
-        ("set_device", ctypes.CFUNCTYPE(c_int, c_void_p, c_int32)),
-    )
+    _fields_ = (("context", c_void_p), *_FUNCTIONS.items())
 
 
 class Arguments(Structure):
@@ -320,9 +322,8 @@ class Heap:
         self._freed: dict[int, Block] = {}
         self._queued: dict[int, list[tuple[int, int, int]]] = {}
         self._number = 0
-        fields: dict[str, Any] = dict(Allocators._fields_)
-        functions = {name: kind(getattr(self, f"_{name}")) for name, kind in fields.items() if name != "context"}
-        self.table = Allocators(None, *functions.values())
+        functions = [kind(getattr(self, f"_{name}")) for name, kind in _FUNCTIONS.items()]
+        self.table = Allocators(None, *functions)
 
     # --- for the harness
 

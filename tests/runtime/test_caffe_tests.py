@@ -31,6 +31,11 @@ def mem(device: SimulatedDeviceAllocator) -> SyncedMemory:
     return SyncedMemory(10, device=device)
 
 
+def head(mem: SyncedMemory) -> SyncedHead:
+    """Return the head, which a type checker does not take for the one that it was."""
+    return mem.head
+
+
 def caffe_memset(view: Any, value: int) -> None:
     view[:] = value
 
@@ -40,7 +45,7 @@ def caffe_gpu_memset(view: Any, value: int) -> None:
 
 
 def test_TestInitialization(mem: SyncedMemory, device: SimulatedDeviceAllocator) -> None:  # noqa: N802 -- Caffe's name
-    assert mem.head is SyncedHead.UNINITIALIZED
+    assert head(mem) is SyncedHead.UNINITIALIZED
     assert mem.size == 10
     p_mem = SyncedMemory(10 * np.dtype("float32").itemsize, device=device)
     assert p_mem.size == 40
@@ -67,7 +72,7 @@ def test_TestAllocationGPU(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's 
 def test_TestCPUWrite(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's name
     for value in (1, 2):  # "do another round"
         cpu_data = mem.mutable_cpu_data()
-        assert mem.head is SyncedHead.HEAD_AT_CPU
+        assert head(mem) is SyncedHead.HEAD_AT_CPU
         caffe_memset(cpu_data, value)
         assert [*cpu_data] == [value] * 10
 
@@ -75,11 +80,11 @@ def test_TestCPUWrite(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's name
 def test_TestGPURead(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's name
     for value in (1, 2):  # "do another round"
         cpu_data = mem.mutable_cpu_data()
-        assert mem.head is SyncedHead.HEAD_AT_CPU
+        assert head(mem) is SyncedHead.HEAD_AT_CPU
         caffe_memset(cpu_data, value)
         assert [*cpu_data] == [value] * 10
         gpu_data = mem.gpu_data()
-        assert mem.head is SyncedHead.SYNCED
+        assert head(mem) is SyncedHead.SYNCED
         recovered_value = gpu_data.get()
         assert [*recovered_value] == [value] * 10
 
@@ -87,11 +92,11 @@ def test_TestGPURead(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's name
 def test_TestGPUWrite(mem: SyncedMemory) -> None:  # noqa: N802 -- Caffe's name
     for value in (1, 2):
         gpu_data = mem.mutable_gpu_data()
-        assert mem.head is SyncedHead.HEAD_AT_GPU
+        assert head(mem) is SyncedHead.HEAD_AT_GPU
         caffe_gpu_memset(gpu_data, value)
         cpu_data = mem.cpu_data()
         assert [*cpu_data] == [value] * 10
-        assert mem.head is SyncedHead.SYNCED
+        assert head(mem) is SyncedHead.SYNCED
 
 
 # --- test_blob.cpp: BlobSimpleTest

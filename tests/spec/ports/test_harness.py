@@ -163,7 +163,7 @@ def test_a_push_on_freed_memory_is_dropped(c_port: Callable[[str], str]) -> None
 
 
 def test_less_is_shown_at_lower_levels(c_port: Callable[[str], str]) -> None:
-    seen = []
+    seen: list[set[str]] = []
     for level in ("L0", "L1", "L2"):
         port = Session(c_port("port"), level)
         port.ask("new", memory=1, size=1)
@@ -397,11 +397,19 @@ def _done(*_: object) -> int:
     return harness.OK
 
 
+def _failed(*_: object) -> int:
+    return harness.FAILED
+
+
+def _odd(*_: object) -> int:
+    return 7
+
+
 def table(**changed: Any) -> Any:
     """Return a table that is right, but for some fields."""
     made: Any = harness.Table()
     made.abi_version, made.level, made.name, made.edition = harness.ABI_VERSION, 4, b"python", b"caffe"
-    kinds: dict[str, Any] = dict(harness.Table._fields_)
+    kinds: dict[str, Any] = {name: type(getattr(made, name)) for name in _FUNCTIONS}
     for name in _FUNCTIONS:
         setattr(made, name, kinds[name](_nothing if name in ("state", "destroy") else _done))
     for name, value in changed.items():
@@ -417,7 +425,10 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
         def entry() -> Any:
             return made and ctypes.pointer(made)
 
-        monkeypatch.setattr(ctypes, "CDLL", lambda _path: {harness.SYMBOL: entry})
+        def opened(_path: str) -> Any:
+            return {harness.SYMBOL: entry}
+
+        monkeypatch.setattr(ctypes, "CDLL", opened)
         return Library(__file__)
 
     return load
@@ -469,13 +480,13 @@ def test_a_library_without_the_symbol_is_one_line() -> None:
 
 
 def test_a_status_that_is_none_is_an_error(loaded: Callable[[Any], Library]) -> None:
-    port = Harness(loaded(table(create=lambda *_: 7)))
+    port = Harness(loaded(table(create=_odd)))
     with pytest.raises(Wrong, match=r"^create returned 7, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED$"):
         port.answer({"id": 1, "op": "new", "memory": 1, "size": 1})
 
 
 def test_a_memory_may_not_be_made(loaded: Callable[[Any], Library]) -> None:
-    port = Harness(loaded(table(create=lambda *_: 2)))
+    port = Harness(loaded(table(create=_failed)))
     assert port.answer({"id": 1, "op": "new", "memory": 1, "size": 1}) == {"id": 1, "refused": "an action failed"}
 
 
@@ -601,7 +612,7 @@ def test_a_broken_promise_ends_the_program(monkeypatch: pytest.MonkeyPatch, c_po
     try:
         monkeypatch.setattr(harness, "serve", broken)
         statuses = [harness.main([c_port("port")])]
-        monkeypatch.setattr(harness, "refuse", lambda *_: None)
+        monkeypatch.setattr(harness, "refuse", _nothing)
         statuses.append(harness.main(["/no/such/library"]))
     finally:
         for number, copy in enumerate(saved):
