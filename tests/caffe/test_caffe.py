@@ -57,6 +57,7 @@ def test_caffe_is_caffe(edition: str, seed: int, built: Path) -> None:
     """The kit finds nothing, at the default number of steps, in every transition of the model."""
     report = conform(built / CAFFE_LIBRARIES[edition], "--profile", "caffe", "--seed", str(seed))
     (level,) = report["levels"]
+    assert f"\n{report['verdict']}\n" in (ROOT / "docs" / "caffe-itself.md").read_text(encoding="utf-8")
     assert (report["edition"], report["reached"]) == (edition, "L4")
     assert violated(report) == set()
     assert level["transitions"]["taken"] == level["transitions"]["of"] == {"caffe": 558, "cpu_only": 48}[edition]
