@@ -21,6 +21,7 @@ pytest_plugins = [
     "interrupt_table",
     "memory_fixtures",
     "new_seeds",
+    "port_fixtures",
 ]
 
 # How long an example takes says something about the machine, and nothing about us.

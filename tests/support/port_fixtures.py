@@ -1,0 +1,35 @@
+"""Ports in C, compiled once for all tests of a process, against the headers that the model makes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from exported import exported
+from programs import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SOURCES = Path(__file__).parent / "ports"
+STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
+
+
+@pytest.fixture(scope="session")
+def c_port(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return a function that compiles ``ports/NAME.c`` and returns the path of the library."""
+    compiler = program("gcc")
+    folder = tmp_path_factory.mktemp("ports")
+    (folder / "machine.h").write_text(exported("c"), encoding="utf-8")
+    (folder / "syncedmem_port.h").write_text(exported("port-header"), encoding="utf-8")
+
+    def compiled(name: str) -> str:
+        library = folder / f"lib{name}.so"
+        if not library.exists():
+            command = [compiler, *STRICT, f"-I{folder}", str(SOURCES / f"{name}.c"), "-o", str(library)]
+            subprocess.run(command, check=True)
+        return str(library)
+
+    return compiled
