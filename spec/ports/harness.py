@@ -6,7 +6,7 @@ told to fail.
 
 Memory that is lent lies at the end of its pages, between bytes that are compared after every call, and before a page
 that nobody may touch.  Freed memory and device memory may not be touched by the library either: a library that does so
-ends with a segmentation fault.
+ends with a segmentation fault, after a line that says what it touched.
 
 This program needs only the standard library, and imports nothing of this package, so it starts quickly.
 """
@@ -17,16 +17,17 @@ import ctypes
 import json
 import mmap
 import os
+import signal
 import sys
 from collections import deque
 from contextlib import contextmanager
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
 __all__ = [
     "ABI_VERSION",
@@ -67,6 +68,7 @@ EDITIONS = ("caffe", "early", "cpu_only")
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
 HOST, PINNED, DEVICE = range(3)
 SIDES = {"cpu": HOST, "gpu": DEVICE}
+_KINDS = ("host block", "page-locked block", "device block, which only copies and fills may touch,")
 OK, REFUSED, FAILED = range(3)
 
 _BYTES, _ACTIONS, _STREAMS = 1, 2, 4
@@ -256,6 +258,10 @@ class Block:
         """Give its pages back; its address may then be used again."""
         _munmap(self._base, self._length + _PAGE)
 
+    def around(self, address: int) -> bool:
+        """Whether an address is on its pages, or on the page after them."""
+        return self._base <= address < self._base + self._length + _PAGE
+
     def damage(self) -> str:
         """What was written beside it, if anything; device memory can only be written through the harness."""
         if self.kind == DEVICE:
@@ -378,6 +384,14 @@ class Heap:
     def is_freed(self, address: int) -> bool:
         """Whether a block was at an address until it was freed."""
         return address in self._freed
+
+    def place(self, address: int) -> str:
+        """Where an address is, in words."""
+        for word, blocks in (("", self._blocks), ("freed ", self._freed)):
+            for block in blocks.values():
+                if block.around(address):
+                    return f"byte {address - block.address} of a {word}{_KINDS[block.kind]} of {block.size} bytes"
+        return f"memory that was not lent, at {address:#x}"
 
     def damage(self, addresses: Iterable[int]) -> str:
         """What was written beside one of the blocks at these addresses; empty if nothing."""
@@ -734,6 +748,35 @@ _RETURNING = CALLS[:4]
 # --- the program
 
 
+class _Sigaction(Structure):
+    """``struct sigaction`` of Linux."""
+
+    _fields_ = (("handler", c_void_p), ("mask", c_uint64 * 16), ("flags", c_int), ("restorer", c_void_p))
+
+
+_HANDLER = ctypes.CFUNCTYPE(None, c_int, c_void_p, c_void_p)
+_SA_SIGINFO, _SA_RESETHAND = 4, 0x80000000
+_ADDRESS_AT = 16
+"""Where ``si_addr`` is in ``siginfo_t``, on 64 bits."""
+
+
+@contextmanager
+def _explained(heap: Heap) -> Generator[Callable[[int, int, object], None]]:
+    """Inside the block a segmentation fault first says what was touched; then it ends the program as ever."""
+
+    def explain(_number: int, info: int, _context: object) -> None:
+        address = c_uint64.from_address(info + _ADDRESS_AT).value
+        os.write(2, f"the port touched {heap.place(address)}\n".encode())
+
+    handler, before = _HANDLER(explain), _Sigaction()
+    action = _Sigaction(ctypes.cast(handler, c_void_p), flags=ctypes.c_int(_SA_SIGINFO | _SA_RESETHAND).value)
+    _LIBC.sigaction(signal.SIGSEGV, ctypes.byref(action), ctypes.byref(before))
+    try:
+        yield explain
+    finally:
+        _LIBC.sigaction(signal.SIGSEGV, ctypes.byref(before), None)
+
+
 def serve(library: Library, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until there are no more.
 
@@ -743,10 +786,11 @@ def serve(library: Library, requests: BinaryIO, answers: BinaryIO) -> None:
         As `Harness.answer`.
     """
     harness = Harness(library)
-    for line in requests:
-        answers.write(json.dumps(harness.answer(json.loads(line)), separators=(",", ":")).encode() + b"\n")
-        answers.flush()
-    harness.close()
+    with _explained(harness.heap):
+        for line in requests:
+            answers.write(json.dumps(harness.answer(json.loads(line)), separators=(",", ":")).encode() + b"\n")
+            answers.flush()
+        harness.close()
 
 
 def refuse(sentence: str, requests: BinaryIO, answers: BinaryIO) -> None:

@@ -529,13 +529,13 @@ READS = ({"op": "cpu_data", "memory": 1, "mode": "CPU"}, {"op": "gpu_data", "mem
 @pytest.mark.parametrize(
     ("size", "status", "last"),
     [
-        (1, -11, ""),
+        (1, -11, "the port touched byte 0 of a device block, which only copies and fills may touch, of 1 bytes"),
         (2, 1, "in gpu_data the port wrote after the end of a block of 2 bytes"),
         (3, 1, "in gpu_data the port wrote before the start of a block of 3 bytes"),
         (4, 5, ""),
         (5, 0, '{"id": 1}'),
         (6, 0, ""),
-        (7, -11, ""),
+        (7, -11, "the port touched byte 100 of a host block of 7 bytes"),
     ],
 )
 def test_what_no_port_may_do_is_seen(size: int, status: int, last: str, c_port: Callable[[str], str]) -> None:
@@ -561,6 +561,21 @@ def test_a_write_to_freed_memory_is_a_crash(c_port: Callable[[str], str]) -> Non
     done = served(c_port("rude"), HELLO, {"op": "new", "memory": 1, "size": 1}, READS[0], buffer, adopt)
     assert done.returncode == -11
     assert len(done.stdout.splitlines()) == 4
+    assert done.stderr == "the port touched byte 0 of a freed host block of 1 bytes\n"
+
+
+def test_a_fault_elsewhere_says_where(lent: Lent, capfd: pytest.CaptureFixture[str]) -> None:
+    info = (ctypes.c_uint64 * 4)(0, 0, 0x10, 0)
+    with harness._explained(lent.heap) as explain:
+        explain(11, ctypes.addressof(info), None)
+    assert capfd.readouterr().err == "the port touched memory that was not lent, at 0x10\n"
+
+
+def test_a_place_is_told_in_words(lent: Lent) -> None:
+    pinned, freed = lent.allocate(PINNED, 5), lent.allocate(HOST, 6)
+    lent.table.deallocate(None, HOST, freed)
+    assert lent.heap.place(pinned + 5) == "byte 5 of a page-locked block of 5 bytes"
+    assert lent.heap.place(freed - 1) == "byte -1 of a freed host block of 6 bytes"
 
 
 # --- the program
