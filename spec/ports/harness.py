@@ -42,6 +42,7 @@ __all__ = [
     "Heap",
     "Library",
     "Wrong",
+    "explained",
     "main",
     "refuse",
     "serve",
@@ -761,7 +762,7 @@ _ADDRESS_AT = 16
 
 
 @contextmanager
-def _explained(heap: Heap) -> Generator[Callable[[int, int, object], None]]:
+def explained(heap: Heap) -> Generator[Callable[[int, int, object], None]]:
     """Inside the block a segmentation fault first says what was touched; then it ends the program as ever."""
 
     def explain(_number: int, info: int, _context: object) -> None:
@@ -786,7 +787,7 @@ def serve(library: Library, requests: BinaryIO, answers: BinaryIO) -> None:
         As `Harness.answer`.
     """
     harness = Harness(library)
-    with _explained(harness.heap):
+    with explained(harness.heap):
         for line in requests:
             answers.write(json.dumps(harness.answer(json.loads(line)), separators=(",", ":")).encode() + b"\n")
             answers.flush()

@@ -566,7 +566,7 @@ def test_a_write_to_freed_memory_is_a_crash(c_port: Callable[[str], str]) -> Non
 
 def test_a_fault_elsewhere_says_where(lent: Lent, capfd: pytest.CaptureFixture[str]) -> None:
     info = (ctypes.c_uint64 * 4)(0, 0, 0x10, 0)
-    with harness._explained(lent.heap) as explain:
+    with harness.explained(lent.heap) as explain:
         explain(11, ctypes.addressof(info), None)
     assert capfd.readouterr().err == "the port touched memory that was not lent, at 0x10\n"
 
