@@ -34,7 +34,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs proof coverage counted hostcuda test-hostcuda lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -133,6 +133,18 @@ hostcuda-tests-%:
 	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
 	    $(BIN)/pytest -n 4 --quiet --hypothesis-profile=repeatable -k cuda $(COUNTED)
+
+# ----------------------------------------------------------------------------------------- Caffe itself
+
+# Its files are compiled as they are, behind a shim; nothing of them is in the repository.  A download is kept.
+CAFFE := build/caffe
+BROCOLLI := $(shell sed -n 's/^brocolli-caffe==//p' requirements/constraints.txt)
+
+test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as a port
+	@command -v g++ >/dev/null || { echo 'test-caffe needs g++, which is not installed: make system-deps' >&2; exit 1; }
+	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
+	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
+	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet tests/caffe
 
 proof: $(STAMPS)/test  ## run the fuzzer against real allocators and seeded bugs, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/spec/fuzz/test_fuzz_backends.py tests/spec/fuzz/test_fuzz_seeded_bugs.py

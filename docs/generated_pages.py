@@ -20,6 +20,8 @@ from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
+from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
 from syncedmem.spec.vectors.keys import BLOB_STEP, LINE, MEMORY_STEP
@@ -52,6 +54,7 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("buffer", "safe"): "What a buffer must do",
     ("allocator", "safe"): "What an allocator must do",
     ("device allocator", "safe"): "What an allocator with our interface must do",
+    ("port", "caffe"): "What a port that is a program must do",
 }
 
 
@@ -93,8 +96,9 @@ def requirements_page() -> str:
             "blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
             "interface](../tests/runtime/allocators/test_contract.py)). R are requirements of memories, B of blobs, F "
-            "of buffers, A of any allocator, D of one with our interface. Sources of R and B are [Caffe's files by "
-            "name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards of Caffe, "
+            "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
+            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
+            "are hazards of Caffe, "
             "which [the errata](errata.md) explain."
         ),
         (
@@ -104,7 +108,7 @@ def requirements_page() -> str:
         ),
     ]
     for (kind, profile), title in SECTIONS.items():
-        levels = kind in ("memory", "blob")
+        levels = kind in ("memory", "blob", "port")
         rows = [
             (
                 f"{_place(name)}**{name}**",
@@ -249,10 +253,68 @@ def _manifest() -> Any:  # noqa: ANN401 -- JSON
     return json.loads((VECTORS / "manifest.json").read_text(encoding="utf-8"))
 
 
-PAGES = {"errata.md": errata_page, "requirements.md": requirements_page}
+def protocol_levels() -> str:
+    """The levels of the protocol of ports."""
+    return table(("level", "what a port shows"), PORT_LEVELS.items())
+
+
+def protocol_requests() -> str:
+    """The requests of the protocol of ports."""
+    rows = [
+        (
+            f"`{op}`",
+            message.text,
+            "<br>".join(map(_field, (it for it in message.fields if it.level < "L3"))),
+            message.answer,
+        )
+        for op, message in REQUESTS.items()
+    ]
+    return table(("`op`", "what the port does", "fields", "answer"), rows)
+
+
+def protocol_answers() -> str:
+    """The fields of each kind of answer of the protocol of ports."""
+    kinds = {
+        "state": STATE,
+        **{kind: tuple(it for it in fields if it not in STATE) for kind, fields in ANSWERS.items()},
+    }
+    kinds["state"] = STATE
+    rows = [(kind, *_cells(it)) for kind, fields in kinds.items() for it in fields if it.name != "refused"]
+    return table(("answer", "field", "from level", "needed", "meaning"), rows)
+
+
+def protocol_actions() -> str:
+    """The fields of an action of the protocol of ports."""
+    return table(("field", "from level", "needed", "meaning"), [_cells(it) for it in ACTION])
+
+
+def _field(field: Field) -> str:
+    return f"`{field.name}`: {field.text}" + ("" if field.required else ", if there is this field")
+
+
+def _cells(field: Field) -> tuple[str, str, str, str]:
+    return f"`{field.name}`", field.level, "yes" if field.required else "", field.text
+
+
+def protocol_schema() -> str:
+    """The JSON Schema of a line of the protocol of ports."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+PAGES = {
+    "errata.md": errata_page,
+    "requirements.md": requirements_page,
+    "port-protocol.schema.json": protocol_schema,
+}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "blobs.md": {"caffe": blob_table},
     "conformance.md": {"calls": blob_calls},
+    "port-protocol.md": {
+        "levels": protocol_levels,
+        "requests": protocol_requests,
+        "answers": protocol_answers,
+        "actions": protocol_actions,
+    },
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),

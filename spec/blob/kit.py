@@ -16,7 +16,7 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter, Runner
+    from ..engine.report import Conformance, Counter, Runner, Tolerance
     from ..engine.subject import Subject
     from .driver import BlobDriver
 
@@ -39,6 +39,7 @@ def check_blobs(  # noqa: PLR0913 -- options
     seed: int = 0,
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    tolerance: Tolerance | None = None,
     shorten: bool = True,
 ) -> Conformance[BlobCoverage]:
     """Run every check against a blob.
@@ -55,6 +56,8 @@ def check_blobs(  # noqa: PLR0913 -- options
         Run only these: names from `blob_suite_names`.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    tolerance : Tolerance, optional
+        Which violations do not end a suite.
     shorten : bool
         Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
 
@@ -72,7 +75,7 @@ def check_blobs(  # noqa: PLR0913 -- options
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
-    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress)
+    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance)
 
 
 def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Runner:
@@ -85,8 +88,12 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: b
     for scenario in SUITES[name](subject):
         try:
             counter.add(run_scenario(subject, scenario))
-        except Violation as violation:
-            return shortened(subject, scenario, violation) if shorten else violation
+        except Violation as found:
+            if counter.tolerance.tolerates(found):
+                continue
+            violation = shortened(subject, scenario, found) if shorten else found
+            if counter.tolerance.ends(violation):
+                return violation
     return None
 
 
@@ -97,5 +104,6 @@ def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, sho
     def count(drivers: tuple[BlobDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten)
-    return violation
+    tolerance = counter.tolerance
+    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten, tolerance=tolerance)
+    return violation if violation and tolerance.ends(violation) else None

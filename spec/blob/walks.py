@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from syncedmem.model import Mode
 
+from ..engine.report import Tolerance
 from ..engine.search import Generated, Hunt, Taken
 from .scenarios import Scenario, in_mode, run_scenario, shortened
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
@@ -74,13 +75,14 @@ def _among(step: BlobCall, blobs: int) -> BlobCall:
     return step._replace(blob=step.blob % blobs, arguments=arguments)
 
 
-def search(
+def search(  # noqa: PLR0913 -- options
     subject: Subject,
     steps: int,
     start: int,
     on_scenario: Callable[[tuple[BlobDriver, ...]], None],
     *,
     shorten: bool = True,
+    tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
     """Run scenarios with at least `steps` steps; return the violation of the first that fails, or None.
 
@@ -94,6 +96,8 @@ def search(
         Called with the driver of every scenario that passed.
     shorten : bool
         Whether the scenario that fails is shortened.
+    tolerance : Tolerance, optional
+        Which violations do not end the search.
 
     Returns
     -------
@@ -101,7 +105,8 @@ def search(
         What was found, and what was generated.
     """
     generated = Generated(steps, 1)
-    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, shorten)
+    tolerates = (tolerance or Tolerance()).tolerates
+    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, shorten, tolerates)
     return hunt.search(steps, str(start), generated), generated
 
 

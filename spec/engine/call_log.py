@@ -91,6 +91,11 @@ class Fuse:
         self._left = 0
         self._error: type[BaseException] = InjectedFailure
 
+    @property
+    def left(self) -> int:
+        """How many more calls there are until one fails, with that one; 0 if none has to."""
+        return max(self._left, 0)
+
     @contextmanager
     def armed(self, k: int, error: type[BaseException] = InjectedFailure, *, partial: bool = False) -> Generator[None]:
         """Make the k-th call inside the block fail, counted from 1."""
@@ -170,11 +175,16 @@ class RecordingAllocator:
     side : {"cpu", "gpu"}
     pinned : bool
         Whether this is page-locked host memory.
+
+    Attributes
+    ----------
+    inner : Allocator
+    log : CallLog
     """
 
     def __init__(self, inner: Allocator, log: CallLog, side: Side, *, pinned: bool = False) -> None:
         self.inner = inner
-        self._log = log
+        self.log: CallLog = log
         self._side: Side = side
         self._pinned = pinned
 
@@ -183,23 +193,23 @@ class RecordingAllocator:
         self._move("allocate")
         ptr = self.inner.allocate(byte_size)
         entry = AllocatorCall("allocate", self._side, byte_size, self._pinned)
-        self._log.calls.append(entry)
+        self.log.calls.append(entry)
         if ptr is not None:
-            self._log.live[id(ptr)] = (ptr, entry)
+            self.log.live[id(ptr)] = (ptr, entry)
         return ptr
 
     def release(self, ptr: Any) -> None:
         """Free, and record it; refuse a pointer that this allocator has not allocated."""
         self._move("release")
-        found = self._log.live.get(id(ptr))
+        found = self.log.live.get(id(ptr))
         if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
-            self._log.stray.append(self._stray(ptr, found))
-            raise StrayFree(self._log.stray[-1][1])
-        if self._log.uses_in_flight(self._side, ptr, self.inner.overlaps):
-            self._log.freed_in_flight.append(f"{self.name}: freed while a push still used it")
+            self.log.stray.append(self._stray(ptr, found))
+            raise StrayFree(self.log.stray[-1][1])
+        if self.log.uses_in_flight(self._side, ptr, self.inner.overlaps):
+            self.log.freed_in_flight.append(f"{self.name}: freed while a push still used it")
         self.inner.release(ptr)
-        del self._log.live[id(ptr)]
-        self._log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
+        del self.log.live[id(ptr)]
+        self.log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
 
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -209,39 +219,39 @@ class RecordingAllocator:
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        self._log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
+        self.log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
         if stream is not None and byte_size:
-            self._log.in_flight.append((src, dest, self.inner.record(stream)))
+            self.log.in_flight.append((src, dest, self.inner.record(stream)))
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         """Zero, and record it."""
         self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
         self.inner.memset_zero(ptr, byte_size, stream, need_sync)
-        self._log.calls.append(AllocatorCall("zero", self._side, byte_size))
+        self.log.calls.append(AllocatorCall("zero", self._side, byte_size))
 
     def pinned_host(self) -> RecordingAllocator:
         """The device's page-locked host memory, recorded in the same log."""
-        return RecordingAllocator(self.inner.pinned_host(), self._log, "cpu", pinned=True)
+        return RecordingAllocator(self.inner.pinned_host(), self.log, "cpu", pinned=True)
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         """Adopt, and record the pointer as external."""
         self._step("adopt")
         ptr = self.inner.adopt(buffer, byte_size)
-        self._log.adopted.append(weakref.ref(ptr))
+        self.log.adopted.append(weakref.ref(ptr))
         return ptr
 
     def _stray(self, ptr: Any, found: tuple[Any, AllocatorCall] | None) -> tuple[str, str]:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
-        if ptr is not None and any(ptr is adopted() for adopted in self._log.adopted):
+        if ptr is not None and any(ptr is adopted() for adopted in self.log.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'memory that is not allocated'}"
 
     def record(self, stream: Any) -> RecordedEvent:
         """Record an event; a wait for it can fail too."""
         self._step("record")
-        return RecordedEvent(self.inner.record(stream), self._log.steps)
+        return RecordedEvent(self.inner.record(stream), self.log.steps)
 
     def order_after(self, event: Any) -> None:
         """Order later work after an event."""
@@ -249,10 +259,10 @@ class RecordingAllocator:
         self.inner.order_after(event.inner)
 
     def _move(self, call: str, half: Callable[[], object] | None = None) -> None:
-        self._log.moves.count(f"{call} on {self.name}", half)
+        self.log.moves.count(f"{call} on {self.name}", half)
 
     def _step(self, call: str) -> None:
-        self._log.steps.count(f"{call} on {self.name}")
+        self.log.steps.count(f"{call} on {self.name}")
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.inner, name)

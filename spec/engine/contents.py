@@ -29,7 +29,9 @@ class Watched(bytearray):
 
 def put(subject: Subject, array: Any, content: bytes) -> None:
     """Overwrite the first bytes of a device array, using the subject's device and not the memory under test."""
-    if content:
+    if subject.program is not None:
+        array.set(content)
+    elif content:
         scratch, device = subject.host.empty(len(content)), _device(subject)
         memoryview(scratch)[:] = content
         device.memcpy(scratch, array, len(content), TO_DEVICE)
@@ -37,6 +39,8 @@ def put(subject: Subject, array: Any, content: bytes) -> None:
 
 def fetch(subject: Subject, array: Any, size: int) -> bytes:
     """The first bytes of a device array, read using the subject's device."""
+    if subject.program is not None:
+        return bytes(array.get())[:size]
     scratch, device = subject.host.empty(size), _device(subject)
     device.memcpy(array, scratch, size, TO_HOST)
     return bytes(memoryview(scratch))

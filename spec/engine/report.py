@@ -107,6 +107,8 @@ class SuiteResult:
     seconds : float
     violation : Violation or None
         The first violation, shortened.
+    more : tuple of Violation
+        Further violations, of other requirements, if the suite went on.
     """
 
     name: str
@@ -114,6 +116,7 @@ class SuiteResult:
     steps: int
     seconds: float
     violation: Violation | None
+    more: tuple[Violation, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -155,7 +158,8 @@ class Conformance(Generic[CoveringT]):
         """The violations, the shortest reproducer first; for each requirement only the one with the shortest."""
         unique: dict[str, Violation] = {}
         for violation in sorted(
-            (s.violation for s in self.suites if s.violation), key=lambda found: len(found.statements)
+            (found for suite in self.suites for found in (suite.violation, *suite.more) if found),
+            key=lambda found: len(found.statements),
         ):
             unique.setdefault(violation.requirement, violation)
         return list(unique.values())
@@ -232,17 +236,71 @@ def junit(
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suite, encoding="unicode")}\n'
 
 
+class Tolerance:
+    """Which violations do not end a suite.
+
+    Parameters
+    ----------
+    excepted : iterable of str
+        Requirements whose violations are not counted.
+    keep_going : bool
+        Whether a suite goes on after a violation, with the other requirements.
+    on_found : callable, optional
+        Called with all violations that were found, whenever one is.
+
+    Attributes
+    ----------
+    met : set of str
+        The excepted requirements that were violated.
+    found : list of Violation
+        The violations that were not tolerated.
+    """
+
+    def __init__(
+        self,
+        excepted: Iterable[str] = (),
+        *,
+        keep_going: bool = False,
+        on_found: Callable[..., object] | None = None,
+    ) -> None:
+        self.met: set[str] = set()
+        self.found: list[Violation] = []
+        self.keep_going: bool = keep_going
+        self._on_found = on_found
+        self._excepted = frozenset(excepted)
+        self._known = set(self._excepted)
+
+    def tolerates(self, violation: Violation) -> bool:
+        """Whether its requirement is excepted, or was reported already."""
+        if violation.requirement in self._excepted:
+            self.met.add(violation.requirement)
+        return violation.requirement in self._known
+
+    def ends(self, violation: Violation) -> bool:
+        """Keep a violation that is not tolerated; return whether a suite ends with it.  If not, others like it pass."""
+        self.found.append(violation)
+        if self._on_found is not None:
+            self._on_found(*self.found)
+        if self.keep_going:
+            self._known.add(violation.requirement)
+        return not self.keep_going
+
+
 class Counter:
     """Counts cases and calls while a suite runs, and reports the progress.
 
     Attributes
     ----------
     cases, steps : int
+    tolerance : Tolerance
     generated : Generated or None
         The walks that the suite generated, if it generates walks.
     """
 
-    def __init__(self, name: str, coverage: Covering, progress: Progress | None) -> None:
+    def __init__(
+        self, name: str, coverage: Covering, progress: Progress | None, tolerance: Tolerance | None = None
+    ) -> None:
+        self.tolerance: Tolerance = tolerance or Tolerance()
         self.cases: int = 0
         self.steps: int = 0
         self.generated: Generated | None = None
@@ -271,14 +329,15 @@ def check_steps(steps: object) -> None:
         raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
 
 
-def run_suites(
+def run_suites(  # noqa: PLR0913 -- options
     subject: Subject,
     runners: Mapping[str, Runner],
     coverage: CoveringT,
     checked: Sequence[str],
     progress: Progress | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Conformance[CoveringT]:
-    """Run suites one after the other; each stops at its first violation.
+    """Run suites one after the other; each stops at its first violation that is not tolerated.
 
     Parameters
     ----------
@@ -290,17 +349,25 @@ def run_suites(
         The requirements that all suites together check.
     progress : callable, optional
         Called with a suite's name and the number of its cases until now.
+    tolerance : Tolerance, optional
+        Which violations do not end a suite; by default, each does.
     """
     start = time.perf_counter()
+    tolerance = tolerance or Tolerance()
     results: list[SuiteResult] = []
     generated: Generated | None = None
     for name, run in runners.items():
-        counter = Counter(name, coverage, progress)
+        counter, known = Counter(name, coverage, progress, tolerance), len(tolerance.found)
         began = time.perf_counter()
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
             violation = run(subject, counter)
         generated = counter.generated or generated
-        results.append(SuiteResult(name, counter.cases, counter.steps, time.perf_counter() - began, violation))
+        found = tolerance.found[known:]
+        if violation and violation not in found:
+            found.append(violation)
+        seconds = time.perf_counter() - began
+        first = found[0] if found else None
+        results.append(SuiteResult(name, counter.cases, counter.steps, seconds, first, tuple(found[1:])))
     seconds = time.perf_counter() - start
     return Conformance(subject.name, tuple(results), coverage, seconds, tuple(checked), generated)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from syncedmem.model import Mode, using_mode
 
 from .call_log import InjectedInterrupt
+from .finding import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,6 +112,8 @@ class Reproducer:
         try:
             with using_mode(mode), inside:
                 value = eval(_compiled(expression, "eval"), self.names)  # noqa: S307 -- as above
+        except Violation:
+            raise
         except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
             return Outcome(error, None)
         if keep:
@@ -124,7 +127,9 @@ class Reproducer:
         self.lines[-1] = f"with {within}{', ' if within else ''}suppress({family}): {call}"
 
     def complete(self) -> tuple[str, ...]:
-        """The whole program, with its imports."""
+        """The whole program, with its imports; the requests, if the subject is a program."""
+        if self.subject.program is not None:
+            return self.subject.program.requests()
         used = (name for line in self.lines for name in _NAME.findall(line))
         return (*_imports(used, self._more), *self.subject.source.splitlines(), *self.lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ..requirements import REQUIREMENTS
 from .finding import Violation
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 __all__ = ["Run", "blaming"]
+
+_BYTES, _HEADS = "R10-same-bytes", "R11-head"
 
 P = ParamSpec("P")
 
@@ -53,9 +56,29 @@ class Run:
         """Whether promises beyond Caffe's are checked too."""
         return self.subject.profile == "safe"
 
+    @property
+    def sees_bytes(self) -> bool:
+        """Whether the bytes of the subject are observed."""
+        return self.subject.level >= "L1"
+
+    @property
+    def sees_actions(self) -> bool:
+        """Whether the subject's calls of its allocators are observed."""
+        return self.subject.level >= "L2"
+
+    def sees(self, requirement: str) -> bool:
+        """Whether the subject's level shows enough to judge a requirement."""
+        return REQUIREMENTS[requirement].level <= self.subject.level
+
     def violation(self, requirement: str, message: str) -> Violation:
         """A violation with the statements that led to it."""
-        return Violation(requirement, message, self.reproducer.complete())
+        return Violation(self._attributed(requirement), message, self.reproducer.complete())
+
+    def _attributed(self, requirement: str) -> str:
+        """The requirement that is broken as far as the level shows: wrong bytes, or else wrong heads, if not this."""
+        if self.sees(requirement):
+            return requirement
+        return _BYTES if self.sees_bytes else _HEADS
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
         """Raise a violation if something does not hold, and the subject is judged by the requirement.
@@ -64,7 +87,7 @@ class Run:
         ------
         Violation
         """
-        if not holds and requirement in self.judged:
+        if not holds and self._attributed(requirement) in self.judged:
             raise self.violation(requirement, message)
 
 

@@ -99,6 +99,8 @@ class Hunt(Generic[Walk]):
         Called with the drivers of each walk that passed and counts.
     shorten : bool
         Whether a walk that fails is shortened.
+    tolerates : callable
+        Whether the search goes on after a violation as if there were none.
     """
 
     subject: Subject
@@ -106,7 +108,8 @@ class Hunt(Generic[Walk]):
     run: Callable[[Subject, Walk], Taken]
     shortened: Callable[[Subject, Walk, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
-    shorten: bool = True
+    shorten: bool
+    tolerates: Callable[[Violation], bool]
 
     def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
         """Take walks with at least `steps` moves; return the violation of the first that fails, shrunk, or None.
@@ -144,7 +147,8 @@ class Hunt(Generic[Walk]):
             deadline=None,
             database=None,
             report_multiple_bugs=False,
-            phases=(Phase.generate, Phase.shrink) if self.shorten else (Phase.generate,),
+            # A program is shortened in new processes, which Hypothesis does not know.
+            phases=(Phase.generate, Phase.shrink) if self.shorten and not self.subject.program else (Phase.generate,),
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
             print_blob=False,
         )
@@ -158,6 +162,10 @@ class Hunt(Generic[Walk]):
             try:
                 taken = self.run(self.subject, walk)
             except Violation as violation:
+                if self.tolerates(violation):
+                    known.add(walk)
+                    left -= 1
+                    return
                 found.append((violation, walk))
                 raise
             if not found:

@@ -15,9 +15,14 @@ from .finding import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .subject import Program
+
 __all__ = ["shortest", "shrink"]
 
 Step = TypeVar("Step")
+
+_SECONDS = 60.0
+"""The time in which a finding of a program is shortened: a request that is not answered takes seconds."""
 
 
 def _no_simpler(_: object) -> tuple[()]:
@@ -54,8 +59,12 @@ def shortest(
     run: Callable[[tuple[Step, ...]], object],
     *,
     simpler: Callable[[Step], Iterable[Step]] = _no_simpler,
+    program: Program | None = None,
 ) -> Violation:
     """The violation of the shortest steps that break the same requirement.
+
+    If the subject is a program, each attempt has a new process.  If the steps alone do not fail there, the violation
+    has all requests of the process in which they failed.
 
     Parameters
     ----------
@@ -67,10 +76,14 @@ def shortest(
         Runs steps, and raises their violation.
     simpler : callable
         As for `shrink`.
+    program : Program or None
     """
     found = [violation]
+    history = () if program is None else program.requests(whole=True)
 
     def fails(candidate: tuple[Step, ...]) -> bool:
+        if program is not None:
+            program.renew()
         try:
             run(candidate)
         except Violation as other:
@@ -79,7 +92,12 @@ def shortest(
                 return True
         return False
 
-    shrink(steps, fails, simpler=simpler)
+    if program is not None and not fails(steps):
+        message = f"{violation.message} (it takes all these requests, in one process)"
+        return Violation(violation.requirement, message, history)
+    shrink(steps, fails, simpler=simpler, seconds=float("inf") if program is None else _SECONDS)
+    if program is not None:
+        program.renew()
     return found[-1]
 
 

@@ -8,17 +8,17 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import EDITIONS, InvalidArgumentError
 
-from ..requirements import PROFILES
+from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator
 
-    from ..requirements import Profile
+    from ..requirements import Level, Profile
     from .calls import Side
 
-__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Subject", "edition_of"]
+__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject", "edition_of"]
 
 
 class Memory(Protocol):
@@ -78,6 +78,27 @@ class BufferMaker(Protocol):
     ) -> Any: ...
 
 
+class Program(Protocol):
+    """A program under test, which keeps the requests that it was sent."""
+
+    @property
+    def largest(self) -> int:
+        """The largest size that a memory may have."""
+        ...
+
+    def mark(self) -> None:
+        """Let the requests of findings begin here."""
+        ...
+
+    def requests(self, *, whole: bool = False) -> tuple[str, ...]:
+        """The requests of a finding, to send to the program again; or all since its process started."""
+        ...
+
+    def renew(self) -> None:
+        """Have the next request go to a new process."""
+        ...
+
+
 def edition_of(*, has_device: bool) -> str:
     """The edition of the model with which a memory with a device, or without one, is compared."""
     return "caffe" if has_device else "cpu_only"
@@ -130,6 +151,12 @@ class Subject:
         Whether the maker accepts ``check_device=True``.
     source : str
         Statements that define ``subject`` for a reproducer; if empty, the reader must define it.
+    level : {"L0", "L1", "L2", "L3", "L4"}
+        How much of a memory is observed; what a higher level shows is not tested.
+    edition : str
+        The edition of the model with which its memories are compared.  If empty, it is `edition_of`.
+    program : Program or None
+        The program that has the memories, if they are not Python objects.
     """
 
     name: str
@@ -140,8 +167,17 @@ class Subject:
     elsewhere: Allocator | None = None
     check_device: bool = False
     source: str = ""
+    level: Level = "L4"
+    edition: str = ""
+    program: Program | None = None
 
     def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise InvalidArgumentError("level", self.level, f"one of {', '.join(LEVELS)}")
+        if not self.edition:
+            object.__setattr__(self, "edition", edition_of(has_device=self.device is not None))
+        if self.edition not in EDITIONS:
+            raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}")
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
         if _takes_pinned(self.make):
@@ -165,6 +201,11 @@ class Subject:
         return ("cpu",) if self.device is None else ("cpu", "gpu")
 
     @property
-    def edition(self) -> str:
-        """The edition of the model with which its memories are compared."""
-        return edition_of(has_device=self.device is not None)
+    def largest(self) -> float:
+        """The largest size that a memory may have; infinite if there is no limit."""
+        return float("inf") if self.program is None else self.program.largest
+
+    def mark(self) -> None:
+        """Let the requests of findings begin here, if there are requests."""
+        if self.program is not None:
+            self.program.mark()

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from ..engine.calls import Side
     from ..engine.subject import Subject
 
-__all__ = ["ADOPTIONS", "DEVICE_ADOPTIONS", "device_shapes", "host_shapes"]
+__all__ = [
+    "ADOPTIONS",
+    "DEVICE_ADOPTIONS",
+    "device_shapes",
+    "host_shapes",
+    "own_buffers",
+    "unsuitable_device_buffers",
+    "unsuitable_host_buffers",
+]
 
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
@@ -144,6 +152,7 @@ _HOST_SHAPES = (
     _Shape(f"bytearray({SIZE + 2 * _AROUND})", f"memoryview(whole)[{_AROUND}:-{_AROUND}]", _AROUND),
     _Shape(f"bytearray({SIZE + 2 * _AROUND})", f"memoryview(whole)[{_AROUND}:]", _AROUND),
 )
+_PROGRAM_SHAPES = (_Shape(f"subject.host.empty({SIZE})"), _Shape(f"subject.host.empty({SIZE + _AROUND})"))
 _DEVICE_SHAPES = (
     _Shape(f"subject.device.empty({SIZE})"),
     _Shape(f"subject.device.empty({SIZE + _AROUND})"),
@@ -179,13 +188,15 @@ class _Handed:
         after = len(self._whole(driver)) - self._start - SIZE
         before, behind = (f"{_CANARY!r} * {length}" if length else "" for length in (self._start, after))
         content = " + ".join(filter(None, (before, f"pattern({number}, {SIZE})", behind)))
-        fill = f"memoryview(whole).cast('B')[:] = {content}" if side == "cpu" else f"put(subject, whole, {content})"
+        here = side == "cpu" and driver.subject.program is None
+        fill = f"memoryview(whole).cast('B')[:] = {content}" if here else f"put(subject, whole, {content})"
         driver.reproducer.run(fill)
         return "buffer"
 
     def _whole(self, driver: MemoryDriver) -> bytes:
         whole = driver.reproducer.names["whole"]
-        return bytes(whole) if self._side == "cpu" else fetch(driver.subject, whole, whole.size)
+        here = self._side == "cpu" and driver.subject.program is None
+        return bytes(whole) if here else fetch(driver.subject, whole, whole.size)
 
     def compare_canaries(self, driver: MemoryDriver) -> None:
         """Check the bytes around the adopted buffer."""
@@ -211,14 +222,15 @@ def host_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     across = () if subject.device is None else _ACROSS_SEQUENCE
     before = ((), (_WRITE,)) if subject.device is None else ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,))
     for sequence in before:
-        for shape in _HOST_SHAPES:
+        for shape in _HOST_SHAPES if subject.program is None else _PROGRAM_SHAPES:
             yield _taken(subject, _Handed("cpu", shape), (*sequence, *_HOST_SEQUENCE, *across))
 
 
 def device_shapes(subject: Subject) -> Iterator[MemoryDriver]:
     """Long device buffers and parts of them are adopted, also twice; no byte around is touched (R15, R19, R04)."""
     for sequence in ((), (_WRITE,), (_WRITE, _GPU_READ), (_GPU_WRITE,)):
-        for shape in _DEVICE_SHAPES:
+        # Nobody but the program can make a part of its arrays.
+        for shape in _DEVICE_SHAPES if subject.program is None else _DEVICE_SHAPES[:2]:
             yield _taken(subject, _Handed("gpu", shape), (*sequence, *_DEVICE_SEQUENCE))
 
 

@@ -7,20 +7,29 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Call, Input, Mode, SyncedHead
+from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
 from syncedmem.model.suites import tour
 
 from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
-from .adoptions import ADOPTIONS, DEVICE_ADOPTIONS, device_shapes, host_shapes
+from .adoptions import (
+    ADOPTIONS,
+    DEVICE_ADOPTIONS,
+    device_shapes,
+    host_shapes,
+    own_buffers,
+    unsuitable_device_buffers,
+    unsuitable_host_buffers,
+)
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .lifetimes import LIFETIMES
+from .lifetimes import LIFETIMES, after_release, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ..engine.subject import Subject
+    from ..requirements import Level
     from .driver import MemoryDriver
 
 __all__ = ["contracts_for"]
@@ -149,9 +158,26 @@ _DEVICE_CONTRACTS: tuple[Contract, ...] = (
 )
 _CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between)
 """Those that plain Caffe passes."""
+_OF_PROGRAMS: tuple[Contract, ...] = (
+    *(host_shapes, device_shapes, several_at_once, mode_between, after_release, released_again),
+)
+"""Those for memories that are not Python objects."""
+_LEVELS: dict[Contract, Level] = {
+    **dict.fromkeys((several_at_once, after_release, released_again, bad_sizes), "L0"),
+    **dict.fromkeys((host_shapes, device_shapes, unsuitable_host_buffers, unsuitable_device_buffers), "L1"),
+    **dict.fromkeys((own_buffers, mode_between), "L2"),
+}
+"""The lowest level at which a contract is checked, if it is not L4."""
 
 
 def contracts_for(subject: Subject) -> tuple[Contract, ...]:
     """The checks for a subject, in their order."""
     found = _CONTRACTS if subject.device is None else _CONTRACTS + _DEVICE_CONTRACTS
-    return found if subject.profile == "safe" else tuple(it for it in found if it in _CAFFE)
+    return tuple(
+        it
+        for it in found
+        if (subject.profile == "safe" or it in _CAFFE)
+        and (subject.program is None or it in _OF_PROGRAMS)
+        and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
+        and _LEVELS.get(it, "L4") <= subject.level
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Call, Input, Mode, SyncedHead
+from syncedmem.model import EDITIONS, Call, Fact, Input, Mode, SyncedHead, head_machine
 
 from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
@@ -36,6 +36,10 @@ State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode; coverage counts these states."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
+
+
+def _pins(edition: str) -> bool:
+    return Fact.CPU_MALLOC_USE_CUDA in EDITIONS[edition].flags
 
 
 class _Attempt(NamedTuple):
@@ -93,7 +97,7 @@ class MemoryDriver:
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
         self.inspection: MemoryInspection = MemoryInspection(
-            self.run, self.name, Oracle(size, subject.device is not None)
+            self.run, self.name, Oracle(size, subject.device is not None, _pins(subject.edition))
         )
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
@@ -144,12 +148,14 @@ class MemoryDriver:
 
     @blaming
     def perform(self, entry: Input) -> None:
-        """Perform one input, and compare everything with the oracle.
+        """Perform one input, and compare everything with the oracle; nothing if the edition has no such call.
 
         Raises
         ------
         Violation
         """
+        if entry.call and entry.call not in head_machine(self.subject.edition).calls:
+            return
         self.visited.append((self.state, entry))
         self._number += 1
         if entry.call is None:
@@ -303,6 +309,8 @@ class MemoryDriver:
         if raised is None:
             self.inspection.compare_flight(entry)
         self.inspection.compare_state(entry, before, view, raised)
+        if not self.run.sees_bytes:
+            return
         if adopted:
             self._write_as_caller(adopted, argument)
         if side and raised is None and entry.call in WRITES:
@@ -332,13 +340,14 @@ class MemoryDriver:
         """A buffer of the caller with a pattern in it, by its name; every third buffer is longer than needed."""
         longer = 5 if number % 3 == 0 else 0
         name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
-        if side == "cpu":
+        if side == "cpu" and self.subject.program is None:
             rest = f" + bytes({longer})" if longer else ""
             self.reproducer.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
-        elif self.subject.device is None:
+        elif side == "gpu" and self.subject.device is None:
             self.reproducer.run(f"{name} = object()")
         else:
-            self.reproducer.run(f"{name} = subject.device.empty({self.size + longer})")
+            owner = "host" if side == "cpu" else "device"
+            self.reproducer.run(f"{name} = subject.{owner}.empty({self.size + longer})")
             self._put(name, number)
         return name
 
@@ -359,7 +368,7 @@ class MemoryDriver:
 
     def _write(self, side: Side, name: str) -> None:
         """Write the pattern of this step into a view, or into a buffer that may be longer."""
-        if side == "cpu":
+        if side == "cpu" and self.subject.program is None:
             content = f"pattern({self._number}, {self.size})"
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:

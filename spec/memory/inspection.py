@@ -76,6 +76,8 @@ class MemoryInspection:
 
     def compare_calls(self, entry: Input, expected: Expected, seen: Sequence[AllocatorCall], raised: object) -> None:
         """Compare the allocator calls of a call; if it failed, only its frees."""
+        if not self._run.sees_actions:
+            return
         self._compare_frees()
         if raised is None or expected.refused:
             found = difference(entry, expected, seen, self.oracle)
@@ -121,7 +123,7 @@ class MemoryInspection:
         """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
         if self.oracle.released:
             return
-        if raised is None and entry.call in READS + WRITES:
+        if raised is None and entry.call in READS + WRITES and self._run.sees_bytes:
             self._run.require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
         self.compare_head(head_requirement(entry, before, has_device=self.oracle.has_device))
         self.compare_flags()
@@ -148,31 +150,34 @@ class MemoryInspection:
             "cpu_malloc_use_cuda": (self.oracle.pinned, "R24-pinned-by-mode"),
         }
         for flag, (value, usual) in expected.items():
-            found = getattr(self.memory, flag, value)
+            found = getattr(self.memory, flag, value) if self._run.sees(requirement or usual) else value
             self._run.require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
 
     # --- its views
 
     def compare_view(self, call: Call, view: Any) -> None:
         """Check a view that a call just returned."""
+        if not self._run.sees_bytes:
+            return
         side = SIDES[call]
         if self._run.safe:
             self._compare_view_object(call, view)
         if call in READS:
             self._lasting[side] = view
         in_flight = side == "gpu" and self._in_flight()
-        shown, content = _shown(side, view), self.oracle.copy(side).content
+        shown, content = self._shown(side, view), self.oracle.copy(side).content
         if shown != content:
             requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
             self._run.require(False, requirement, f"{call.value} shows {_short(shown)}, expected {_short(content)}")
 
     def _compare_view_object(self, call: Call, view: Any) -> None:
-        earlier = self._views.setdefault(call, [])
-        again = any(view is old for old in earlier)
-        self._run.require(not again, "R46-fresh-view", f"{call.value} returned one object twice")
-        earlier.append(view)
-        if call is Call.CPU_DATA:
-            self._run.require(_is_frozen(view), "R47-read-only-view", "the view of cpu_data can be written")
+        if self._run.subject.program is None:
+            earlier = self._views.setdefault(call, [])
+            again = any(view is old for old in earlier)
+            self._run.require(not again, "R46-fresh-view", f"{call.value} returned one object twice")
+            earlier.append(view)
+            frozen = call is not Call.CPU_DATA or _is_frozen(view)
+            self._run.require(frozen, "R47-read-only-view", "the view of cpu_data can be written")
         if call is Call.MUTABLE_CPU_DATA:
             sentence = "mutable_cpu_data returned while a push still reads the host side"
             self._run.require(not self._host_in_flight(), "R41-in-flight-not-written", sentence)
@@ -180,9 +185,9 @@ class MemoryInspection:
     def compare_lasting(self, side: Side) -> None:
         """Check an older view for reading after its side was written in place: it must show the new bytes."""
         view = self._lasting.get(side)
-        if view is None or (side == "gpu" and self._in_flight()):
+        if view is None or "R54-view-of-the-memory" not in self._run.judged or (side == "gpu" and self._in_flight()):
             return
-        shown, content = _shown(side, view), self.oracle.copy(side).content
+        shown, content = self._shown(side, view), self.oracle.copy(side).content
         sentence = f"an older view of the {side} side shows {_short(shown)}, expected {_short(content)}"
         self._run.require(shown == content, "R54-view-of-the-memory", sentence)
 
@@ -212,6 +217,8 @@ class MemoryInspection:
 
     def compare_bytes(self, requirement: str = "") -> None:
         """Compare the bytes of every fresh side, read without the memory's help."""
+        if not self._run.sees_bytes:
+            return
         sides: tuple[tuple[Side, Copy], ...] = (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu))
         for side, copy in sides:
             if not copy.fresh or copy.content is None or not self._size or (side == "gpu" and self._in_flight()):
@@ -225,23 +232,33 @@ class MemoryInspection:
                 )
 
     def _pointers(self, side: Side) -> list[Any]:
-        return [self._external[side]] if self.oracle.copy(side).owner == "caller" else self._run.log.owned(side)
+        if self.oracle.copy(side).owner == "caller":
+            return [self._external[side]]
+        if self._run.subject.program is None:
+            return self._run.log.owned(side)
+        memory: Any = self.memory
+        sides: list[Any] = memory.sides(side)
+        return sides
 
     def _in_flight(self) -> bool:
         return bool(self._run.log.flying())
 
     def _host_in_flight(self) -> bool:
         """Whether a push still reads the bytes of the host side."""
+        if self._run.subject.program is not None:
+            return self._in_flight()
         host = self._run.subject.host
         pointers = [host.adopt(pointer, self._size) for pointer in self._pointers("cpu")] if self._size else []
         return any(self._run.log.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
 
     def _get(self, side: Side, pointer: Any) -> bytes:
-        return bytes(memoryview(pointer).cast("B")) if side == "cpu" else fetch(self._run.subject, pointer, self._size)
+        if side == "cpu" and self._run.subject.program is None:
+            return bytes(memoryview(pointer).cast("B"))
+        return fetch(self._run.subject, pointer, self._size)
 
-
-def _shown(side: Side, view: Any) -> bytes:
-    return bytes(memoryview(view if side == "cpu" else view.get()).cast("B"))
+    def _shown(self, side: Side, view: Any) -> bytes:
+        here = side == "cpu" and self._run.subject.program is None
+        return bytes(memoryview(view if here else view.get()).cast("B"))
 
 
 def _is_frozen(view: Any) -> bool:

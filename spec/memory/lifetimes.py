@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
-__all__ = ["LIFETIMES"]
+__all__ = ["LIFETIMES", "after_release", "released_again"]
 
 _READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 _GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)

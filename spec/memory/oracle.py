@@ -72,6 +72,8 @@ class Oracle:
     size : int
         The size in bytes.
     has_device : bool
+    pins : bool
+        Whether host memory that is allocated in GPU mode is page-locked.
     cpu, gpu : Copy
     pinned : bool
         Whether the host memory was allocated page-locked; it does not change later.
@@ -80,6 +82,7 @@ class Oracle:
 
     size: int
     has_device: bool = True
+    pins: bool = True
     cpu: Copy = Copy()
     gpu: Copy = Copy()
     pinned: bool = False
@@ -104,7 +107,7 @@ class Oracle:
         calls: list[Wanted] = []
         pinned = self.pinned
         if here.owner == "nobody":
-            pinned = self.has_device and mode is Mode.GPU if side == "cpu" else pinned
+            pinned = self.has_device and self.pins and mode is Mode.GPU if side == "cpu" else pinned
             calls.append(Wanted("allocate", side, side == "cpu" and pinned))
             here = replace(here, owner="memory")
         if there.fresh:

@@ -93,6 +93,7 @@ def run_case(subject: Subject, case: Case) -> MemoryDriver:
     ------
     Violation
     """
+    subject.mark()
     with noting((case.size,), ((0, move) for move in case.moves)):
         driver = MemoryDriver(subject, case.size)
         for move in case.moves:
@@ -112,7 +113,7 @@ def make_move(driver: MemoryDriver, move: Move) -> Kind:
         driver.synchronize()
         return "wait"
     entry = move if isinstance(move, Input) else move.entry
-    if isinstance(move, Stumble) and not driver.predict(entry).refused:
+    if isinstance(move, Stumble) and driver.subject.program is None and not driver.predict(entry).refused:
         driver.perform_stumbling(*move)
         return "stumble"
     if isinstance(move, Fail) and len(driver.predict(entry).calls) >= move.k:
@@ -128,7 +129,7 @@ def shortened(subject: Subject, case: Case, violation: Violation) -> Violation:
     def run(moves: tuple[Move, ...]) -> None:
         run_case(subject, Case(moves, case.size))
 
-    return shortest(case.moves, violation, run, simpler=plainer)
+    return shortest(case.moves, violation, run, simpler=plainer, program=subject.program)
 
 
 def plainer(move: Move) -> list[Move]:
@@ -174,7 +175,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
         if halfway:
             yield Case((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
-        if verb_of(action) is not Verb.FREE:
+        if verb_of(action) is not Verb.FREE and subject.program is None:
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
@@ -231,9 +232,9 @@ def _flights(subject: Subject) -> Iterator[Case]:
     push = Input(Call.ASYNC_GPU_PUSH)
     if subject.device is None:
         return
-    steps = space("caffe").steps
-    for state, sequence in access_sequences("caffe").items():
-        if steps[state][push].refusal is None:
+    steps = space(subject.edition).steps
+    for state, sequence in access_sequences(subject.edition).items():
+        if push in steps[state] and steps[state][push].refusal is None:
             for entry in (*steps[state], Input(Call.RELEASE)):
                 yield Case((*sequence, push, entry, Synchronize()), 64)
                 yield Case((*sequence, push, Synchronize(), entry), 64)

@@ -16,6 +16,7 @@ from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_sequences
 
 from ..engine.finding import noting
+from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken
 from ..engine.shrinking import shortest
@@ -110,10 +111,12 @@ def _taken(subject: Subject, walk: Walk) -> Taken:
     Violation
         With a reproducer of all memories, in the order in which things happened.
     """
+    subject.mark()
     reproducer, kinds = Reproducer(subject), Counter[str]()
     smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
+    sizes = [int(min(max(size, smallest), subject.largest)) for size in walk.sizes]
     drivers = {
-        number: MemoryDriver(subject, max(walk.sizes[number], smallest), reproducer=reproducer)
+        number: MemoryDriver(subject, sizes[number], reproducer=reproducer)
         for number in sorted({number for number, _ in walk.moves})
     }
     first, start = drivers.get(0), None
@@ -138,13 +141,14 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
     return kind
 
 
-def search(
+def search(  # noqa: PLR0913 -- options
     subject: Subject,
     steps: int,
     start: int,
     on_walk: Callable[[tuple[MemoryDriver, ...]], None],
     *,
     shorten: bool = True,
+    tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
     """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
@@ -159,18 +163,22 @@ def search(
         Called with the drivers of every walk that passed.
     shorten : bool
         Whether the walk that fails is shortened.
+    tolerance : Tolerance, optional
+        Which violations do not end the search.
 
     Returns
     -------
     (Violation or None, Generated)
         What was found, and what was generated.
     """
+    tolerance = tolerance or Tolerance()
     sequences = tuple(access_sequences(subject.edition).values())
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
-        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten)
-        if violation := hunt.search(share, f"{start}.{number}", generated):
+        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten, tolerance.tolerates)
+        violation = hunt.search(share, f"{start}.{number}", generated)
+        if violation and tolerance.ends(violation):
             return violation, generated
     return None, generated
 
@@ -184,4 +192,4 @@ def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:
     def simpler(move: tuple[int, Move]) -> list[tuple[int, Move]]:
         return [(move[0], other) for other in plainer(move[1])]
 
-    return shortest(walk.moves, violation, run, simpler=simpler)
+    return shortest(walk.moves, violation, run, simpler=simpler, program=subject.program)

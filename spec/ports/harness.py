@@ -6,7 +6,7 @@ told to fail.
 
 Memory that is lent lies at the end of its pages, between bytes that are compared after every call, and before a page
 that nobody may touch.  Freed memory and device memory may not be touched by the library either: a library that does so
-ends with a segmentation fault.
+ends with a segmentation fault, after a line that says what it touched.
 
 This program needs only the standard library, and imports nothing of this package, so it starts quickly.
 """
@@ -17,16 +17,17 @@ import ctypes
 import json
 import mmap
 import os
+import signal
 import sys
 from collections import deque
 from contextlib import contextmanager
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
 __all__ = [
     "ABI_VERSION",
@@ -41,6 +42,7 @@ __all__ = [
     "Heap",
     "Library",
     "Wrong",
+    "explained",
     "main",
     "refuse",
     "serve",
@@ -67,6 +69,7 @@ EDITIONS = ("caffe", "early", "cpu_only")
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
 HOST, PINNED, DEVICE = range(3)
 SIDES = {"cpu": HOST, "gpu": DEVICE}
+_KINDS = ("host block", "page-locked block", "device block, which only copies and fills may touch,")
 OK, REFUSED, FAILED = range(3)
 
 _BYTES, _ACTIONS, _STREAMS = 1, 2, 4
@@ -80,20 +83,22 @@ class Wrong(Exception):
 # --- syncedmem_port.h
 
 
+_FUNCTIONS: dict[str, Any] = {
+    "allocate": ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_size_t, POINTER(c_void_p)),
+    "deallocate": ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p),
+    "zero": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t),
+    "copy": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t),
+    "copy_async": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "synchronize": ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p),
+    "get_device": ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_int32)),
+    "set_device": ctypes.CFUNCTYPE(c_int, c_void_p, c_int32),
+}
+
+
 class Allocators(Structure):
     """``smp_allocators``."""
 
-    _fields_ = (
-        ("context", c_void_p),
-        ("allocate", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_size_t, POINTER(c_void_p))),
-        ("deallocate", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p)),
-        ("zero", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)),
-        ("copy", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t)),
-        ("copy_async", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("synchronize", ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)),
-        ("get_device", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_int32))),
-        ("set_device", ctypes.CFUNCTYPE(c_int, c_void_p, c_int32)),
-    )
+    _fields_ = (("context", c_void_p), *_FUNCTIONS.items())
 
 
 class Arguments(Structure):
@@ -254,6 +259,10 @@ class Block:
         """Give its pages back; its address may then be used again."""
         _munmap(self._base, self._length + _PAGE)
 
+    def around(self, address: int) -> bool:
+        """Whether an address is on its pages, or on the page after them."""
+        return self._base <= address < self._base + self._length + _PAGE
+
     def damage(self) -> str:
         """What was written beside it, if anything; device memory can only be written through the harness."""
         if self.kind == DEVICE:
@@ -320,9 +329,8 @@ class Heap:
         self._freed: dict[int, Block] = {}
         self._queued: dict[int, list[tuple[int, int, int]]] = {}
         self._number = 0
-        fields: dict[str, Any] = dict(Allocators._fields_)
-        functions = {name: kind(getattr(self, f"_{name}")) for name, kind in fields.items() if name != "context"}
-        self.table = Allocators(None, *functions.values())
+        functions = [kind(getattr(self, f"_{name}")) for name, kind in _FUNCTIONS.items()]
+        self.table = Allocators(None, *functions)
 
     # --- for the harness
 
@@ -377,6 +385,14 @@ class Heap:
     def is_freed(self, address: int) -> bool:
         """Whether a block was at an address until it was freed."""
         return address in self._freed
+
+    def place(self, address: int) -> str:
+        """Where an address is, in words."""
+        for word, blocks in (("", self._blocks), ("freed ", self._freed)):
+            for block in blocks.values():
+                if block.around(address):
+                    return f"byte {address - block.address} of a {word}{_KINDS[block.kind]} of {block.size} bytes"
+        return f"memory that was not lent, at {address:#x}"
 
     def damage(self, addresses: Iterable[int]) -> str:
         """What was written beside one of the blocks at these addresses; empty if nothing."""
@@ -733,6 +749,35 @@ _RETURNING = CALLS[:4]
 # --- the program
 
 
+class _Sigaction(Structure):
+    """``struct sigaction`` of Linux."""
+
+    _fields_ = (("handler", c_void_p), ("mask", c_uint64 * 16), ("flags", c_int), ("restorer", c_void_p))
+
+
+_HANDLER = ctypes.CFUNCTYPE(None, c_int, c_void_p, c_void_p)
+_SA_SIGINFO, _SA_RESETHAND = 4, 0x80000000
+_ADDRESS_AT = 16
+"""Where ``si_addr`` is in ``siginfo_t``, on 64 bits."""
+
+
+@contextmanager
+def explained(heap: Heap) -> Generator[Callable[[int, int, object], None]]:
+    """Inside the block a segmentation fault first says what was touched; then it ends the program as ever."""
+
+    def explain(_number: int, info: int, _context: object) -> None:
+        address = c_uint64.from_address(info + _ADDRESS_AT).value
+        os.write(2, f"the port touched {heap.place(address)}\n".encode())
+
+    handler, before = _HANDLER(explain), _Sigaction()
+    action = _Sigaction(ctypes.cast(handler, c_void_p), flags=ctypes.c_int(_SA_SIGINFO | _SA_RESETHAND).value)
+    _LIBC.sigaction(signal.SIGSEGV, ctypes.byref(action), ctypes.byref(before))
+    try:
+        yield explain
+    finally:
+        _LIBC.sigaction(signal.SIGSEGV, ctypes.byref(before), None)
+
+
 def serve(library: Library, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until there are no more.
 
@@ -742,10 +787,11 @@ def serve(library: Library, requests: BinaryIO, answers: BinaryIO) -> None:
         As `Harness.answer`.
     """
     harness = Harness(library)
-    for line in requests:
-        answers.write(json.dumps(harness.answer(json.loads(line)), separators=(",", ":")).encode() + b"\n")
-        answers.flush()
-    harness.close()
+    with explained(harness.heap):
+        for line in requests:
+            answers.write(json.dumps(harness.answer(json.loads(line)), separators=(",", ":")).encode() + b"\n")
+            answers.flush()
+        harness.close()
 
 
 def refuse(sentence: str, requests: BinaryIO, answers: BinaryIO) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "CALLS",
     "EDITIONS",
     "HEADS",
+    "LARGEST",
     "LEVELS",
     "REQUESTS",
     "STATE",
@@ -57,6 +58,9 @@ ACTIONS = (
     "copy_cpu", "copy_gpu", "wait",
 )  # fmt: skip
 """The model's actions; copies within a side, which no call needs; and a wait for the pushes of the memory."""
+
+LARGEST = 65536
+"""The largest size of a memory in bytes, unless the port says another one."""
 
 Type = dict[str, Any]
 """A type as JSON Schema describes it."""
@@ -257,7 +261,7 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
         Field(
             "largest",
             _NUMBER,
-            "the largest size that a memory may have, in bytes; if left out, 65536",
+            f"the largest size that a memory may have, in bytes; if left out, {LARGEST}",
             required=False,
         ),
         _REFUSED,

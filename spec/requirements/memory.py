@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from .levels import by_level
 
-__all__ = ["MEMORY_CAFFE", "MEMORY_LEVELS", "MEMORY_NEEDS", "MEMORY_SAFE"]
+__all__ = [
+    "MEMORY_CAFFE",
+    "MEMORY_LEVELS",
+    "MEMORY_NEEDS",
+    "MEMORY_OF_CALLS",
+    "MEMORY_OF_OBJECTS",
+    "MEMORY_OF_PAGE_LOCKS",
+    "MEMORY_SAFE",
+]
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
@@ -100,6 +108,20 @@ MEMORY_NEEDS: dict[str, str] = {
     "R51": "device check",
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
+
+MEMORY_OF_CALLS = {
+    "set_gpu_data": frozenset({"R15"}),
+    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52"}),
+}
+"""The requirements of calls that not every edition has."""
+
+MEMORY_OF_PAGE_LOCKS = frozenset({"R24", "R25"})
+"""The requirements of page-locked memory, which an edition with a device may not have."""
+
+MEMORY_OF_OBJECTS = frozenset(
+    "R35 R36 R37 R38 R39 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above
+)
+"""The requirements of memories that are Python objects; they are not judged of a program."""
 
 MEMORY_LEVELS = by_level(
     L0="R02 R11 R12 R13 R20 R22 R23 R30 R31 R45 R48 R49",

@@ -15,6 +15,7 @@ from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
 from .buffer import BUFFER, BUFFER_NEEDS
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
+from .port import PORT, PORT_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,8 +24,15 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "buffer", "allocator", "device allocator"]
-_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "F": "buffer", "A": "allocator", "D": "device allocator"}
+Kind = Literal["memory", "blob", "buffer", "allocator", "device allocator", "port"]
+_KINDS: dict[str, Kind] = {
+    "R": "memory",
+    "B": "blob",
+    "F": "buffer",
+    "A": "allocator",
+    "D": "device allocator",
+    "P": "port",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What it is about: memories, blobs, buffers, any allocator, or a device allocator, which has our interface."""
+        """What it is about: memories, blobs, buffers, any allocator, one that has our interface, or a program."""
         return _KINDS[self.id[0]]
 
 
@@ -69,10 +77,11 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", BUFFER),
     ("safe", ALLOCATOR),
     ("safe", DEVICE_ALLOCATOR),
+    ("caffe", PORT),
 )
 
 _NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS}
-_LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS}
+_LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS, **PORT_LEVELS}
 
 
 def _requirement(profile: Profile, identifier: str, text: str, source: str) -> Requirement:

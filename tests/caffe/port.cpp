@@ -48,7 +48,7 @@ static void act(Memory *&it, const smp_arguments *asked, smp_result *result) {
 #ifndef CPU_ONLY
     case SMP_CALL_ASYNC_GPU_PUSH: it->async_gpu_push(asked->stream); break;
 #else
-    case SMP_CALL_ASYNC_GPU_PUSH: NO_GPU;
+    case SMP_CALL_ASYNC_GPU_PUSH: NO_GPU; break;
 #endif
     case SMP_CALL_RELEASE: delete it; it = nullptr; break;
   }
@@ -60,7 +60,7 @@ static int call(void *memory, const smp_arguments *asked, smp_result *result) {
   caffe::Caffe::set_mode(asked->mode == SMP_MODE_GPU ? caffe::Caffe::GPU : caffe::Caffe::CPU);
   failed = false;
   try {
-    CHECK(it) << "the memory is released";
+    if (asked->call != SMP_CALL_RELEASE) CHECK(it) << "the memory is released";
     act(it, asked, result);
     return SMP_OK;
   } catch (const std::exception &error) {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,9 @@ from syncedmem.model import (
     space,
 )
 from syncedmem.model.dispatch import compile_dispatch
+from syncedmem.spec.evidence import CAFFE_VIOLATES
 from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, compare_tutorial, evidence
+from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     Mutate = Callable[..., None]
 
+ROOT = Path(__file__).parents[2]
 U, C, G, S = SyncedHead
 BOTH = ("oo", "oe", "eo", "ee")
 # Imported by its full name, because the package's attribute `evidence` is a function.
@@ -210,3 +215,30 @@ def test_what_is_missing_on_either_side_is_found() -> None:
     assert len(found) == 16
     assert "cpu_only C:e- cpu_data: observed '-> C:e-', declared 'nothing'" in found
     assert "cpu_only S:e- cpu_data: observed 'nothing', declared '-> C:e-'" in found
+
+
+# --- Caffe itself; tests/caffe compares these lists with what the kit says
+
+
+def test_the_page_has_what_caffe_violates() -> None:
+    rows = re.findall(r"^\| ([PR]\d\d-\S+) \| (✗?) ?\| (✗?) ?\| (.*) \|$", _page(), re.MULTILINE)
+    found = {edition: {row[0]: row[3] for row in rows if row[k]} for k, edition in enumerate(CAFFE_VIOLATES, 1)}
+    assert found == CAFFE_VIOLATES
+
+
+def test_the_page_has_the_digests_of_the_files() -> None:
+    rows = re.findall(r"^\| `(\S+)` \| `(\w+)…` \|$", _page(), re.MULTILINE)
+    lines = (ROOT / "tests" / "caffe" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert rows == [(path.partition("/")[2], digest[:16]) for digest, path in map(str.split, lines)]
+
+
+def test_what_caffe_violates_is_promised_beyond_caffe() -> None:
+    """None of these requirements is Caffe's own; one is that of a port, that it answers at all."""
+    named = {name for found in CAFFE_VIOLATES.values() for name in found}
+    profiles = {name: requirements_of("memory", "port")[name].profile for name in named}
+    assert profiles.pop("P01-answers") == "caffe"
+    assert set(profiles.values()) == {"safe"}
+
+
+def _page() -> str:
+    return (ROOT / "docs" / "caffe-itself.md").read_text(encoding="utf-8")

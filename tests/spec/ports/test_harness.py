@@ -163,7 +163,7 @@ def test_a_push_on_freed_memory_is_dropped(c_port: Callable[[str], str]) -> None
 
 
 def test_less_is_shown_at_lower_levels(c_port: Callable[[str], str]) -> None:
-    seen = []
+    seen: list[set[str]] = []
     for level in ("L0", "L1", "L2"):
         port = Session(c_port("port"), level)
         port.ask("new", memory=1, size=1)
@@ -397,11 +397,19 @@ def _done(*_: object) -> int:
     return harness.OK
 
 
+def _failed(*_: object) -> int:
+    return harness.FAILED
+
+
+def _odd(*_: object) -> int:
+    return 7
+
+
 def table(**changed: Any) -> Any:
     """Return a table that is right, but for some fields."""
     made: Any = harness.Table()
     made.abi_version, made.level, made.name, made.edition = harness.ABI_VERSION, 4, b"python", b"caffe"
-    kinds: dict[str, Any] = dict(harness.Table._fields_)
+    kinds: dict[str, Any] = {name: type(getattr(made, name)) for name in _FUNCTIONS}
     for name in _FUNCTIONS:
         setattr(made, name, kinds[name](_nothing if name in ("state", "destroy") else _done))
     for name, value in changed.items():
@@ -417,7 +425,10 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
         def entry() -> Any:
             return made and ctypes.pointer(made)
 
-        monkeypatch.setattr(ctypes, "CDLL", lambda _path: {harness.SYMBOL: entry})
+        def opened(_path: str) -> Any:
+            return {harness.SYMBOL: entry}
+
+        monkeypatch.setattr(ctypes, "CDLL", opened)
         return Library(__file__)
 
     return load
@@ -469,13 +480,13 @@ def test_a_library_without_the_symbol_is_one_line() -> None:
 
 
 def test_a_status_that_is_none_is_an_error(loaded: Callable[[Any], Library]) -> None:
-    port = Harness(loaded(table(create=lambda *_: 7)))
+    port = Harness(loaded(table(create=_odd)))
     with pytest.raises(Wrong, match=r"^create returned 7, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED$"):
         port.answer({"id": 1, "op": "new", "memory": 1, "size": 1})
 
 
 def test_a_memory_may_not_be_made(loaded: Callable[[Any], Library]) -> None:
-    port = Harness(loaded(table(create=lambda *_: 2)))
+    port = Harness(loaded(table(create=_failed)))
     assert port.answer({"id": 1, "op": "new", "memory": 1, "size": 1}) == {"id": 1, "refused": "an action failed"}
 
 
@@ -518,13 +529,13 @@ READS = ({"op": "cpu_data", "memory": 1, "mode": "CPU"}, {"op": "gpu_data", "mem
 @pytest.mark.parametrize(
     ("size", "status", "last"),
     [
-        (1, -11, ""),
+        (1, -11, "the port touched byte 0 of a device block, which only copies and fills may touch, of 1 bytes"),
         (2, 1, "in gpu_data the port wrote after the end of a block of 2 bytes"),
         (3, 1, "in gpu_data the port wrote before the start of a block of 3 bytes"),
         (4, 5, ""),
         (5, 0, '{"id": 1}'),
         (6, 0, ""),
-        (7, -11, ""),
+        (7, -11, "the port touched byte 100 of a host block of 7 bytes"),
     ],
 )
 def test_what_no_port_may_do_is_seen(size: int, status: int, last: str, c_port: Callable[[str], str]) -> None:
@@ -550,6 +561,21 @@ def test_a_write_to_freed_memory_is_a_crash(c_port: Callable[[str], str]) -> Non
     done = served(c_port("rude"), HELLO, {"op": "new", "memory": 1, "size": 1}, READS[0], buffer, adopt)
     assert done.returncode == -11
     assert len(done.stdout.splitlines()) == 4
+    assert done.stderr == "the port touched byte 0 of a freed host block of 1 bytes\n"
+
+
+def test_a_fault_elsewhere_says_where(lent: Lent, capfd: pytest.CaptureFixture[str]) -> None:
+    info = (ctypes.c_uint64 * 4)(0, 0, 0x10, 0)
+    with harness.explained(lent.heap) as explain:
+        explain(11, ctypes.addressof(info), None)
+    assert capfd.readouterr().err == "the port touched memory that was not lent, at 0x10\n"
+
+
+def test_a_place_is_told_in_words(lent: Lent) -> None:
+    pinned, freed = lent.allocate(PINNED, 5), lent.allocate(HOST, 6)
+    lent.table.deallocate(None, HOST, freed)
+    assert lent.heap.place(pinned + 5) == "byte 5 of a page-locked block of 5 bytes"
+    assert lent.heap.place(freed - 1) == "byte -1 of a freed host block of 6 bytes"
 
 
 # --- the program
@@ -601,7 +627,7 @@ def test_a_broken_promise_ends_the_program(monkeypatch: pytest.MonkeyPatch, c_po
     try:
         monkeypatch.setattr(harness, "serve", broken)
         statuses = [harness.main([c_port("port")])]
-        monkeypatch.setattr(harness, "refuse", lambda *_: None)
+        monkeypatch.setattr(harness, "refuse", _nothing)
         statuses.append(harness.main(["/no/such/library"]))
     finally:
         for number, copy in enumerate(saved):

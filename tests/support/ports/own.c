@@ -6,7 +6,7 @@
 #undef syncedmem_port
 SMP_EXPORT const smp_port *syncedmem_port(void);
 
-static unsigned char device[1 << 20]; /* every byte is kept inverted */
+static unsigned char device[1 << 28]; /* every byte is kept inverted */
 static size_t used;
 
 static int on_device(const void *pointer) {
@@ -15,6 +15,7 @@ static int on_device(const void *pointer) {
 
 static int allocate(void *context, uint32_t kind, size_t size, void **pointer) {
   (void)context;
+  if (kind == SMP_DEVICE && size >= sizeof device - used) return 1;
   *pointer = kind == SMP_DEVICE ? device + used : malloc(size + 1);
   if (kind == SMP_DEVICE) used += size + 1;
   return *pointer == NULL;

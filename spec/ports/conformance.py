@@ -1,0 +1,326 @@
+"""The verdict on a port: which level it reaches, and what is missing of the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..blob.kit import check_blobs
+from ..engine.finding import Violation
+from ..engine.report import Tolerance, Verdict, junit
+from ..engine.supervisor import Child, Death
+from ..memory.coverage import Coverage
+from ..memory.kit import check_conformance
+from ..requirements import LEVELS
+from .process import PortError
+from .targets import subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..blob.coverage import BlobCoverage
+    from ..engine.report import Conformance
+    from ..engine.subject import Subject
+    from ..engine.supervisor import Limits, Progress
+    from ..requirements import Level, Profile
+    from .targets import MakerTarget, ProgramTarget
+
+__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_maker", "conform_program"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a port is tested for.
+
+    Attributes
+    ----------
+    profile : {"caffe", "safe"}
+    level : str
+        The level; if empty, the highest that it reaches.
+    edition : str
+        The edition of the model; if empty, the port's own.
+    steps, seed : int
+        As for `syncedmem.spec.check_conformance`.
+    keep_going : bool
+        Whether a suite goes on after a violation.
+    excepted : tuple of str
+        Requirements whose violations are not counted.
+    blobs : bool
+        Whether the port makes blobs, and not memories.
+    """
+
+    profile: Profile
+    level: str = ""
+    edition: str = ""
+    steps: int = 0
+    seed: int = 0
+    keep_going: bool = False
+    excepted: tuple[str, ...] = ()
+    blobs: bool = False
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """What was found at one level.
+
+    Attributes
+    ----------
+    level : str
+    found : Conformance
+    met : tuple of str
+        The excepted requirements that were violated.
+    """
+
+    level: Level
+    found: Conformance[Coverage] | Conformance[BlobCoverage]
+    met: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the port conforms; what an excepted violation has kept from being taken is not missing."""
+        return not self.found.violations and (bool(self.met) or self.found.passed)
+
+    @property
+    def requirements(self) -> tuple[int, int]:
+        """How many requirements are kept, and how many were judged."""
+        judged = self.verdicts
+        return sum(verdict.status == "passed" for verdict in judged), len(judged)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each requirement that is judged at this level."""
+        verdicts = [self.found.verdict(name) for name in self.found.checked]
+        return [
+            it._replace(status="not checked", detail="it is excepted") if it.requirement in self.met else it
+            for it in verdicts
+        ]
+
+    @property
+    def covered(self) -> str:
+        """How many transitions of memories, or cells of blobs, were taken."""
+        coverage = self.found.coverage
+        taken = coverage.transitions if isinstance(coverage, Coverage) else coverage.cells
+        return f"{taken} of {taken + coverage.missing} {coverage.unit}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as data."""
+        return {
+            "level": self.level,
+            "passed": self.passed,
+            "seconds": round(self.found.seconds, 3),
+            "covered": self.covered,
+            "suites": [
+                {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
+                for it in self.found.suites
+            ],
+            "generated": self.found.generated.as_json() if self.found.generated else None,
+            "requirements": [verdict._asdict() for verdict in self.verdicts],
+            "violations": [violation_as_json(it) for it in self.found.violations],
+        }
+
+
+_CLASS = "syncedmem.conform"
+
+
+def violation_as_json(violation: Violation) -> dict[str, Any]:
+    """A violation as data."""
+    return {
+        "requirement": violation.requirement,
+        "message": violation.message,
+        "statements": [*violation.statements],
+    }
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """The verdict on a port, as far as it is known.
+
+    Attributes
+    ----------
+    name : str
+        What the port calls itself.
+    edition : str
+    wanted : Wanted
+    results : tuple of LevelResult
+        The highest level first.
+    found : tuple of Violation
+        What was found at the level that is being tested now.
+    """
+
+    name: str
+    edition: str
+    wanted: Wanted
+    results: tuple[LevelResult, ...] = ()
+    found: tuple[Violation, ...] = field(default=())
+
+    @property
+    def reached(self) -> LevelResult | None:
+        """The highest level at which the port conforms."""
+        return next((result for result in self.results if result.passed), None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it conforms at the level that was wanted, or at any."""
+        return self.reached is not None
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What keeps the port from the next level, or from the one that was wanted."""
+        failed = [result for result in self.results if not result.passed]
+        return [*(failed[-1].found.violations if failed else ()), *self.found]
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        profile, reached = self.wanted.profile, self.reached
+        edition = "" if self.edition == "caffe" else f" of edition {self.edition}"
+        last = reached or (self.results[-1] if self.results else None)
+        if last is None:
+            broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))
+            return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
+        if reached is None:
+            broken = ", ".join(it.requirement for it in last.found.violations) or self._incomplete(last)
+            return f"does not conform to {profile}/{last.level}{edition}: {broken}"
+        kept, judged = last.requirements
+        excepted = f", except {', '.join(last.met)}" if last.met else ""
+        return f"conforms to {profile}/{last.level}{edition}: {kept} of {judged} requirements, {last.covered}{excepted}"
+
+    @staticmethod
+    def _incomplete(last: LevelResult) -> str:
+        return last.found.shortfall or f"{last.found.coverage.missing} {last.found.coverage.unit} were not taken"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as data."""
+        return {
+            "name": self.name,
+            "profile": self.wanted.profile,
+            "edition": self.edition,
+            "steps": self.wanted.steps,
+            "seed": self.wanted.seed,
+            "excepted": [*self.wanted.excepted],
+            "verdict": self.line,
+            "reached": self.reached.level if self.reached else None,
+            "levels": [result.as_json() for result in self.results],
+            "unfinished": [violation_as_json(it) for it in self.found],
+        }
+
+    def as_junit(self) -> str:
+        """The report on the lowest level that was tested as JUnit XML."""
+        title = f"{self.name}: {self.wanted.profile}"
+        if not self.results:
+            failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.found]
+            return junit(title, _CLASS, failed, self.found, 0)
+        last = self.results[-1]
+        return junit(f"{title}/{last.level}", _CLASS, last.verdicts, last.found.violations, last.found.seconds)
+
+
+def conform(
+    bench: Callable[[Level], Subject],
+    top: str,
+    wanted: Wanted,
+    *,
+    progress: Callable[[str, int], None] | None = None,
+    on_change: Callable[[PortReport], None] | None = None,
+) -> PortReport:
+    """Test a port at the level that is wanted, or from the highest that it can show down to one that it reaches.
+
+    Parameters
+    ----------
+    bench : callable
+        Makes the subject of a level.
+    top : str
+        The highest level that the port can show.
+    wanted : Wanted
+    progress : callable, optional
+        Called with the level and the suite, and with the number of its cases until now.
+    on_change : callable, optional
+        Called with the report until now, after each violation and after each level.
+    """
+    results: list[LevelResult] = []
+    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
+    levels = [
+        level for level in reversed(LEVELS) if (level == wanted.level if wanted.level else lowest <= level <= top)
+    ]
+    report = PortReport("", wanted.edition, wanted)
+    for level in levels:
+        subject = bench(level)
+
+        def reported(*found: Violation, subject: Subject = subject) -> PortReport:
+            made = PortReport(subject.name, subject.edition, wanted, tuple(results), found)
+            if on_change is not None:
+                on_change(made)
+            return made
+
+        def advanced(suite: str, cases: int, level: str = level) -> None:
+            if progress is not None:
+                progress(f"{level}: {suite}", cases)
+
+        tolerance = Tolerance(wanted.excepted, keep_going=wanted.keep_going, on_found=reported)
+        check: Callable[..., Any] = check_blobs if wanted.blobs else check_conformance
+        found = check(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
+        results.append(LevelResult(level, found, tuple(sorted(tolerance.met))))
+        report = reported()
+        if report.passed:
+            break
+    return report
+
+
+def conform_program(
+    target: ProgramTarget,
+    wanted: Wanted,
+    limits: Limits,
+    *,
+    progress: Progress | None = None,
+    on_change: Callable[[PortReport], None] | None = None,
+) -> PortReport:
+    """Test a program; see `conform`.
+
+    Raises
+    ------
+    PortError
+        If it cannot be tested, or cannot show the level that is wanted.
+    """
+    with target.connect(limits, wanted.edition) as port:
+        if wanted.blobs:
+            raise PortError(f"{target.name}: the protocol of ports has no blobs; only a maker in Python can have them")
+        top, name = port.hello["level"], port.hello["name"]
+        if wanted.level > top:
+            raise PortError(f"{target.name} shows {top} at most, not {wanted.level}")
+
+        def bench(level: Level) -> Subject:
+            return subject_of(port, name, wanted.profile, level)
+
+        return conform(bench, top, wanted, progress=progress, on_change=on_change)
+
+
+def conform_maker(
+    target: MakerTarget, wanted: Wanted, limits: Limits, *, progress: Progress | None = None
+) -> PortReport:
+    """Test a maker of memories in Python, in a process of its own; see `conform`.
+
+    Raises
+    ------
+    PortError
+        If it cannot be tested.
+    """
+    answer = Child(_tested, (target, wanted), limits=limits, progress=progress).wait()
+    if isinstance(answer, PortError):
+        raise answer
+    if isinstance(answer, Death):
+        message = f"the process {answer.how}, in {answer.stage} after {answer.cases} cases"
+        return PortReport(target.name, wanted.edition or "caffe", wanted, found=(Violation("P01-answers", message),))
+    return answer
+
+
+def _tested(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
+    """What `conform_maker` does in the other process."""
+    target, wanted = argument
+    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
+        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
+    try:
+        target.subject(wanted.profile, LEVELS[0], wanted.edition)
+    except PortError as error:
+        return error
+    return conform(
+        lambda level: target.subject(wanted.profile, level, wanted.edition), LEVELS[-1], wanted, progress=progress
+    )

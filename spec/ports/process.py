@@ -1,0 +1,197 @@
+"""A port as a process: one request, one answer, and a violation if it dies, hangs or answers something else."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from syncedmem.model import SyncedMemoryError
+
+from ..engine.finding import Violation
+from ..engine.supervisor import Command, Death, Limits
+from .protocol import LARGEST, REQUESTS, VERSION, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Port", "PortError"]
+
+_NO_LIMITS = Limits()
+_LONGEST_ANSWER = 1 << 26
+_SHOWN = 200
+
+
+class PortError(SyncedMemoryError, ValueError):
+    """A target that cannot be used as a port; a program, because it does not start or does not say hello.
+
+    The message is always one line, also if it quotes a longer message.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class Port:
+    """A program that speaks the protocol of ports; it is started when it is asked, and again after it was ended.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The program and its arguments.
+    level : str
+        The highest level that it is asked for.
+    edition : str
+        The edition that it is asked for; empty for its own.
+    limits : Limits
+        For each answer, and for its memory.
+
+    Attributes
+    ----------
+    hello : dict
+        Its answer to the first request.
+    level : str
+        The level at which its answers are checked.
+    asked : int
+        The number of requests until now, in all processes.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], *, level: str = "L4", edition: str = "", limits: Limits = _NO_LIMITS
+    ) -> None:
+        self.arguments = tuple(arguments)
+        self.level = level
+        self.hello: dict[str, Any] = {}
+        self.asked = 0
+        self._edition = edition
+        self._limits = replace(limits, answer=_LONGEST_ANSWER)
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the port
+        self._command: Command | None = None
+        self._lines: list[str] = []
+        self._mark = 0
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises
+        ------
+        Violation
+            If the program does not answer, or not as the protocol wants it; it is ended.
+        PortError
+            If the program does not start, or does not say hello.
+        """
+        command = self._command or self._start()
+        try:
+            return self._exchange(command, op, fields)
+        except Violation:
+            self.renew()
+            raise
+
+    @property
+    def largest(self) -> int:
+        """The largest size that a memory may have."""
+        size: int = self.hello.get("largest", LARGEST)
+        return size
+
+    @property
+    def edition(self) -> str:
+        """The edition that the port is."""
+        edition: str = self.hello.get("edition", "caffe")
+        return edition
+
+    def next_id(self) -> int:
+        """The number of the next request, in a process that is started if there is none.
+
+        Raises
+        ------
+        PortError
+            As `ask`.
+        """
+        if self._command is None:
+            self._start()
+        return len(self._lines) + 1
+
+    def mark(self) -> None:
+        """Let the program of findings begin here."""
+        self._mark = len(self._lines)
+
+    def requests(self, *, whole: bool = False) -> tuple[str, ...]:
+        """The requests since the mark, after the first; or all requests since the start of the process."""
+        return tuple(self._lines if whole else self._lines[:1] + self._lines[max(self._mark, 1) :])
+
+    def renew(self) -> None:
+        """End the process; the next request starts a new one, whose requests are not added to those of this one."""
+        if self._command is not None:
+            with self._command:
+                self._command = None
+
+    def close(self) -> None:
+        """End the process for good."""
+        self.renew()
+        self._errors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> Command:
+        """Start the process, and have it say hello."""
+        self._lines, self._mark = [], 0
+        self._errors.seek(0)
+        self._errors.truncate()
+        try:
+            command = self._command = Command(self.arguments, limits=self._limits, errors=self._errors, group=True)
+        except OSError as error:
+            raise PortError(f"{self.arguments[0]}: {error.strerror}") from error
+        asked = {"edition": self._edition} if self._edition else {}
+        try:
+            self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **asked})
+        except Violation as found:
+            self.renew()
+            raise PortError(f"{self.arguments[0]} does not say hello: {found.message}") from found
+        version = self.hello.get("version", VERSION)
+        if "refused" in self.hello or version != VERSION:
+            self.renew()
+            other = f"{self.arguments[0]} speaks version {version} of the protocol, not {VERSION}"
+            raise PortError(self.hello.get("refused", other))
+        return command
+
+    def _exchange(self, command: Command, op: str, fields: dict[str, Any]) -> dict[str, Any]:
+        self.asked += 1
+        number = len(self._lines) + 1
+        line = json.dumps({"id": number, "op": op, **fields})
+        self._lines.append(line)
+        reply = command.ask(line)
+        if isinstance(reply, Death):
+            raise self.violation("P01-answers", f"{op}: the program {reply.how}{self._last_words()}")
+        try:
+            answer = json.loads(reply)
+        except ValueError:
+            raise self.violation(
+                "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
+            ) from None
+        if isinstance(answer, dict) and type(answer.get("id")) is int and 0 < answer["id"] < number:
+            raise self.violation("P02-one-answer", f"{op}: an earlier request, {answer['id']}, was answered twice")
+        if isinstance(answer, dict) and answer.get("id", number) != number:
+            raise self.violation("P02-one-answer", f"{op}: the answer has id {answer['id']!r}, expected {number}")
+        if sentence := wrong(REQUESTS[op].answer, answer, self.level):
+            raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
+        found: dict[str, Any] = answer
+        return found
+
+    def violation(self, requirement: str, message: str) -> Violation:
+        """A violation with the requests that led to it."""
+        return Violation(requirement, message, self.requests())
+
+    def _last_words(self) -> str:
+        """The last line of its standard error, as the rest of a sentence."""
+        self._errors.seek(0)
+        lines = self._errors.read(1 << 16).decode(errors="replace").strip().splitlines()
+        return f"; its last words: {_short(lines[-1])}" if lines else ""
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

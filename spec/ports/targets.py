@@ -1,0 +1,170 @@
+"""What a user names as a port: a program, a shared library, or a maker of memories in Python; and subjects of it.
+
+A shared library with the C ABI of ``syncedmem_port.h`` is loaded by the harness, which is a program like any other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from syncedmem.model import EDITIONS, Call, head_machine
+
+from ..engine.subject import Subject
+from .memory import RemoteAllocator, RemoteMemory
+from .process import Port, PortError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..engine.supervisor import Limits
+    from ..requirements import Level, Profile
+
+__all__ = ["MakerTarget", "ProgramTarget", "command_target", "maker_of", "subject_of", "target"]
+
+
+def _has_device(edition: str) -> bool:
+    """Whether memories of an edition have a device: some head says that the device side is fresh."""
+    return Call.GPU_DATA in head_machine(edition).calls and len(EDITIONS[edition].heads) == len(EDITIONS["caffe"].heads)
+
+
+@dataclass(frozen=True)
+class ProgramTarget:
+    """A program that speaks the protocol of ports.
+
+    Attributes
+    ----------
+    name : str
+        What the user named.
+    arguments : tuple of str
+        The program and its arguments.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+
+    def connect(self, limits: Limits, edition: str) -> Port:
+        """The program, which has said hello.
+
+        Raises
+        ------
+        PortError
+            If it cannot be started, or does not say hello, or is of another edition.
+        """
+        port = Port(self.arguments, edition=edition, limits=limits)
+        with ExitStack() as stack:
+            stack.enter_context(port)
+            port.next_id()
+            if edition and port.edition != edition:
+                raise PortError(f"{self.name} is of the edition {port.edition}, not {edition}")
+            stack.pop_all()
+        return port
+
+
+def subject_of(port: Port, name: str, profile: Profile, level: Level) -> Subject:
+    """The memories of a program, at a level that it can show."""
+    port.renew()
+    port.level = level
+    device = RemoteAllocator(port, "gpu") if _has_device(port.edition) else None
+    host: Any = RemoteAllocator(port, "cpu")
+    made: Any = RemoteMemory
+    return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
+
+
+@dataclass(frozen=True)
+class MakerTarget:
+    """A maker of memories in Python, or a `Subject`; it is imported where it is tested.
+
+    Attributes
+    ----------
+    name : str
+        ``module:maker``.
+    allocators : tuple of callables
+        Each makes an allocator: of the host, and of the device.
+    """
+
+    name: str
+    allocators: tuple[Callable[[], Any], Callable[[], Any]]
+
+    def subject(self, profile: Profile, level: Level, edition: str) -> Subject:
+        """The memories that it makes.
+
+        Raises
+        ------
+        PortError
+            If it cannot be imported, or is not a maker.
+        """
+        found = maker_of(self.name)
+        if isinstance(found, Subject):
+            return replace(found, profile=profile, level=level, edition=edition or found.edition)
+        host, device = self.allocators
+        edition = edition or "caffe"
+        return Subject(
+            self.name, found, host(), device() if _has_device(edition) else None, profile, level=level, edition=edition
+        )
+
+
+def maker_of(text: str) -> Any:
+    """The object that ``module:name`` or ``file.py:name`` names.
+
+    Raises
+    ------
+    PortError
+        If there is no such module or object, or if it cannot be called.
+    """
+    place, _, name = text.partition(":")
+    folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: Any = importlib.import_module(Path(place).stem if place.endswith(".py") else place)
+    except Exception as error:  # whatever the module raises while it is imported
+        raise PortError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise PortError(f"{place} has no {name}")
+        found = getattr(found, part)
+    if not (callable(found) or isinstance(found, Subject)):
+        raise PortError(f"{text} makes nothing: it is {found!r}")
+    return found
+
+
+def command_target(command: str) -> ProgramTarget:
+    """The program of a command line.
+
+    Raises
+    ------
+    PortError
+        If it is none.
+    """
+    try:
+        arguments = tuple(shlex.split(command))
+    except ValueError as error:
+        raise PortError(f"{command!r} is no command: {error}") from error
+    if not arguments:
+        raise PortError("the command is empty")
+    return ProgramTarget(command, arguments)
+
+
+def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:
+    """What a text names: ``module:maker``, ``file.py:maker``, or the path of a shared library.
+
+    Raises
+    ------
+    PortError
+        If it is none of these.
+    """
+    if Path(text).suffix in (".so", ".dylib", ".dll") or ".so." in Path(text).name:
+        if not Path(text).is_file():
+            raise PortError(f"{text}: there is no such file")
+        harness = Path(__file__).with_name("harness.py")
+        return ProgramTarget(text, (sys.executable, "-I", "-S", str(harness), str(Path(text).resolve())))
+    place, colon, name = text.partition(":")
+    if place and colon and name:
+        return MakerTarget(text, allocators)
+    raise PortError(f"{text!r} is neither module:maker nor a shared library; a program is named with --command")

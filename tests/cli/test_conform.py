@@ -1,0 +1,137 @@
+"""The command ``conform``: what it refuses, what it prints and writes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
+from syncedmem.model import SyncedMemoryError
+from syncedmem.spec import check_conformance
+
+if TYPE_CHECKING:
+    from syncedmem.spec import Subject
+
+WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
+
+
+def port(way: str) -> list[str]:
+    return ["--command", shlex.join((sys.executable, "-S", str(WRONG), way)), "--steps", "0", "--timeout", "60"]
+
+
+@pytest.fixture(autouse=True)
+def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tour(_: Subject) -> tuple[str, ...]:
+        return ("tour",)
+
+    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", tour)
+
+
+def conform(tmp_path: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(app, ["conform", "--out", str(tmp_path), *arguments])
+
+
+def test_a_port_that_conforms(tmp_path: Path) -> None:
+    done = conform(tmp_path, *port("right"))
+
+    assert 0 == done.exit_code, done.output
+    assert "conforms to caffe/L3: 34 of 34 requirements, 558 of 558 transitions" == done.output.splitlines()[-1]
+    assert "L3" == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["reached"]
+
+
+def test_a_violation_is_printed_with_what_shows_it(tmp_path: Path) -> None:
+    done = conform(tmp_path, *port("crash"), "--level", "L2", "--seed", "3")
+
+    assert 1 == done.exit_code, done.output
+    assert "P01-answers: gpu_data: the program was ended by SIGSEGV" in done.output
+    assert "Shortest program, seed 3:" in done.output
+    assert "does not conform to caffe/L2: P01-answers" == done.output.splitlines()[-1]
+    program = (tmp_path / "P01-answers.jsonl").read_text(encoding="utf-8")
+    assert program in done.output
+    assert f"wrong_port.py crash < {tmp_path / 'P01-answers.jsonl'}" in done.output
+
+
+def test_a_long_program_is_only_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.cli.conform._SHOWN", 10)
+    done = conform(tmp_path, *port("crash"), "--level", "L0")
+
+    assert "Shortest program" not in done.output
+    assert "Run it: " in done.output
+
+
+def test_a_maker_in_python(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "def maker(size, *, host, device): raise RuntimeError(size)\n", encoding="utf-8"
+    )
+    done = conform(tmp_path, f"{tmp_path / 'broken.py'}:maker", "--level", "L1", "--steps", "0", "--timeout", "300")
+
+    assert 1 == done.exit_code, done.output
+    assert "subject.make(" in done.output
+    assert f"It is in {tmp_path / 'R10-same-bytes.py'}." in done.output
+
+
+def test_reports_are_written_where_they_are_wanted(tmp_path: Path) -> None:
+    done = conform(tmp_path, *port("right"), "--level", "L0", "--json", "-", "--junit", str(tmp_path / "report.xml"))
+
+    assert "right" not in json.loads(done.stdout)["name"]
+    assert "<testsuite" in (tmp_path / "report.xml").read_text(encoding="utf-8")
+    other = conform(tmp_path, *port("right"), "--level", "L0", "--junit", "-", "--json", str(tmp_path / "report2.json"))
+    assert other.stdout.startswith("<?xml")
+    assert "L0" == json.loads((tmp_path / "report2.json").read_text(encoding="utf-8"))["reached"]
+
+
+def test_what_is_excepted_is_in_the_verdict(tmp_path: Path) -> None:
+    done = conform(tmp_path, *port("needless copy"), "--level", "L2", "--except", "R09", "--keep-going")
+
+    assert done.output.splitlines()[-1].endswith(", except R09-no-needless-copy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--profile", "cafe"], "--profile"),
+        (["--level", "L5"], "one of L0, L1, L2, L3, L4"),
+        (["--edition", "late"], "one of caffe, early, cpu_only"),
+        (["--timeout", "0"], "--timeout"),
+        (["--timeout", "nan"], "--timeout"),
+        (["--memory", "-1"], "--memory"),
+        (["--except", "R99"], "a requirement, such as R09"),
+        (["--level", "L4"], "shows L3 at most, not L4"),
+        (["--edition", "early"], "is of the edition caffe, not early"),
+        (["--json", "-", "--junit", "-"], "another place than that of --json"),
+        (["--json", str(WRONG.parent)], "Is a directory"),
+        (["some:port"], "name one port: TARGET, or --command"),
+    ],
+)
+def test_wrong_options_are_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    """The command ends with status 2 for errors of this package."""
+    done = conform(tmp_path, *port("right"), *arguments)
+
+    assert isinstance(done.exception, SyncedMemoryError), done.output
+    assert message in str(done.exception)
+    assert 1 == len(str(done.exception).splitlines())
+
+
+def test_one_port_must_be_named(tmp_path: Path) -> None:
+    assert "name one port" in str(conform(tmp_path).exception)
+
+
+def test_a_partial_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found until an interrupt is in the folder."""
+
+    def interrupted(*arguments: Any, **options: Any) -> object:
+        check_conformance(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_conformance", interrupted)
+    conform(tmp_path, *port("crash"), "--level", "L2")
+
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert ["P01-answers"] == [it["requirement"] for it in report["unfinished"]]
+    assert (tmp_path / "P01-answers.jsonl").is_file()

@@ -1,0 +1,299 @@
+"""The level that a port reaches, and the verdict on it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from wrong_port import PORT
+
+from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.model import SyncedMemoryError
+from syncedmem.spec import Subject, check_blobs, check_conformance
+from syncedmem.spec.engine.report import Tolerance
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory.coverage import transitions_of
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.ports.conformance import PortReport, Wanted, _tested, conform, conform_maker, conform_program
+from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
+
+if TYPE_CHECKING:
+    from syncedmem.spec.requirements import Level, Profile
+
+WRONG = Path(__file__).parents[2] / "support" / "wrong_port.py"
+LIMITS = Limits(seconds=60, memory=8 << 30)
+ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
+REFERENCE = "syncedmem.spec:ReferenceMemory"
+
+
+def wrong(way: str) -> ProgramTarget:
+    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
+
+
+def example(name: str) -> ProgramTarget:
+    program = sys.executable if name.endswith(".py") else shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed")
+    return ProgramTarget(name, (program, str(PORT.with_name(name))))
+
+
+@pytest.mark.parametrize("profile", ["caffe", "safe"])
+@pytest.mark.parametrize("name", ["port.py", "port.mjs"])
+def test_the_examples_conform_to_level_3(name: str, profile: Profile) -> None:
+    """In the profile safe, calls after release are refused too, which these ports do not do."""
+    with example(name).connect(LIMITS, "") as port:
+        assert "L3" == port.hello["level"]
+        suites = ("tour", "contracts", "walks") if profile == "caffe" else ("tour", "failures")
+        found = check_conformance(subject_of(port, name, profile, "L3"), steps=200, suites=suites)
+
+    assert not found.violations
+    assert found.passed
+    assert {"P01-answers", "P02-one-answer", "P03-fails-when-told"} <= set(found.checked)
+
+
+@pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
+@pytest.mark.parametrize("level", ["L0", "L2"])
+def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level: Level) -> None:
+    with wrong(edition).connect(LIMITS, edition) as port:
+        found = check_conformance(
+            subject_of(port, edition, "caffe", level), steps=60, suites=("cells", "contracts", "walks")
+        )
+
+    assert not found.violations
+    assert (transitions, 0) == (found.coverage.transitions, found.coverage.missing)
+    assert len(transitions_of(edition)) == transitions
+    assert not {"R15-adopt-device", "R21-push"} & set(found.checked) or edition == "cpu_only"
+
+
+@pytest.mark.parametrize("level", ["L1", "L2", "L4"])
+@pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
+def test_the_reference_is_of_every_edition(edition: str, transitions: int, level: Level) -> None:
+    subject = MakerTarget(REFERENCE, ALLOCATORS).subject("safe", level, edition)
+    found = check_conformance(subject, suites=("cells", "contracts"))
+
+    assert not found.violations
+    assert transitions == found.coverage.transitions
+    assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only" and level >= "L2")
+
+
+def test_pushes_may_happen_later() -> None:
+    with wrong("defers").connect(LIMITS, "") as port:
+        found = check_conformance(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
+        again = check_conformance(subject_of(port, "defers", "caffe", "L4"), suites=("tour",), steps=0)
+
+    assert not found.violations
+    assert "R42-in-flight-not-freed" in found.checked
+    assert not again.violations
+
+
+def test_sizes_that_are_too_large_for_a_port_are_left_out() -> None:
+    with wrong("small").connect(LIMITS, "") as port:
+        subject = subject_of(port, "small", "caffe", "L0")
+        found = check_conformance(subject, suites=("sizes", "walks"), steps=100)
+        lines = port.requests(whole=True)
+
+    assert 4096 == subject.largest
+    assert not found.violations
+    assert not any('"size": 8192' in line for line in lines)
+
+
+def bench(way: str, wanted: Wanted) -> Any:
+    return conform_program(wrong(way), wanted, LIMITS)
+
+
+@pytest.fixture
+def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", lambda _: ("tour",))
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_the_highest_level_that_a_port_reaches_is_found() -> None:
+    changes: list[str] = []
+    report = conform_program(
+        wrong("needless copy"),
+        Wanted("caffe"),
+        LIMITS,
+        progress=lambda suite, _: changes.append(suite),
+        on_change=lambda it: changes.append(it.line),
+    )
+
+    assert report.passed
+    assert ["L3", "L2", "L1"] == [result.level for result in report.results]
+    assert "conforms to caffe/L1: 15 of 15 requirements, 558 of 558 transitions" == report.line
+    assert ["R09-no-needless-copy"] == [it.requirement for it in report.violations]
+    assert {"L1: tour", "does not conform to caffe: R09-no-needless-copy"} <= set(changes)
+    data = report.as_json()
+    assert ("L1", [False, False, True]) == (data["reached"], [level["passed"] for level in data["levels"]])
+    assert {"failed", "not checked"} == {it["status"] for it in data["levels"][0]["requirements"]}
+    assert 'failures="0"' in report.as_junit()
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_a_level_may_be_wanted() -> None:
+    report = bench("needless copy", Wanted("caffe", "L2"))
+
+    assert not report.passed
+    assert "does not conform to caffe/L2: R09-no-needless-copy" == report.line
+    assert 'failures="1"' in report.as_junit()
+    with pytest.raises(PortError, match="shows L3 at most, not L4"):
+        bench("right", Wanted("caffe", "L4"))
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_a_requirement_may_be_excepted() -> None:
+    report = bench("needless copy", Wanted("caffe", "L2", excepted=("R09-no-needless-copy",)))
+
+    assert report.passed
+    assert report.line.startswith("conforms to caffe/L2: 32 of 33 requirements, ")
+    assert report.line.endswith("transitions, except R09-no-needless-copy")
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_a_suite_may_go_on_after_a_violation() -> None:
+    report = bench("free", Wanted("caffe", "L2", keep_going=True))
+
+    assert {"R28-freed-once"} == {it.requirement for it in report.violations}
+
+
+def test_walks_go_on_too() -> None:
+    with wrong("needless copy").connect(LIMITS, "") as port:
+        tolerance = Tolerance(keep_going=True)
+        found = check_conformance(
+            subject_of(port, "x", "caffe", "L2"), suites=("contracts", "walks"), steps=100, tolerance=tolerance
+        )
+
+    assert {"R09-no-needless-copy"} == {it.requirement for it in found.violations}
+    assert 2 <= len([it for it in found.suites if it.cases])
+
+
+def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", lambda _: ("flights",))
+
+    assert "does not conform to caffe/L0: " in bench("right", Wanted("caffe", "L0")).line
+    assert "transitions were not taken" in bench("right", Wanted("caffe", "L0")).line
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_a_maker_in_python_is_tested_too() -> None:
+    found = target(REFERENCE, ALLOCATORS)
+    assert isinstance(found, MakerTarget)
+    report = conform(lambda level: found.subject("caffe", level, ""), "L4", Wanted("caffe", "L1"))
+
+    assert "conforms to caffe/L1: 13 of 13 requirements, 558 of 558 transitions" == report.line
+
+
+def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", lambda _: ("shapes",))
+    found = MakerTarget("syncedmem.spec:ReferenceBlob", ALLOCATORS)
+    report = conform(lambda level: found.subject("safe", level, ""), "L4", Wanted("safe", blobs=True))
+
+    assert ["L4"] == [result.level for result in report.results]
+    assert report.line.startswith("does not conform to safe/L4: ")
+    assert report.line.endswith(" cells were not taken")
+    with pytest.raises(PortError, match="blobs are tested at L4, not at L1"):
+        conform_maker(found, Wanted("safe", "L1", blobs=True), Limits(seconds=300))
+    with pytest.raises(PortError, match="the protocol of ports has no blobs"):
+        bench("right", Wanted("safe", blobs=True))
+
+
+def test_a_suite_of_blobs_may_go_on_after_a_violation() -> None:
+    """Violations of an excepted requirement are not counted."""
+    bug = BLOB_BUGS["ShapeWithCommas"]
+    subject = Subject("commas", bug.make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
+    suites = ("rules", "walks")
+    going = Tolerance(keep_going=True)
+    check_blobs(subject, suites=suites, steps=50, tolerance=going)
+    excepting = Tolerance((bug.requirement,))
+    found = check_blobs(subject, suites=suites, steps=50, tolerance=excepting)
+
+    assert {bug.requirement} == {it.requirement for it in going.found}
+    assert not found.violations
+
+
+def test_a_maker_in_python_has_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import os\ndef maker(size, *, host, device): os.abort()\n", encoding="utf-8")
+    limits = Limits(seconds=120)
+
+    died = conform_maker(MakerTarget(f"{tmp_path / 'broken.py'}:maker", ALLOCATORS), Wanted("caffe", "L0"), limits)
+
+    assert "does not conform to caffe: P01-answers" == died.line
+    assert "was ended by SIGABRT" in died.violations[0].message
+    assert 'failures="1"' in died.as_junit()
+    with pytest.raises(PortError, match="has no nothing"):
+        conform_maker(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe", "L0"), limits)
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_what_is_done_in_the_other_process() -> None:
+    def ignore(_stage: str, _cases: int) -> None: ...
+
+    found = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0")), progress=ignore)
+    lacking = _tested((MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe")), progress=ignore)
+    low = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0", blobs=True)), progress=ignore)
+
+    assert isinstance(found, PortReport)
+    assert found.passed
+    assert isinstance(lacking, PortError)
+    assert isinstance(low, PortError)
+
+
+SUBJECT = Subject("mine", maker_of(REFERENCE), CPUDeviceAllocator(), None)
+
+
+def test_a_target_may_be_a_subject() -> None:
+    found = MakerTarget(f"{__file__}:SUBJECT", ALLOCATORS).subject("safe", "L2", "")
+
+    assert ("mine", "L2", "cpu_only") == (found.name, found.level, found.edition)
+    assert MakerTarget(REFERENCE, ALLOCATORS).subject("safe", "L2", "cpu_only").device is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no_such_module:maker", "no_such_module cannot be imported: ModuleNotFoundError"),
+        ("syncedmem.spec:nothing", "syncedmem.spec has no nothing"),
+        ("syncedmem.spec:REQUIREMENTS", "makes nothing: it is"),
+    ],
+)
+def test_a_maker_must_be_one(text: str, message: str) -> None:
+    with pytest.raises(PortError) as caught:
+        maker_of(text)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("./no_such_library.so", "./no_such_library.so: there is no such file"),
+        ("port", "'port' is neither module:maker nor a shared library"),
+        (":x", "':x' is neither"),
+    ],
+)
+def test_a_target_must_be_one(text: str, message: str) -> None:
+    with pytest.raises(PortError) as caught:
+        target(text, ALLOCATORS)
+
+    assert str(caught.value).startswith(message)
+
+
+def test_a_command_is_words(tmp_path: Path) -> None:
+    assert ("./port", "--flag") == command_target("./port --flag").arguments
+    for text, message in (("", "the command is empty"), ("'", "is no command")):
+        with pytest.raises(PortError, match=message):
+            command_target(text)
+    (tmp_path / "libport.so").write_text("", encoding="utf-8")
+    found = target(str(tmp_path / "libport.so"), ALLOCATORS)
+    assert isinstance(found, ProgramTarget)
+    assert [sys.executable, str(tmp_path / "libport.so")] == [found.arguments[0], found.arguments[-1]]
+
+
+def test_a_level_and_an_edition_must_exist() -> None:
+    for wrong_field in ({"level": "L9"}, {"edition": "late"}):
+        fields: Any = wrong_field
+        with pytest.raises(SyncedMemoryError):
+            Subject("x", maker_of(REFERENCE), CPUDeviceAllocator(), None, **fields)

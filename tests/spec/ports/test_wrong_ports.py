@@ -1,0 +1,192 @@
+"""Ports that die, hang or answer something else: each is a finding, with the shortest program that shows it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from wrong_port import PORT
+
+from syncedmem.model import Call, Input
+from syncedmem.spec import Violation
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory.suites import Case, Fail, run_case, shortened
+from syncedmem.spec.ports.process import Port, PortError
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from syncedmem.spec import Subject
+    from syncedmem.spec.requirements import Level
+
+WRONG = Path(PORT).parents[3] / "tests" / "support" / "wrong_port.py"
+LIMITS = Limits(seconds=60, memory=8 << 30)
+READS = (Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA))
+
+
+def wrong(way: str) -> ProgramTarget:
+    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
+
+
+def found(way: str, *moves: Input | Fail, level: Level = "L3", limits: Limits = LIMITS) -> Violation:
+    """What is found in a port that is wrong in this way."""
+    with wrong(way).connect(limits, "") as port:
+        subject = subject_of(port, way, "safe", level)
+        case = Case(moves or READS)
+        with pytest.raises(Violation) as caught:
+            run_case(subject, case)
+        return shortened(subject, case, caught.value)
+
+
+ANSWERS = {
+    "abort": ("P01-answers", "gpu_data: the program was ended by SIGABRT"),
+    "crash": ("P01-answers", "gpu_data: the program was ended by SIGSEGV; its last words: 'segment missing'"),
+    "exit": ("P01-answers", "gpu_data: the program ended with status 7"),
+    "endless": ("P01-answers", "bytes of one answer"),
+    "garbage": ("P02-one-answer", "gpu_data was answered with 'copied 5 bytes', which is no JSON"),
+    "debris": ("P02-one-answer", "which is no JSON"),
+    "twice": ("P02-one-answer", "was answered twice"),
+    "number": ("P02-one-answer", "gpu_data was answered with '5': it is not a JSON object"),
+    "id": ("P02-one-answer", "the answer has id 99, expected"),
+    "text id": ("P02-one-answer", "the answer has id 'x', expected"),
+    "head": ("P02-one-answer", "'head' is 'AT_CPU', not one of UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED"),
+    "no head": ("P02-one-answer", "the last answer has no 'head', and the memory is not released"),
+    "no actions": ("P02-one-answer", "it lacks 'actions'"),
+    "action": ("P02-one-answer", "'fly' is not one of allocate_cpu"),
+    "bytes": ("P02-one-answer", "'cpu' is 'XY', not pairs of lower-case hexadecimal digits"),
+    "view": ("R10-same-bytes", "gpu_data returned nothing"),
+    "wrong view": ("R10-same-bytes", "gpu_data shows 0102030405, expected"),
+    "free": ("R28-freed-once", "the port was asked to free memory that is not allocated"),
+    "needless copy": ("R09-no-needless-copy", "expected"),
+}
+
+
+@pytest.mark.parametrize("way", ANSWERS)
+def test_what_a_port_does_wrong_is_found_with_the_shortest_program(way: str) -> None:
+    violation = found(way)
+
+    requirement, message = ANSWERS[way]
+    assert requirement == violation.requirement
+    assert message in violation.message
+    operations = [json.loads(line)["op"] for line in violation.statements]
+    assert ["hello", "new", "gpu_data"] == operations[:3]
+    assert {"read_buffer", "state", "release", "gpu_data"} >= set(operations[3:])
+
+
+def test_a_port_that_hangs_is_ended() -> None:
+    violation = found("hang", limits=Limits(seconds=1, first=60))
+
+    assert "P01-answers" == violation.requirement
+    assert "gpu_data: the program was ended after 1 seconds without progress" == violation.message
+
+
+def test_a_port_that_does_not_fail_when_it_is_told_to() -> None:
+    """It did fail, but says that the action succeeded."""
+    violation = found("unfailing", Fail(Input(Call.GPU_DATA), 1))
+
+    assert "P03-fails-when-told" == violation.requirement
+    assert "allocate_gpu was told to fail, and the port did it" in violation.message
+
+
+WRITE, ADOPT, RELEASE = Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA), Input(Call.RELEASE)
+
+FREES = [
+    ("frees buffer", "R18-external-not-freed", ADOPT, ADOPT),
+    ("frees other buffer", "R18-external-not-freed", ADOPT, ADOPT),
+    ("frees adopted", "R28-freed-once", ADOPT, ADOPT),
+    ("frees again", "R18-external-not-freed", ADOPT, RELEASE),
+    ("frees again", "R28-freed-once", WRITE, RELEASE),
+    ("frees block", "R28-freed-once", WRITE, RELEASE),
+    ("frees on device", "R28-freed-once", WRITE, RELEASE),
+    ("pageable", "R25-pinned-frozen", WRITE, RELEASE),
+    ("leaks", "R27-release-frees-owned", WRITE, RELEASE),
+]
+
+
+def test_what_a_level_does_not_show_is_a_wrong_head_or_wrong_bytes() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+
+    assert ["R11-head", "R10-same-bytes", "R21-push"] == [
+        found("push", WRITE, push, level=level).requirement for level in ("L0", "L1", "L2")
+    ]
+
+
+def test_null_must_be_refused() -> None:
+    assert "R20-null-refused" == found("null", Input(Call.SET_CPU_DATA, data=False)).requirement
+
+
+def test_a_push_that_nobody_waits_for_is_found() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+
+    assert "R42-in-flight-not-freed" == found("rude", WRITE, push, RELEASE, level="L4").requirement
+
+
+@pytest.mark.parametrize("way", ["no flag", "adopts"])
+def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> None:
+    with wrong(way).connect(LIMITS, "") as port:
+        run_case(subject_of(port, way, "caffe", "L3"), Case((*READS, ADOPT)))
+
+
+@pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
+def test_wrong_frees_are_found(way: str, requirement: str, first: Input, last: Input) -> None:
+    assert requirement == found(way, first, last).requirement
+
+
+def test_a_port_that_forks_answers_twice() -> None:
+    assert "P02-one-answer" == found("fork", *READS, *READS).requirement
+
+
+def test_what_only_an_old_process_does_has_all_its_requests() -> None:
+    with wrong("old").connect(LIMITS, "") as port:
+        subject, case = subject_of(port, "old", "caffe", "L3"), Case((Input(Call.GPU_DATA),))
+        for _ in range(12):
+            run_case(subject, case)
+        with pytest.raises(Violation) as caught:
+            run_case(subject, case)
+        violation = shortened(subject, case, caught.value)
+
+    assert "it takes all these requests, in one process" in violation.message
+    assert 13 == sum('"gpu_data"' in line for line in violation.statements)
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("version", "speaks version 2 of the protocol, not 1"),
+        ("refuses", "no device was found"),
+        ("level", "does not say hello: hello was answered with"),
+        ("early hang", "does not say hello: hello: the program was ended after 1 seconds without progress"),
+    ],
+)
+def test_a_program_must_say_hello(way: str, message: str) -> None:
+    with pytest.raises(PortError) as caught:
+        wrong(way).connect(Limits(seconds=1, first=1 if way == "early hang" else 60), "")
+
+    assert message in str(caught.value)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+def test_a_program_must_be_there_and_of_the_edition() -> None:
+    with pytest.raises(PortError, match="No such file"):
+        ProgramTarget("x", ("no-such-program-at-all",)).connect(LIMITS, "")
+    with pytest.raises(PortError, match="is of the edition caffe, not early"):
+        wrong("right").connect(LIMITS, "early")
+
+
+@pytest.fixture
+def right() -> Iterator[tuple[Port, Subject]]:
+    with wrong("right").connect(LIMITS, "") as port:
+        yield port, subject_of(port, "right", "caffe", "L3")
+
+
+def test_the_program_of_a_finding_begins_with_its_case(right: tuple[Port, Subject]) -> None:
+    port, subject = right
+    for _ in range(2):
+        run_case(subject, Case(READS))
+
+    assert ["hello", "new"] == [json.loads(line)["op"] for line in port.requests()][:2]
+    assert 2 * (len(port.requests()) - 1) == len(port.requests(whole=True)) - 1

@@ -1,0 +1,222 @@
+"""Ports that are wrong in one way each: ``python wrong_port.py WAY`` speaks the protocol, and then does that.
+
+The memory is the one of examples/ports/json/port.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PORT = Path(__file__).parents[2] / "examples" / "ports" / "json" / "port.py"
+
+Answer = dict[str, Any]
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def crash(_: Answer) -> None:
+    sys.stderr.write("segment missing\n")
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang(_: Answer) -> None:
+    time.sleep(600)
+
+
+def twice(answer: Answer) -> None:
+    """Answer twice, as a process and its fork would."""
+    say(json.dumps(answer) + "\n")
+
+
+def fork(_: Answer) -> None:
+    """Both processes go on and answer."""
+    os.fork()
+
+
+def endless(_: Answer) -> None:
+    while True:
+        say("1" * (1 << 16))
+
+
+def changed(**fields: object) -> Callable[[Answer], None]:
+    return lambda answer: answer.update(fields)
+
+
+def lacking(name: str) -> Callable[[Answer], None]:
+    return lambda answer: answer.pop(name, None) and None
+
+
+def unfailing(answer: Answer) -> None:
+    """Say that actions succeeded which were told to fail."""
+    for action in answer["actions"]:
+        action["failed"] = False
+
+
+CALLS: dict[str, Callable[[Answer], None]] = {
+    "abort": lambda _: os.abort(),
+    "crash": crash,
+    "exit": lambda _: os._exit(7),
+    "hang": hang,
+    "garbage": lambda _: say("copied 5 bytes\n"),
+    "debris": lambda _: say("copied 5 bytes "),
+    "twice": twice,
+    "endless": endless,
+    "fork": fork,
+    "number": lambda _: say("5\n"),
+    "id": changed(id=99),
+    "text id": changed(id="x"),
+    "head": changed(head="AT_CPU"),
+    "no head": lacking("head"),
+    "no actions": lacking("actions"),
+    "no flag": lacking("own_gpu_data"),
+    "action": changed(actions=["fly"]),
+    "bytes": changed(cpu="XY"),
+    "view": changed(view=None),
+    "wrong view": changed(view="0102030405"),
+    "free": lambda answer: answer["actions"].append({"action": "free_cpu", "block": None}),
+    "needless copy": lambda answer: answer["actions"].append("copy_cpu"),
+    "unfailing": unfailing,
+}
+"""What a port does when it answers ``gpu_data``."""
+
+
+def freeing(side: str = "cpu", **fields: object) -> Callable[[Answer], None]:
+    """Also free something."""
+    return lambda answer: answer["actions"].append({"action": f"free_{side}", **fields})
+
+
+ADOPTIONS: dict[str, Callable[[Answer], None]] = {
+    "frees buffer": freeing(buffer="host1"),
+    "frees other buffer": freeing(buffer="host9"),
+    "frees adopted": freeing(),
+    "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
+}
+"""What a port does when it answers ``set_cpu_data``."""
+
+PUSHES: dict[str, Callable[[Answer], None]] = {"push": changed(head="HEAD_AT_CPU")}
+"""What a port does when it answers ``async_gpu_push``."""
+
+RELEASES: dict[str, Callable[[Answer], None]] = {
+    "frees block": freeing(block=99),
+    "frees again": freeing(),
+    "frees on device": freeing("gpu"),
+    "pageable": lambda answer: answer["actions"][0].update(pinned=False),
+    "leaks": lambda answer: answer["actions"].clear(),
+}
+"""What a port does when it answers ``release``."""
+
+HELLOS: dict[str, Callable[[Answer], None]] = {
+    "version": changed(version=2),
+    "refuses": changed(refused="no device\nwas found"),
+    "level": changed(level="L9"),
+    "early hang": hang,
+    "early": changed(edition="early"),
+    "cpu_only": changed(edition="cpu_only"),
+    "defers": changed(level="L4", defers=True),
+    "rude": changed(level="L4", defers=True),
+    "small": changed(largest=4096),
+}
+"""What a port does when it says hello."""
+
+
+LATER = {"early": ("set_gpu_data", "async_gpu_push"), "cpu_only": ("gpu_data", "mutable_gpu_data", "set_gpu_data")}
+"""The calls that a port of another edition refuses."""
+
+
+class Deferring:
+    """Pushes that happen only when somebody waits: until then the device side has other bytes.
+
+    Parameters
+    ----------
+    port : module
+    """
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+        self._queued: dict[int, bytes] = {}
+
+    def answer(self, op: str, memory: int = 0, **fields: Any) -> Answer:
+        """Every call of a memory waits for its push first, and says so."""
+        waited = op in ("cpu_data", "gpu_data", "release") or "mutable" in op or op.startswith("set")
+        waited = waited and self._land(memory)
+        if op == "synchronize":
+            for number in [*self._queued]:
+                self._land(number)
+        answer: Answer = self._port.answer(op=op, memory=memory, **fields)
+        if waited:
+            answer["actions"].insert(0, "wait")
+        if op == "async_gpu_push" and "refused" not in answer:
+            data = self._port.memories[memory].data["gpu"]
+            size = self._port.memories[memory].size
+            self._queued[memory] = bytes(data[:size])
+            data[:size] = b"\xdd" * size
+        return answer
+
+    def _land(self, memory: int) -> bool:
+        content = self._queued.pop(memory, None)
+        if content is None:
+            return False
+        self._port.memories[memory].data["gpu"][: len(content)] = content
+        return True
+
+
+def answered(port: Any, way: str, request: Answer) -> Answer:
+    """The answer of a port of this edition."""
+    if way == "cpu_only" and (request["op"] in LATER[way] or request["op"] == "async_gpu_push"):
+        memory = port.memories[request["memory"]]
+        memory.actions = []
+        return {"refused": "there is no device", **memory.state(request["op"])}
+    if way in LATER and request.get("mode") == "GPU":
+        request["mode"] = "CPU"  # without a device, and in the first edition, nothing is page-locked
+    answer: Answer = port.answer(**request)
+    return answer
+
+
+def main(way: str) -> None:
+    spec: Any = importlib.util.spec_from_file_location("port", PORT)
+    port: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(port)
+    calls, deferring = 0, Deferring(port)
+    for line in sys.stdin:
+        request = json.loads(line)
+        number = request.pop("id")
+        answer = deferring.answer(**request) if way in ("defers", "rude") else answered(port, way, request)
+        answer["id"] = number
+        calls += request["op"] == "gpu_data"
+        if request["op"] == "hello" and way in HELLOS:
+            HELLOS[way](answer)
+        if request["op"] == "gpu_data" and way in CALLS:
+            CALLS[way](answer)
+        if request["op"] == "set_cpu_data" and "refused" not in answer and way in ADOPTIONS:
+            ADOPTIONS[way](answer)
+        if request["op"] == "set_cpu_data" and way == "null":
+            answer.pop("refused", None)
+        if request["op"] == "async_gpu_push" and way in PUSHES:
+            PUSHES[way](answer)
+        if request["op"] == "release" and way in RELEASES:
+            RELEASES[way](answer)
+        if request["op"] == "release" and way == "rude":
+            answer["actions"] = [it for it in answer["actions"] if it != "wait"]
+        if way == "old" and calls > 12:
+            os.abort()
+        say(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
