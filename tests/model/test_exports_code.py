@@ -191,7 +191,7 @@ def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_effects_in_c_are_those_of_the_model(edition: str, tmp_path: Path) -> None:
-    """The first is that of no action; a row's facts are those of its actions; after a release a release does nothing."""
+    """The first is that of no action; a row's facts are those of its actions; a second release does nothing."""
     none, *found = ask(compiled_c(tmp_path, exported("c", edition), EFFECTS_IN_C), edition)
     assert (none, found) == ("0 0 0 0 0 0", effects(edition))
 

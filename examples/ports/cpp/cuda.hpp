@@ -21,7 +21,7 @@ inline cudaStream_t stream_of(void *number) {
 inline const smp_allocators cuda{
     nullptr,
     [](void *, std::uint32_t kind, std::size_t size, void **made) -> int {
-      if (kind == SMP_DEVICE) return cudaMalloc(made, size);
+      if (kind == SMP_DEVICE) return cudaMalloc(made, size == 0 ? 1 : size);  // of no bytes CUDA makes a null pointer
       if (kind == SMP_PINNED) return cudaHostAlloc(made, size, cudaHostAllocDefault);
       return (*made = std::malloc(size)) == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
     },
