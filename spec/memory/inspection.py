@@ -139,7 +139,7 @@ class MemoryInspection:
         head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
         if head is not wanted:
             named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
-            found = getattr(head, "name", repr(head))
+            found = head.name if isinstance(head, SyncedHead) else repr(head)
             self._run.require(named, requirement, f"the head is {found}, expected {wanted.name}")
         size = getattr(self.memory, "size", self._size)
         self._run.require(size == self._size, "R31-size-constant", f"the size is {size}, expected {self._size}")

@@ -58,7 +58,7 @@ PORT_BUGS = (
     # It ends, or does not come back.
     PortBug(
         "crashes in a push", _PUSH, f"{_PUSH} {_TOUCH}(nullptr) = 0;",
-        "P01", r"async_gpu_push: the program was ended by SIGSEGV; .*it touched a null pointer",
+        "P01", r"async_gpu_push: the program was ended by SIGSEGV; .*the port touched memory that was not lent, at 0x0",
     ),
     PortBug(
         "aborts when it adopts", _DATA, f"if (with.data != nullptr) std::abort(); {_DATA}",
@@ -79,7 +79,7 @@ PORT_BUGS = (
     # It touches what it may not touch.
     PortBug(
         "uses what it has freed", _FREE, f"{_FREE} if (side == SMD_CPU) {_TOUCH}(here) = 0;",
-        "P01", "release: .*it touched memory that is freed: a block of 5 bytes",
+        "P01", "release: .*the port touched byte 0 of a freed page-locked block of 5 bytes",
     ),
     PortBug(
         "writes one byte too far", _ZERO, f"{_ZERO} if (side == SMD_CPU) static_cast<char *>(here)[size_] = 0;",
@@ -87,7 +87,7 @@ PORT_BUGS = (
     ),
     PortBug(
         "writes device memory on the host", _ZERO, f"{_ZERO} if (side == SMD_GPU) {_TOUCH}(here) = 0;",
-        "P01", "gpu_data: .*it touched device memory on the host: a block of 5 bytes",
+        "P01", "gpu_data: .*the port touched byte 0 of a device block, which only copies and fills may touch",
     ),
     # It copies and fills wrongly.
     PortBug(
