@@ -115,7 +115,7 @@ hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA,
 	    CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 
 # Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
-# what forgets to wait is seen.  With the lag most of the time is spent waiting, so all run side by side.
+# what forgets to wait is seen.
 HOSTCUDA_LAGS := 2000 0
 test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
 	@rm -f $(HOSTCUDA)/coverage
@@ -184,7 +184,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format port-header -o examples/ports/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
-	$(BIN)/python tests/support/front_door.py $(CHECK)
+	$(BIN)/python tests/support/public_names.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
 	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills

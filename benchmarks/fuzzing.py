@@ -41,7 +41,7 @@ def _example() -> dict[str, Any]:
 
 
 def rate_of_the_fuzzer(target: object, seed: int) -> float:
-    """Operations a second of the fast engine."""
+    """Operations a second of the fast generator."""
     report = fuzz(target, steps=STEPS, seed=seed, promises={"alignment": "64"})
     report.require()
     return next(run.rate for run in report.suites if run.name == "fast")

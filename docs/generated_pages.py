@@ -17,6 +17,7 @@ from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
-_PLANTED: dict[str, SeededBug] = {**ALLOCATOR_BUGS, **BLOB_BUGS, **DEVICE_ALLOCATOR_BUGS, **MEMORY_BUGS}
+_SEEDED_BUGS: dict[str, SeededBug] = {
+    **ALLOCATOR_BUGS,
+    **BLOB_BUGS,
+    **BUFFER_BUGS,
+    **DEVICE_ALLOCATOR_BUGS,
+    **MEMORY_BUGS,
+}
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
@@ -42,6 +49,7 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "safe"): "What is promised beyond Caffe: memories",
     ("blob", "caffe"): "What Caffe does: blobs",
     ("blob", "safe"): "What is promised beyond Caffe: blobs",
+    ("buffer", "safe"): "What a buffer must do",
     ("allocator", "safe"): "What an allocator must do",
     ("device allocator", "safe"): "What an allocator with our interface must do",
     ("port", "caffe"): "What a port that is a program must do",
@@ -80,14 +88,15 @@ def requirements_page() -> str:
         NOTE.format("spec/requirements"),
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
-            "[the fuzzer](fuzzing.md) and of [the contract](allocators.md#test-your-own) names one. For each there are "
-            "one or more *seeded bugs*: a memory, a blob or an allocator that breaks the requirement. A test shows "
-            "that it is refused, and that the requirement is named ([memories and "
-            "blobs](../tests/spec/test_seeded_bugs.py), [allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), "
-            "[allocators with our interface](../tests/runtime/allocators/test_contract.py)). R are requirements of "
-            "memories, B of blobs, A of any allocator, D of one with our interface, P of a port that is a program. "
-            "Sources of R and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. "
-            "H1 to H20 are hazards of Caffe, "
+            "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer or an allocator that breaks "
+            "the requirement. A test shows that it is refused, and that the requirement is named ([memories and "
+            "blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
+            "interface](../tests/runtime/allocators/test_contract.py)). R are requirements of memories, B of blobs, F "
+            "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
+            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
+            "are hazards of Caffe, "
             "which [the errata](errata.md) explain."
         ),
         (
@@ -104,7 +113,7 @@ def requirements_page() -> str:
                 it.text,
                 *((it.level,) if levels else ()),
                 it.source,
-                "<br>".join(map(_planted, (bug for bug in _PLANTED.values() if bug.requirement == name))),
+                "<br>".join(map(_linked, (bug for bug in _SEEDED_BUGS.values() if bug.requirement == name))),
             )
             for name, it in requirements_of(kind).items()
             if it.profile == profile
@@ -132,7 +141,7 @@ def _reach() -> Iterator[str]:
         rows.append((f"`{profile}`", level, str(len(judged)), str(breaking)))
     yield table(("profile", "level", "requirements", "seeded bugs that break them"), rows)
     yield "These bugs break a requirement of Caffe's, and the profile `caffe` cannot show them:"
-    out = [(_planted(it), it.requirement, it.text, it.out_of_reach) for it in bugs if it.out_of_reach]
+    out = [(_linked(it), it.requirement, it.text, it.out_of_reach) for it in bugs if it.out_of_reach]
     yield table(("seeded bug", "requirement", "what is wrong", "why it is out of reach"), out)
 
 
@@ -153,7 +162,7 @@ def _place(name: str) -> str:
     return f'<a id="{name.lower()}"></a>'
 
 
-def _planted(bug: SeededBug) -> str:
+def _linked(bug: SeededBug) -> str:
     """A name as a link to the code that defines it."""
     room, _, module = bug.make.__module__.removeprefix("syncedmem.").partition(".")
     return f"[{bug.name}](../{room}/{module.replace('.', '/')}.py)"
@@ -163,7 +172,7 @@ def _shown(name: str) -> str:
     file, _, test = name.partition("::")
     if test:
         return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
-    return _planted(_PLANTED[name])
+    return _linked(_SEEDED_BUGS[name])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
 
 from . import errors
-from .editions import head_machine
+from .compiled import head_machine
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
 from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
 from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition

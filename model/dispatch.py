@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
 from .head import Action, Call, Fact, Refusal, SyncedHead
-from .machine import HeadMachine, Row, situation
+from .machine import HeadMachine, Row, guard_bits
 from .mode import Mode
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _column(machine: HeadMachine, call: Call, data: bool) -> Column:
     for head in machine.edition.heads:
         rows = machine.rows_at(call, head)
         for facts in range(_FACTS):
-            found = situation(facts, data=data)
+            found = guard_bits(facts, data=data)
             enabled = [row for row in rows if row.fires(found)]
             if len(enabled) != 1:
                 problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"

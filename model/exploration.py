@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from .compiled import dispatch
 from .dispatch import Dispatch, facts_of, head_of
-from .editions import dispatch
 from .head import DEFAULT_EDITION, EDITIONS, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 from .spelling import Spelled

@@ -41,12 +41,12 @@ __all__ = [
     "Guards",
     "HeadMachine",
     "Row",
+    "guard_bits",
     "refusal_error",
-    "situation",
 ]
 
 DATA = 1 << len(Fact)
-"""The bit of a situation for "the call has data"."""
+"""The bit for "the call has data" among those that guards test."""
 
 _BITS = {guard: DATA if guard.fact is None else int(guard.fact) for guard in Guard}
 _BITS_BY_NAME = {guard.value: bit for guard, bit in _BITS.items()}
@@ -54,13 +54,13 @@ _STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *R
 """The steps that the names among a row's callbacks stand for."""
 
 
-def situation(facts: int, *, data: bool) -> int:
-    """The situation of a call, for the guards: an integer of the facts and one more bit for "the call has data"."""
+def guard_bits(facts: int, *, data: bool) -> int:
+    """The bits that guards test: the facts, and one more bit for "the call has data"."""
     return int(facts) | DATA * data
 
 
 class Guards(NamedTuple):
-    """The guards of a row as bits of a situation: those that must hold, and those that must not."""
+    """The guards of a row as bits: those that must hold, and those that must not."""
 
     required: int
     excluded: int
@@ -71,7 +71,7 @@ class Guards(NamedTuple):
         return cls(sum({_BITS[guard] for guard in conditions}), sum({_BITS[guard] for guard in unless}))
 
     def unmet(self, found: int) -> int:
-        """The guards that keep the row from firing in a situation; zero if the row fires."""
+        """The guards that keep the row from firing with such bits; zero if the row fires."""
         return self.required & ~found | self.excluded & found
 
 
@@ -110,7 +110,7 @@ class Row(NamedTuple):
         return self.declared.identifier(self.head)
 
     def fires(self, found: int) -> bool:
-        """Whether the row fires in a situation."""
+        """Whether the row fires with such bits."""
         return not (self.required & ~found | self.excluded & found)
 
     def facts_after(self, facts: int, mode: Mode) -> int:
@@ -241,7 +241,7 @@ class HeadMachine:
         KeyError
             If the edition has no such call or head.
         """
-        found = situation(facts, data=data)
+        found = guard_bits(facts, data=data)
         for row in self.rows_at(call, head):
             if row.fires(found):
                 return row.declared
@@ -362,7 +362,7 @@ class BoundHead:
         KeyError
             If the edition has no such call.
         """
-        choice = _Choice(self.head, situation(self.facts, data=argument is not None))
+        choice = _Choice(self.head, guard_bits(self.facts, data=argument is not None))
         self._machine.event(call).trigger(choice)
         if choice.refusal is not None:
             raise refusal_error(choice.refusal, call.value, self.head, argument)
@@ -379,11 +379,11 @@ class _Choice:
         self.head = head
         self.actions: list[Action] = []
         self.refusal: Refusal | None = None
-        self._situation = found
+        self._bits = found
 
     def __getattr__(self, name: str) -> object:
         if name in _BITS_BY_NAME:
-            return bool(_BITS_BY_NAME[name] & self._situation)
+            return bool(_BITS_BY_NAME[name] & self._bits)
         if name in _STEPS:
             return partial(self._note, _STEPS[name])
         raise AttributeError(f"{name!r} is neither a guard nor an action nor a refusal")
@@ -411,4 +411,6 @@ def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: objec
         return BufferMismatchError(call, argument, "a buffer is needed")
     if refusal.needs is not None:
         return IllegalCallError(call, head, refusal.needs.name)
-    return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
+    if refusal is Refusal.NO_GPU:
+        return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
+    return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")

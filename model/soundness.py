@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .dispatch import Dispatch, facts_of, head_of
 from .errors import DeclarationError
-from .machine import Guards, HeadMachine, situation
+from .machine import Guards, HeadMachine, guard_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ def _check_row(edition: str, row: Transition, reached: Iterable[int]) -> None:
     guards = Guards.of(row.conditions, row.unless)
     arguments = (True, False) if row.call.takes_data else (True,)
     unmet = {
-        guards.unmet(situation(facts_of(state), data=data))
+        guards.unmet(guard_bits(facts_of(state), data=data))
         for state in reached
         if head_of(state) in row.source
         for data in arguments

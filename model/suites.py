@@ -1,10 +1,10 @@
 """Test suites with a guarantee, derived from the machine: tours, complete HSI suites, and cycles for counters.
 
-They consist of sequences of inputs, here called words.  The tour covers every transition of the 62-state space in few
-long words; long words find hidden counters.  The tour of pairs takes every transition after every other one that can
-come before it.  The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states
-as the minimal machine, observed fully and reset reliably, passes it only if it behaves as the machine does.
-It consists of short words, so neither replaces the other.  Repeated cycles find faults of every n-th time.
+They consist of sequences of inputs.  The tour covers every transition of the 62-state space in few long sequences; long
+sequences find hidden counters.  The tour of pairs takes every transition after every other one that can come before it.
+The HSI suite (harmonised state identifiers) is complete: an implementation with at most as many states as the minimal
+machine, observed fully and reset reliably, passes it only if it behaves as the machine does.  It consists of short
+sequences, so neither replaces the other.  Repeated cycles find faults of every n-th time.
 
 Theory: Mealy machines, Moore's partition refinement, and the HSI method of Petrenko et al. (1993).
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "InputSequence",
     "MinimalMachine",
-    "Word",
-    "access_words",
+    "access_sequences",
     "complete_suite",
-    "counter_words",
+    "counter_sequences",
     "cycles",
     "hsi_suite",
     "minimal_machine",
@@ -37,65 +37,65 @@ __all__ = [
     "tour",
 ]
 
-Word = tuple[Input, ...]
+InputSequence = tuple[Input, ...]
 Output = tuple[object, ...]
 Taken = tuple[State, Input]
 
 
 @cache
-def access_words(edition: str = DEFAULT_EDITION) -> dict[State, Word]:
-    """A shortest word from a new memory to every state."""
+def access_sequences(edition: str = DEFAULT_EDITION) -> dict[State, InputSequence]:
+    """A shortest sequence from a new memory to every state."""
     return _access(space(edition))
 
 
-def _access(found: Space) -> dict[State, Word]:
-    words: dict[State, Word] = {found.start: ()}
-    for state, row in found.steps.items():  # breadth-first, so the word of a state is known before the state is
+def _access(found: Space) -> dict[State, InputSequence]:
+    sequences: dict[State, InputSequence] = {found.start: ()}
+    for state, row in found.steps.items():  # breadth-first, so the sequence of a state is known before the state is
         for entry, step in row.items():
-            words.setdefault(step.after, (*words[state], entry))
-    return words
+            sequences.setdefault(step.after, (*sequences[state], entry))
+    return sequences
 
 
 @cache
-def tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
-    """Words, each for a new memory, that together take every transition of the space at least once.
+def tour(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+    """Sequences, each for a new memory, that together take every transition of the space at least once.
 
     Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
     with a new memory (ownership, once given up, never returns).
     """
     found = space(edition)
     missing = {(state, entry) for state, row in found.steps.items() for entry in row}
-    words: list[Word] = []
+    sequences: list[InputSequence] = []
     while missing:
-        word: list[Input] = []
+        sequence: list[Input] = []
         state = found.start
         while path := _nearest(found, state, missing):
             for entry in path:
                 missing.discard((state, entry))
                 state = found.steps[state][entry].after
-            word += path
-        words.append(tuple(word))
-    return tuple(words)
+            sequence += path
+        sequences.append(tuple(sequence))
+    return tuple(sequences)
 
 
-def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> Word:
-    """The shortest word from a state whose last step is a missing transition; empty if there is none."""
+def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> InputSequence:
+    """The shortest sequence from a state whose last step is a missing transition; empty if there is none."""
     seen = {start}
-    waiting: deque[tuple[State, Word]] = deque([(start, ())])
+    waiting: deque[tuple[State, InputSequence]] = deque([(start, ())])
     while waiting:
-        state, word = waiting.popleft()
+        state, sequence = waiting.popleft()
         for entry, step in found.steps[state].items():
             if (state, entry) in missing:
-                return (*word, entry)
+                return (*sequence, entry)
             if step.after not in seen:
                 seen.add(step.after)
-                waiting.append((step.after, (*word, entry)))
+                waiting.append((step.after, (*sequence, entry)))
     return ()
 
 
 @cache
-def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
-    """Words that together take every transition right after every transition that can come before it.
+def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+    """Sequences that together take every transition right after every transition that can come before it.
 
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
@@ -105,9 +105,9 @@ def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
         for state, row in found.steps.items()
         for entry, step in row.items()
     }
-    words: list[Word] = []
+    sequences: list[InputSequence] = []
     while any(missing.values()):
-        word: list[Input] = []
+        sequence: list[Input] = []
         state = found.start
         last: Taken | None = None
         while path := _nearest_pair(found, state, last, missing):
@@ -116,9 +116,9 @@ def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
                     missing[last].discard(entry)
                 last = (state, entry)
                 state = found.steps[state][entry].after
-            word += path
-        words.append(tuple(word))
-    return tuple(words)
+            sequence += path
+        sequences.append(tuple(sequence))
+    return tuple(sequences)
 
 
 def _nearest_pair(
@@ -126,29 +126,29 @@ def _nearest_pair(
     start: State,
     last: Taken | None,
     missing: dict[Taken, set[Input]],
-) -> Word:
-    """The shortest word whose last two steps are a missing pair; the first of the two may be the last one taken."""
+) -> InputSequence:
+    """The shortest sequence whose last two steps are a missing pair; the first of the two may be the last one taken."""
     if last is not None and missing[last]:
         return (min(missing[last], key=str),)
     seen = {start}
-    waiting: deque[tuple[State, Word]] = deque([(start, ())])
+    waiting: deque[tuple[State, InputSequence]] = deque([(start, ())])
     while waiting:
-        state, word = waiting.popleft()
+        state, sequence = waiting.popleft()
         for entry, step in found.steps[state].items():
             if missing[state, entry]:
-                return (*word, entry)
+                return (*sequence, entry)
             if step.after not in seen:
                 seen.add(step.after)
-                waiting.append((step.after, (*word, entry)))
+                waiting.append((step.after, (*sequence, entry)))
     return ()
 
 
-def cycles(edition: str = DEFAULT_EDITION) -> tuple[Word, ...]:
-    """Words that can be repeated; each copies, pushes or adopts."""
+def cycles(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+    """Sequences that can be repeated; each copies, pushes or adopts."""
     return tuple(tuple(map(Input, cycle)) for cycle in EDITIONS[edition].cycles)
 
 
-def counter_words(edition: str = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)) -> tuple[Word, ...]:
+def counter_sequences(edition: str = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)) -> tuple[InputSequence, ...]:
     """The cycles repeated, for faults at the n-th copy, push, adoption or read."""
     return tuple(cycle * n for cycle in cycles(edition) for n in times)
 
@@ -160,18 +160,18 @@ class MinimalMachine(NamedTuple):
     ----------
     block : dict
         The class number of every state.
-    access : tuple of Word
-        A shortest word to each class.
+    access : tuple of InputSequence
+        A shortest sequence to each class.
     after : tuple of dict
         ``after[k][input]`` is the class to which an input leads.
     separating : dict
-        For every pair of classes, a shortest word for which their outputs differ.
+        For every pair of classes, a shortest sequence for which their outputs differ.
     """
 
     block: dict[State, int]
-    access: tuple[Word, ...]
+    access: tuple[InputSequence, ...]
     after: tuple[dict[Input, int], ...]
-    separating: dict[tuple[int, int], Word]
+    separating: dict[tuple[int, int], InputSequence]
 
 
 @cache
@@ -181,8 +181,8 @@ def minimal_machine(edition: str = DEFAULT_EDITION) -> MinimalMachine:
 
 
 def minimise(found: Space) -> MinimalMachine:
-    """Merge the states of a space that no word distinguishes."""
-    separating = _separating_words(found)
+    """Merge the states of a space that no sequence distinguishes."""
+    separating = _separating_sequences(found)
     block: dict[State, int] = {}
     representatives: list[State] = []
     for state in found.steps:
@@ -190,7 +190,7 @@ def minimise(found: Space) -> MinimalMachine:
         block[state] = next(alike, len(representatives))
         if block[state] == len(representatives):
             representatives.append(state)
-    words = _access(found)
+    sequences = _access(found)
     pairs = {
         (a, b): separating[frozenset((first, second))]
         for a, first in enumerate(representatives)
@@ -198,25 +198,25 @@ def minimise(found: Space) -> MinimalMachine:
         if a != b
     }
     after = tuple({e: block[step.after] for e, step in found.steps[state].items()} for state in representatives)
-    return MinimalMachine(block, tuple(words[state] for state in representatives), after, pairs)
+    return MinimalMachine(block, tuple(sequences[state] for state in representatives), after, pairs)
 
 
-def _separating_words(found: Space) -> dict[frozenset[State], Word]:
-    """A shortest word for every pair of states that some word distinguishes, by increasing length."""
+def _separating_sequences(found: Space) -> dict[frozenset[State], InputSequence]:
+    """A shortest sequence for every pair of states that some sequence distinguishes, by increasing length."""
     states = list(found.steps)
     pairs = [(a, b) for k, a in enumerate(states) for b in states[:k]]
-    words: dict[frozenset[State], Word] = {}
+    sequences: dict[frozenset[State], InputSequence] = {}
     grown = True
     while grown:
-        known, grown = dict(words), False
+        known, grown = dict(sequences), False
         for a, b in pairs:
-            if frozenset((a, b)) not in words and (word := _tell_apart(found, a, b, known)):
-                words[frozenset((a, b))] = word
+            if frozenset((a, b)) not in sequences and (sequence := _tell_apart(found, a, b, known)):
+                sequences[frozenset((a, b))] = sequence
                 grown = True
-    return words
+    return sequences
 
 
-def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], Word]) -> Word:
+def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], InputSequence]) -> InputSequence:
     for entry in found.steps[a]:
         if output(found, a, entry) != output(found, b, entry):
             return (entry,)
@@ -239,22 +239,26 @@ def output(found: Space, state: State, entry: Input) -> Output:
 
 
 @cache
-def hsi_suite(edition: str = DEFAULT_EDITION, extra: int = 0) -> tuple[Word, ...]:
+def hsi_suite(edition: str = DEFAULT_EDITION, extra: int = 0) -> tuple[InputSequence, ...]:
     """The complete suite of an edition, for implementations with up to `extra` states more than the minimal machine."""
     return complete_suite(minimal_machine(edition), extra)
 
 
-def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[Word, ...]:
+def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[InputSequence, ...]:
     """A suite that only correct implementations of a machine pass, if they have at most `extra` states more than it."""
     identifiers = [
         dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
         for k in range(len(machine.access))
     ]
-    words: dict[Word, None] = {}
+    sequences: dict[InputSequence, None] = {}
     for k, access in enumerate(machine.access):
         reached = [(access, k)]
         for _ in range(extra + 2):
-            words.update(dict.fromkeys((*word, *ident) for word, end in reached for ident in identifiers[end]))
-            reached = [((*word, entry), after) for word, end in reached for entry, after in machine.after[end].items()]
-    prefixes = {word[:length] for word in words for length in range(len(word))}
-    return tuple(word for word in words if word not in prefixes)
+            sequences.update(
+                dict.fromkeys((*sequence, *ident) for sequence, end in reached for ident in identifiers[end])
+            )
+            reached = [
+                ((*sequence, entry), after) for sequence, end in reached for entry, after in machine.after[end].items()
+            ]
+    prefixes = {sequence[:length] for sequence in sequences for length in range(len(sequence))}
+    return tuple(sequence for sequence in sequences if sequence not in prefixes)

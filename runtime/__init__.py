@@ -20,7 +20,6 @@ from .blobs.blob import Blob
 from .blobs.caffemodel import load_caffemodel
 from .blobs.contents import BlobContents
 from .blobs.messages import read_proto, shape_equals, write_proto
-from .buffer import Buffer
 from .devices.factories import (
     CPUDeviceAllocatorFactory,
     CUDADeviceAllocatorFactory,
@@ -32,6 +31,7 @@ from .devices.registry import DEVICE_NAMES, DeviceReport, named_device, probe
 from .devices.simulated.allocator import SimulatedArray, SimulatedDeviceAllocator
 from .devices.simulated.block import SimulatedDeviceError
 from .devices.simulated.simulation import SimulatedStream, using_device
+from .memory.buffer import Buffer
 from .memory.synced_memory import SyncedMemory
 
 __all__: list[str] = [

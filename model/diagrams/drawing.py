@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..editions import head_machine
+from ..compiled import head_machine
 from ..exploration import Input, matrix
 from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
 from ..spelling import Spelled

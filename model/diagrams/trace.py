@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..editions import dispatch, head_machine
+from ..compiled import dispatch, head_machine
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
 from ..head import DEFAULT_EDITION, Action, Refusal

@@ -11,8 +11,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
+from ..compiled import head_machine
 from ..dispatch import state_of
-from ..editions import head_machine
 from ..exploration import configurations, inputs, matrix, space
 from ..head import EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
 from ..machine import refusal_error

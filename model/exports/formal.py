@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..editions import head_machine
+from ..compiled import head_machine
 from ..head import EFFECTS, Action, Fact
 from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 

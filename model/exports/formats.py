@@ -9,9 +9,9 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..compiled import dispatch
 from ..diagrams.diamond import diamond_svg
 from ..diagrams.drawing import Detail
-from ..editions import dispatch
 from ..errors import InvalidExportError, MissingPackageError
 from ..head import DEFAULT_EDITION, Call
 from .document import machine_json

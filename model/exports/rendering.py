@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from ..compiled import head_machine
 from ..diagrams.drawing import drawing
-from ..editions import head_machine
 from ..head import EDITIONS, Call, Refusal, SyncedHead
 from ..machine import DATA
 from ..mode import Mode

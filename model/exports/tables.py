@@ -7,8 +7,8 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..compiled import head_machine
 from ..diagrams.drawing import Detail, effect, guards_of
-from ..editions import head_machine
 from ..exploration import inputs, matrix
 from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, SyncedHead, Transition
 from ..vocabulary import code_of

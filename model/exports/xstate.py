@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..compiled import head_machine
 from ..diagrams.drawing import Detail
-from ..editions import head_machine
 from ..exploration import matrix
 from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, Guard
 from ..mode import Mode

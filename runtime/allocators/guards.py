@@ -5,6 +5,7 @@ The device only has to copy, so this works in the same way on every device and o
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from functools import partial
@@ -82,10 +83,10 @@ class GuardingAllocator(Adaptor):
         self._down = MemcpyKind.between(from_device=there, to_device=False)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        size = check_byte_size(byte_size)
+        size = check_byte_size(byte_size, limit=sys.maxsize - 2 * self._zone)
         if size == 0:
             return None
-        total = check_byte_size(size + 2 * self._zone)
+        total = size + 2 * self._zone
         whole = None
         try:
             (whole,) = map(self._room, (total,))

@@ -49,8 +49,8 @@ class PooledBlock:
         The array that the upstream returned.  None before that, and after the block was given back.
     kept : bool
         Whether the block is in the lists of idle blocks.
-    lent : int
-        The size in bytes of the request for which it was lent last.
+    requested : int
+        The size in bytes of the request for which the pool lent it last.
     make : callable
         Makes an array of that size over the block.
     streams : list
@@ -59,7 +59,7 @@ class PooledBlock:
         These must be done before the block is lent again.
     """
 
-    __slots__ = ("events", "kept", "lent", "make", "serial", "size", "streams", "whole")
+    __slots__ = ("events", "kept", "make", "requested", "serial", "size", "streams", "whole")
 
     make: Callable[[], Pointer]
 
@@ -68,7 +68,7 @@ class PooledBlock:
         self.kept: bool = False
         self.size: int = size
         self.serial: int = serial
-        self.lent: int = 0
+        self.requested: int = 0
         self.streams: list[Any] = []
         self.events: list[Event] = []
 

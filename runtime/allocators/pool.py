@@ -133,9 +133,9 @@ class PoolAllocator(Adaptor):
                             (block,) = map(self._made, (size,))
                     finally:
                         self._busy = False
-            if block.lent != size:
+            if block.requested != size:
                 part = block.whole if size == block.size else block.whole[:size]
-                block.make, block.lent = self._upstream.viewer(part), size
+                block.make, block.requested = self._upstream.viewer(part), size
             ptr = block.make()
             if idle.returned:
                 self._settle()
@@ -384,10 +384,10 @@ class PoolAllocator(Adaptor):
     def __del__(self) -> None:
         if "_live" not in vars(self):
             return
-        # Blocks that are still lent are not given back: better a leak than memory that somebody else writes to.
-        left = f"{len(self._live)} blocks of a pool on {self.name} were never released" if len(self._live) else ""
-        if problem := (attempt(self.close) and attempt(self.close)) or left:  # twice, in case the first was interrupted
+        if problem := attempt(self.close) and attempt(self.close):  # twice, in case the first was interrupted
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
+        elif len(self._live):
+            self._left: _Left = _Left(self._live, self.name)
 
     @property
     def live_blocks(self) -> int:
@@ -405,3 +405,22 @@ class PoolAllocator(Adaptor):
         """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())
+
+
+class _Left:
+    """Warns about lent blocks when the pool is gone.  They stay allocated: a leak rather than a dangling pointer.
+
+    Python finalises the objects of a cycle in any order: after the pool, a buffer in the same cycle may still release
+    its block.  So the pool makes this object in its own finaliser: Python drops it when all of these have run.
+    """
+
+    __slots__ = ("_live", "_name")
+
+    def __init__(self, live: LiveBlocks, name: str) -> None:
+        self._live = live
+        self._name = name
+
+    def __del__(self) -> None:
+        if left := len(self._live):
+            text = f"memory leaked: {left} blocks of a pool on {self._name} were never released"
+            warnings.warn(text, ResourceWarning, stacklevel=2)

@@ -42,6 +42,9 @@ class Allocation(NamedTuple):
     byte_size: int
     stack: traceback.StackSummary | None
 
+    def __repr__(self) -> str:
+        return f"<Allocation {self.number}: {self.byte_size} bytes at {self.address:#x}>"
+
 
 class TrackingAllocator(Adaptor):
     """Knows which blocks are allocated; RMM's ``TrackingResourceAdaptor``.

@@ -43,7 +43,7 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
-from ..devices.registry import resolve_device, resolve_sides
+from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
 from . import shape as shapes
@@ -176,7 +176,7 @@ class Blob(Generic[ScalarT]):
     @overload
     def __init__(self: Blob[Any], *shape: Extents, dtype: DTypeLike, **on: Unpack[Where]) -> None: ...
     def __init__(
-        self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = "auto"
+        self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = AUTOMATIC
     ) -> None:
         if len(shape) == 2 and dtype is None and not shapes.is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
@@ -395,7 +395,7 @@ class Blob(Generic[ScalarT]):
         return self
 
     def _shrunk(self, elements: Elements, kept: Elements) -> Elements:
-        if elements.memory.size == elements.nbytes or elements.lends(kept):
+        if elements.memory.size == elements.nbytes or elements.owns_bytes_of(kept):
             return elements
         fitting = self._fresh(elements.shape, self.dtype)
         arithmetic.copy_on_fresh_side(elements, fitting)
@@ -966,7 +966,7 @@ class Blob(Generic[ScalarT]):
         dtype: Any = None,
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
+        device: DeviceAllocator | str | None = AUTOMATIC,
     ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
 
@@ -996,7 +996,7 @@ class Blob(Generic[ScalarT]):
         dtype: Any = None,
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
+        device: DeviceAllocator | str | None = AUTOMATIC,
     ) -> Blob[Any]:
         """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`."""
         blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
@@ -1029,7 +1029,7 @@ class Blob(Generic[ScalarT]):
         copy: bool | None = None,
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
+        device: DeviceAllocator | str | None = AUTOMATIC,
     ) -> Blob[Any]:
         """A blob whose data is somebody else's array: of NumPy, CuPy, PyTorch, JAX or PyOpenCL, or a list.
 
@@ -1170,7 +1170,7 @@ def _check_kept(
         If such elements lie in that memory.
     """
     for what, elements in kept.items():
-        if any(old.lends(elements, own) for old in given_up):
+        if any(old.owns_bytes_of(elements, own) for old in given_up):
             raise BufferMismatchError(name, argument, f"{what} lies in this blob's own memory, which would be freed")
 
 
@@ -1188,7 +1188,7 @@ def _unpickled(  # noqa: PLR0913 -- the parts of a blob
 ) -> Blob[Any]:
     """A blob from its pickled parts.  If it was on a device, it goes to the default device of this process."""
     kept: Any = kind
-    blob: Blob[Any] = kept._bare(dtype, device="auto" if on_device else None)  # noqa: SLF001 -- a blob of this class
+    blob: Blob[Any] = kept._bare(dtype, device=AUTOMATIC if on_device else None)  # noqa: SLF001 -- a blob of this class
     if shape is not None:
         blob.reshape(shape)
     if data is not None:

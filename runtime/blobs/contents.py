@@ -30,6 +30,9 @@ class BlobContents(NamedTuple):
     data: NDArray[Any]
     diff: NDArray[Any] | None
 
+    def __repr__(self) -> str:
+        return f"<BlobContents {self.shape}, {self.data.dtype}{', no diff' if self.diff is None else ''}>"
+
 
 def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) -> NDArray[Any]:
     """An argument, after a check that it is a NumPy array of one of some element types.

@@ -176,9 +176,9 @@ class Elements:
         memory = self._inside
         memory._alone(name, memory._call, call.value, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
 
-    def lends(self, borrower: Elements, own: Fact = OWNED) -> bool:
+    def owns_bytes_of(self, other: Elements, own: Fact = OWNED) -> bool:
         """Whether other elements lie in memory that this memory would free, on the sides that `own` names."""
-        return bool(self._inside._lends(borrower.memory, own))  # noqa: SLF001 -- the runtime may; users do not need it
+        return bool(self._inside._owns_bytes_of(other.memory, own))  # noqa: SLF001 -- the runtime may; users do not need it
 
     def _check_elements(self, call: str, buffer: Any) -> None:
         dtype = _dtype_of(buffer)

@@ -23,13 +23,13 @@ from ..allocators.pointers import (
     End,
     HostArray,
     LiveBlocks,
-    adopt_host,
     check_byte_size,
     check_copy,
     check_host,
     no_room,
 )
 from .host_arithmetic import host_arithmetic
+from .host_buffers import adopt_host
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Event, Pointer

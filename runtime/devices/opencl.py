@@ -90,8 +90,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # When PyOpenCL drops the event of a copy from or to the host, it waits for the copy, and no other thread runs
-        # meanwhile.  So these events are kept until they are done.
-        self._copies: dict[int, Any] = {}
+        # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their
+        # queues.
+        self._queued: dict[int, Any] = {}
 
     @property
     def compiler(self) -> Compiler:
@@ -166,15 +167,15 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def _keep(self, event: Any) -> None:
         """Keep an event until it is done, and drop those that are done."""
         self._let_go()
-        self._copies[id(event)] = event
+        self._queued[id(event)] = event
 
     def _let_go(self) -> None:
         """Drop the events that are done, and with them the host memory that they keep alive."""
         # Other threads, and a finaliser that copies, may run between two steps, but not within one.  There is no lock:
         # it would be held while events are dropped, and with them host memory, whose finalisers may run any code.
-        for key, copy in list(self._copies.items()):
-            if _is_over(copy):
-                self._copies.pop(key, None)
+        for key, event in list(self._queued.items()):
+            if _is_over(event):
+                self._queued.pop(key, None)
 
     def _queue(self, stream: Any) -> Any:
         """The queue for a call: `stream`, or our own if it is None."""
@@ -185,9 +186,12 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return stream
 
     def _finish(self, queue: Any) -> None:
-        """Wait for a queue and our own.  OpenCL cannot wait for a device, and PyOpenCL has no list of its queues."""
-        queue.finish()
-        self.queue.finish()
+        """Wait for a queue, for our own, and for those in which copies or markers of ours are not done.
+
+        OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
+        """
+        for it in (queue, self.queue, *(event.command_queue for event in list(self._queued.values()))):
+            it.finish()
 
     def _check_end(self, ptr: Any, end: End) -> None:
         if ptr is None or not end.on_device:
@@ -245,9 +249,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def record(self, stream: Any) -> Event:
         self._home.check()
         self.check_stream(stream)
-        event = _QueueEvent(cl.enqueue_marker(stream), self._let_go)
+        marker: Any = cl.enqueue_marker(stream)
+        self._keep(marker)
         stream.flush()
-        return event
+        return _QueueEvent(marker, self._let_go)
 
     def arithmetic(self) -> OpenCLArithmetic:
         self._home.check()

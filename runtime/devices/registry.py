@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, SyncedMemoryError
 from syncedmem.model.errors import shown
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     """The allocators of a memory: for pageable host memory, for page-locked host memory, and for device memory."""
 
 __all__ = [
+    "AUTOMATIC",
     "DEVICE_NAMES",
     "DeviceReport",
     "automatic_name",
-    "check_wish",
+    "check_environment",
     "named_device",
     "parse_device",
     "probe",
@@ -43,7 +44,8 @@ __all__ = [
 _T = TypeVar("_T")
 
 ENVIRONMENT = "SYNCEDMEM_DEVICE"
-AUTOMATIC = "auto"
+AUTOMATIC: Final = "auto"
+"""The default of ``device`` in every signature."""
 HOST_ALONE = "cpu"
 """The name for no device; `probe` lists host memory under it."""
 
@@ -184,7 +186,7 @@ def named_device(name: str) -> DeviceAllocator:
     return device
 
 
-def check_wish() -> None:
+def check_environment() -> None:
     """Refuse a value of ``SYNCEDMEM_DEVICE`` that is no name of a device; the device need not be here.
 
     Raises
@@ -192,21 +194,21 @@ def check_wish() -> None:
     NoDeviceError
         If it is no such name.
     """
-    _wished(parse_device)
+    _from_environment(parse_device)
 
 
-def _wished(meaning: Callable[[str], _T]) -> _T:
+def _from_environment(meaning: Callable[[str], _T]) -> _T:
     """The result of a function for the value of ``SYNCEDMEM_DEVICE``, or for ``"auto"`` if it is not set."""
-    wish = os.environ.get(ENVIRONMENT) or AUTOMATIC
+    value = os.environ.get(ENVIRONMENT) or AUTOMATIC
     try:
-        return meaning(wish)
+        return meaning(value)
     except NoDeviceError as error:
-        raise NoDeviceError(f"{ENVIRONMENT}={wish}: {error}") from None
+        raise NoDeviceError(f"{ENVIRONMENT}={value}: {error}") from None
 
 
 def _found(name: str) -> DeviceAllocator | None:
     """The device that a name means here, with ``SYNCEDMEM_DEVICE``; None for the host alone."""
-    return _wished(_named) if name == AUTOMATIC else _named(name)
+    return _from_environment(_named) if name == AUTOMATIC else _named(name)
 
 
 def _named(name: str) -> DeviceAllocator | None:

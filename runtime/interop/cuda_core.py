@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .packages import missing
 from .source import Source, check_calls
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
 
-__all__ = ["LentResource", "as_resource", "from_resource"]
+__all__ = ["ExportedResource", "as_resource", "from_resource"]
 
 try:
     core: Any = importlib.import_module("cuda.core")
@@ -56,7 +56,7 @@ def _is_full(error: Exception) -> bool:
     return str(error).startswith(("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"))
 
 
-def as_resource(allocator: object) -> LentResource:
+def as_resource(allocator: object) -> ExportedResource:
     """A resource of cuda.core whose memory comes from a `DeviceAllocator`.
 
     Parameters
@@ -69,7 +69,7 @@ def as_resource(allocator: object) -> LentResource:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    return LentResource(Lender(allocator))
+    return ExportedResource(Exporter(allocator))
 
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ else:
     _Base = core.MemoryResource
 
 
-class LentResource(_Base):
+class ExportedResource(_Base):
     """Memory of a `DeviceAllocator`, for cuda.core; made by `as_resource`."""
 
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
 
     def allocate(self, size: int, *, stream: Any) -> Any:
         """A buffer of `size` bytes, which gives its memory back when it is closed or collected.
@@ -92,26 +92,26 @@ class LentResource(_Base):
         AllocationError
             If there is no room.
         """
-        order = {"stream": stream} if self._lender.on_device else {}
-        return core.Buffer.from_handle(self._lender.allocate(size), size, mr=self, **order)
+        order = {"stream": stream} if self._exporter.on_device else {}
+        return core.Buffer.from_handle(self._exporter.allocate(size), size, mr=self, **order)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         """Wait for the stream, or for the device if there is none, and give the memory back; errors are printed."""
 
         def wait(address: int) -> None:
-            self._lender.wait_for_device(address) if stream is None else stream.sync()
+            self._exporter.wait_for_device(address) if stream is None else stream.sync()
 
-        self._lender.give_back(int(ptr), size, wait)
+        self._exporter.give_back(int(ptr), size, wait)
 
     @property
     def is_device_accessible(self) -> bool:
         """Whether a kernel can read the memory."""
-        return self._lender.on_device
+        return self._exporter.on_device
 
     @property
     def is_host_accessible(self) -> bool:
         """Whether the host can read the memory."""
-        return not self._lender.on_device
+        return not self._exporter.on_device
 
     @property
     def is_managed(self) -> bool:
@@ -121,4 +121,4 @@ class LentResource(_Base):
     @property
     def device_id(self) -> int:
         """The number of the CUDA device, or -1 for host memory."""
-        return self._lender.ordinal if self._lender.on_device else -1
+        return self._exporter.ordinal if self._exporter.on_device else -1

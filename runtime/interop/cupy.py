@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import InvalidArgumentError, WrongDeviceError
 
 from ..devices.cuda import cupy, is_full  # raises NoDeviceError if CuPy is not installed
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .source import Source
 
 if TYPE_CHECKING:
@@ -74,41 +74,41 @@ def as_resource(allocator: object) -> Callable[[int], Any]:
     that is current when it is given back.  A `PoolAllocator` keeps the block until this work is over; with any other
     allocator the host waits.  Work on a third stream must be over already, as with CuPy's own pool.
     """
-    lender = Lender(allocator)
+    exporter = Exporter(allocator)
 
     def allocate(size: int) -> Any:
-        if lender.on_device and (current := cupy.cuda.runtime.getDevice()) != lender.ordinal:
-            raise WrongDeviceError("allocate", lender.ordinal, current)
-        loan = lender.loan(size, _after_work(lender))
+        if exporter.on_device and (current := cupy.cuda.runtime.getDevice()) != exporter.ordinal:
+            raise WrongDeviceError("allocate", exporter.ordinal, current)
+        block = exporter.export(size, _after_work(exporter))
         # The device is passed, because CUDA cannot tell it from the null pointer of a block of zero bytes.
-        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(loan.ptr, size, loan, lender.ordinal), 0)
+        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(block.ptr, size, block, exporter.ordinal), 0)
 
     return allocate
 
 
-def _after_work(lender: Lender) -> Callable[[int], None] | None:
+def _after_work(exporter: Exporter) -> Callable[[int], None] | None:
     """A function that waits for the work on memory that is taken now; None for host memory.
 
     It is called when the memory is given back, with its address.
     """
-    if not lender.on_device:
+    if not exporter.on_device:
         return None
-    taken_on, taken_by = cupy.cuda.get_current_stream(lender.ordinal), threading.current_thread()
+    taken_on, taken_by = cupy.cuda.get_current_stream(exporter.ordinal), threading.current_thread()
 
     def wait(address: int) -> None:
-        device = lender.allocator
+        device = exporter.allocator
         if taken_on.ptr == cupy.cuda.Stream.ptds.ptr and taken_by is not threading.current_thread():
             # A per-thread stream: its name means the stream of the calling thread, and another thread took the memory.
-            lender.wait_for_device(address)
+            exporter.wait_for_device(address)
             return
-        given_on = cupy.cuda.get_current_stream(lender.ordinal)
+        given_on = cupy.cuda.get_current_stream(exporter.ordinal)
         events = [device.record(stream) for stream in {it.ptr: it for it in (taken_on, given_on)}.values()]
         hold = getattr(device, "hold", None)
         for event in events:
             if hold is None:
                 event.synchronize()
             else:
-                hold(lender.lent(address), event)
+                hold(exporter.array_at(address), event)
 
     return wait
 
@@ -126,10 +126,10 @@ def as_pinned_resource(allocator: object) -> Callable[[int], Any]:
     InvalidArgumentError
         If `allocator` is not an allocator of host memory.
     """
-    lender = Lender(allocator, host_only=True)
+    exporter = Exporter(allocator, host_only=True)
 
     def allocate(size: int) -> Any:
-        return cupy.cuda.PinnedMemoryPointer(lender.loan(size), 0)
+        return cupy.cuda.PinnedMemoryPointer(exporter.export(size), 0)
 
     return allocate
 
@@ -142,22 +142,22 @@ def as_function_allocator(allocator: object) -> Any:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    return cupy.cuda.PythonFunctionAllocator(*_functions(Lender(allocator)))
+    return cupy.cuda.PythonFunctionAllocator(*_functions(Exporter(allocator)))
 
 
-def _functions(lender: Lender) -> tuple[Callable[[int, int], int], Callable[[int, int], None]]:
+def _functions(exporter: Exporter) -> tuple[Callable[[int, int], int], Callable[[int, int], None]]:
     """The ``malloc`` and ``free`` of a ``PythonFunctionAllocator``."""
     # By address: the function to call before the memory is given back.
     waits: dict[int, Callable[[int], None] | None] = {}
 
     def malloc(size: int, device: int) -> int:
-        if lender.on_device and device != lender.ordinal:
-            raise InvalidArgumentError("device", device, f"{lender.ordinal}, where the memory is")
-        wait, address = _after_work(lender), lender.allocate(size)
+        if exporter.on_device and device != exporter.ordinal:
+            raise InvalidArgumentError("device", device, f"{exporter.ordinal}, where the memory is")
+        wait, address = _after_work(exporter), exporter.allocate(size)
         waits[address] = wait
         return address
 
     def free(address: int, device: int) -> None:  # noqa: ARG001 -- CuPy's signature
-        lender.give_back(address, wait=waits.pop(address, None))
+        exporter.give_back(address, wait=waits.pop(address, None))
 
     return malloc, free

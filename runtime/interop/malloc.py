@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .native import CFunctions, foreign_function, name_of, or_null, shared_library
 from .source import Source
 
@@ -77,11 +77,11 @@ def as_resource(allocator: object) -> CFunctions:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    lender = Lender(allocator, alignment=16)  # the alignment of the widest type of C, which malloc() must have
+    exporter = Exporter(allocator, alignment=16)  # the alignment of the widest type of C, which malloc() must have
 
     def deallocate(address: int | None) -> None:
-        lender.give_back(address or 0)
+        exporter.give_back(address or 0)
 
     return CFunctions(
-        ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(lender.allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate)
+        ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(exporter.allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate)
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from syncedmem.model import NoDeviceError, WrongDeviceError
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .packages import missing
 from .source import Source, check_calls
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from ..allocators.base import DeviceAllocator
-    from .lender import Loan
+    from .exporter import ExportedBlock
 
-__all__ = ["LentManager", "as_resource", "from_resource"]
+__all__ = ["ExportedManager", "as_resource", "from_resource"]
 
 try:
     cuda: Any = importlib.import_module("numba.cuda")
@@ -66,7 +66,7 @@ def _is_full(error: Exception) -> bool:
     return bool(getattr(error, "code", None) == bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
 
 
-def as_resource(allocator: object) -> type[LentManager]:
+def as_resource(allocator: object) -> type[ExportedManager]:
     """A memory manager of Numba whose memory comes from a `DeviceAllocator`.
 
     Parameters
@@ -85,7 +85,7 @@ def as_resource(allocator: object) -> type[LentManager]:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    return type("LentManager", (LentManager,), {"lender": Lender(allocator)})
+    return type("ExportedManager", (ExportedManager,), {"exporter": Exporter(allocator)})
 
 
 if TYPE_CHECKING:
@@ -94,18 +94,18 @@ else:
     _Base = cuda.HostOnlyCUDAMemoryManager
 
 
-class LentManager(_Base):
-    """Memory of a `DeviceAllocator`, for Numba; `as_resource` makes subclasses that have a lender.
+class ExportedManager(_Base):
+    """Memory of a `DeviceAllocator`, for Numba; `as_resource` makes subclasses that have an exporter.
 
     Numba itself allocates pinned and mapped host memory.  While Numba defers deallocations, blocks are given back
     later.
     """
 
-    lender: ClassVar[Lender]
+    exporter: ClassVar[Exporter]
 
     def __init__(self, context: Any) -> None:
         super().__init__(context=context)
-        self._loans: set[Loan] = set()
+        self._exported: set[ExportedBlock] = set()
 
     def initialize(self) -> None:
         """Refuse a context of another device.
@@ -115,8 +115,8 @@ class LentManager(_Base):
         WrongDeviceError
             If the context is not of the allocator's device.
         """
-        if self.lender.on_device and self.context.device.id != self.lender.ordinal:
-            raise WrongDeviceError("initialize", self.lender.ordinal, self.context.device.id)
+        if self.exporter.on_device and self.context.device.id != self.exporter.ordinal:
+            raise WrongDeviceError("initialize", self.exporter.ordinal, self.context.device.id)
 
     def memalloc(self, size: int) -> Any:
         """A ``numba.cuda.MemoryPointer``, which gives its memory back when it is gone.
@@ -126,19 +126,19 @@ class LentManager(_Base):
         AllocationError
             If there is no room.
         """
-        loan = self.lender.loan(size, self.lender.wait_for_device)
-        self._loans.add(loan)
-        finalizer = _finalizer(loan, self._loans, self.deallocations)
-        return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(loan.ptr), size, finalizer=finalizer)
+        block = self.exporter.export(size, self.exporter.wait_for_device)
+        self._exported.add(block)
+        finalizer = _finalizer(block, self._exported, self.deallocations)
+        return cuda.MemoryPointer(self.context, bindings.CUdeviceptr(block.ptr), size, finalizer=finalizer)
 
     def reset(self) -> None:
         """Give all memory back."""
-        while self._loans:
-            self._loans.pop().give_back()
+        while self._exported:
+            self._exported.pop().give_back()
         super().reset()  # type: ignore[misc] # of a library without types
 
     def get_ipc_handle(self, memory: Any) -> Never:
-        """Refused: the allocator may lend parts of larger blocks, which cannot be shared between processes."""
+        """Refused: the allocator may export parts of larger blocks, which cannot be shared between processes."""
         raise NotImplementedError("memory of a syncedmem allocator is not shared between processes")
 
     def get_memory_info(self) -> Never:
@@ -151,16 +151,16 @@ class LentManager(_Base):
         return 1
 
 
-def _finalizer(loan: Loan, loans: set[Loan], deallocations: Any) -> Callable[[], None]:
+def _finalizer(block: ExportedBlock, exported: set[ExportedBlock], deallocations: Any) -> Callable[[], None]:
     """The function that Numba calls once when a pointer is gone; after a `reset` it does nothing."""
 
     def finalizer() -> None:
-        if loan not in loans:
+        if block not in exported:
             return
-        loans.remove(loan)
+        exported.remove(block)
         if deallocations.is_disabled:
-            deallocations.add_item(type(loan).give_back, loan, loan.size)
+            deallocations.add_item(type(block).give_back, block, block.size)
         else:
-            loan.give_back()
+            block.give_back()
 
     return finalizer

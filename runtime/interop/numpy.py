@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError
 
+from .exporter import Exporter
 from .foreign import ForeignHostAllocator
-from .lender import Lender
 from .native import keep_for_ever, or_null
 from .source import Source
 
@@ -156,13 +156,13 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
     title = name.encode()
     if len(title) >= _Handler.name.size:
         raise InvalidArgumentError("name", name, "at most 126 bytes long")
-    lent = _LentHandler(Lender(allocator, alignment=16, host_only=True))
+    exported = _ExportedHandler(Exporter(allocator, alignment=16, host_only=True))
     # ctypes does not keep the functions itself.
     functions = (
-        ctypes.CFUNCTYPE(*_MALLOC)(or_null(lent.malloc)),
-        ctypes.CFUNCTYPE(*_CALLOC)(or_null(lent.calloc)),
-        ctypes.CFUNCTYPE(*_REALLOC)(or_null(lent.realloc)),
-        ctypes.CFUNCTYPE(*_FREE)(lent.free),
+        ctypes.CFUNCTYPE(*_MALLOC)(or_null(exported.malloc)),
+        ctypes.CFUNCTYPE(*_CALLOC)(or_null(exported.calloc)),
+        ctypes.CFUNCTYPE(*_REALLOC)(or_null(exported.realloc)),
+        ctypes.CFUNCTYPE(*_FREE)(exported.free),
     )
     addresses = (ctypes.cast(function, ctypes.c_void_p) for function in functions)
     handler = _Handler(title, 1, None, *addresses)
@@ -170,28 +170,28 @@ def as_resource(allocator: object, *, name: str = "syncedmem") -> object:
     return _new_capsule(ctypes.addressof(handler), _CAPSULE, None)
 
 
-class _LentHandler:
+class _ExportedHandler:
     """The four functions of a handler over a `DeviceAllocator`."""
 
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
         self._is_over = sys.is_finalizing
 
     def malloc(self, _ctx: int | None, size: int) -> int:
         # An allocator may make arrays itself, whose memory must not come from it.  NumPy's handler is a context
         # variable, and a new context has NumPy's default.  A null pointer means no room to NumPy, so zero bytes become
         # one.
-        return Context().run(self._lender.allocate, size or 1)
+        return Context().run(self._exporter.allocate, size or 1)
 
     def calloc(self, _ctx: int | None, count: int, each: int) -> int:
         return Context().run(self._zeroed, count * each or 1)
 
     def _zeroed(self, size: int) -> int:
-        address = self._lender.allocate(size)
+        address = self._exporter.allocate(size)
         try:
-            self._lender.allocator.memset_zero(self._lender.lent(address), size)
+            self._exporter.allocator.memset_zero(self._exporter.array_at(address), size)
         except BaseException:
-            self._lender.deallocate(address)
+            self._exporter.deallocate(address)
             raise
         return address
 
@@ -199,18 +199,18 @@ class _LentHandler:
         return Context().run(self._moved, address or 0, size or 1)
 
     def _moved(self, address: int, size: int) -> int:
-        fresh = self._lender.allocate(size)
+        fresh = self._exporter.allocate(size)
         try:
             if address:
-                old, new = self._lender.lent(address), self._lender.lent(fresh)
-                self._lender.allocator.memcpy(old, new, min(len(old), size))
-                self._lender.deallocate(address)
+                old, new = self._exporter.array_at(address), self._exporter.array_at(fresh)
+                self._exporter.allocator.memcpy(old, new, min(len(old), size))
+                self._exporter.deallocate(address)
         except BaseException:
-            self._lender.deallocate(fresh)
+            self._exporter.deallocate(fresh)
             raise
         return fresh
 
     def free(self, _ctx: int | None, address: int | None, _size: int) -> None:
         # NumPy passes the size of the array.  After a realloc() it may be wrong, so only the address is used.
         if not self._is_over():
-            Context().run(self._lender.give_back, address or 0)
+            Context().run(self._exporter.give_back, address or 0)

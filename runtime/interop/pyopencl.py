@@ -11,7 +11,7 @@ from syncedmem.model.interface import DeviceType
 from ..allocators.failures import where_of
 from ..allocators.pointers import no_room
 from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError if PyOpenCL is not installed
-from .lender import Lender
+from .exporter import Exporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +88,8 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
         If `allocator` is of another kind, or `queue` is missing.
     """
     if getattr(allocator, "device_type", None) is DeviceType.OPENCL:
-        return _lending(allocator, _handle, _nothing)
-    lender = Lender(allocator, host_only=True)
+        return _exporting(allocator, _handle, _nothing)
+    exporter = Exporter(allocator, host_only=True)
     if not isinstance(queue, cl.CommandQueue):
         raise InvalidArgumentError("queue", queue, "a pyopencl.CommandQueue, for host memory")
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -98,7 +98,7 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
         return cl.Buffer(queue.context, flags, hostbuf=block)
 
     # When the buffer is gone, OpenCL may still write; and OpenCL keeps its handle, but not the host memory.
-    return _lending(lender.allocator, over, queue.finish)
+    return _exporting(exporter.allocator, over, queue.finish)
 
 
 def _handle(block: Any) -> Any:
@@ -112,8 +112,8 @@ def _nothing() -> None:
     """Wait for nothing: OpenCL itself keeps the memory as long as work uses it."""
 
 
-def _lending(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
-    """An allocator of PyOpenCL that lends blocks as buffers; `buffer_of` makes a buffer of a block."""
+def _exporting(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
+    """An allocator of PyOpenCL that exports blocks as buffers; `buffer_of` makes a buffer of a block."""
 
     def allocate(size: int) -> Any:
         block = allocator.allocate(size)
@@ -135,10 +135,10 @@ def _lending(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[],
 
 
 _endings: dict[int, Callable[[], None]] = {}
-"""By the id of a lent buffer, what to do when it is gone; a buffer has no attributes and no weak references."""
+"""By the id of an exported buffer, what to do when it is gone; a buffer has no attributes and no weak references."""
 
 
-class _LentBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without types
+class _ExportedBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without types
     __slots__ = ()
 
     def __del__(self, endings: Any = _endings, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -149,5 +149,5 @@ class _LentBuffer(cl.Buffer):  # type: ignore[misc]  # of a library without type
 def _tied(buffer: Any, ending: Callable[[], None]) -> Any:
     """A buffer that calls `ending` when it is gone."""
     _endings[id(buffer)] = ending
-    buffer.__class__ = _LentBuffer
+    buffer.__class__ = _ExportedBuffer
     return buffer

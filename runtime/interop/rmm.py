@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .packages import missing
 from .source import Source, check_calls
 
@@ -78,13 +78,13 @@ def as_resource(allocator: object) -> Any:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    lender = Lender(allocator, alignment=ALIGNMENT)
+    exporter = Exporter(allocator, alignment=ALIGNMENT)
 
     def allocate(size: int, stream: Any) -> int:  # noqa: ARG001 -- allocated memory is ready on every stream
-        return lender.allocate(size)
+        return exporter.allocate(size)
 
     def deallocate(address: int, size: int, stream: Any) -> None:
-        lender.give_back(address, size, lambda _: stream.synchronize())
+        exporter.give_back(address, size, lambda _: stream.synchronize())
 
     # The resource keeps both functions, and RMM's resources keep their upstream.
     return mr.CallbackMemoryResource(allocate, deallocate)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .native import CFunctions, foreign_function, name_of, or_null, shared_library
 from .source import Source
 
@@ -87,15 +87,15 @@ def as_resource(allocator: object) -> CFunctions:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    lender = Lender(allocator)
+    exporter = Exporter(allocator)
 
     def allocate(size: int, device: int, _stream: int | None) -> int:
-        if lender.on_device and device != lender.ordinal:
+        if exporter.on_device and device != exporter.ordinal:
             return 0
-        return lender.allocate(size)
+        return exporter.allocate(size)
 
     def deallocate(address: int | None, size: int, _device: int, stream: int | None) -> None:
-        lender.give_back(address or 0, size, lambda _: _wait_for(stream or 0))
+        exporter.give_back(address or 0, size, lambda _: _wait_for(stream or 0))
 
     return CFunctions(ctypes.CFUNCTYPE(*_ALLOCATE)(or_null(allocate)), ctypes.CFUNCTYPE(*_DEALLOCATE)(deallocate))
 

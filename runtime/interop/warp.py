@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .exporter import Exporter
 from .foreign import allocator_over
-from .lender import Lender
 from .packages import missing
 from .source import Source, check_calls
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
 
-__all__ = ["LentAllocator", "as_resource", "from_resource"]
+__all__ = ["ExportedAllocator", "as_resource", "from_resource"]
 
 try:
     wp: Any = importlib.import_module("warp")
@@ -54,7 +54,7 @@ def from_resource(theirs: Any, *, device: int | None = 0) -> DeviceAllocator:
     return allocator_over(source, None if readable else device)
 
 
-def as_resource(allocator: object) -> LentAllocator:
+def as_resource(allocator: object) -> ExportedAllocator:
     """An allocator of Warp whose memory comes from a `DeviceAllocator`, for ``warp.set_device_allocator``.
 
     Parameters
@@ -67,10 +67,10 @@ def as_resource(allocator: object) -> LentAllocator:
     InvalidArgumentError
         If `allocator` has no memory with addresses.
     """
-    return LentAllocator(Lender(allocator))
+    return ExportedAllocator(Exporter(allocator))
 
 
-class LentAllocator:
+class ExportedAllocator:
     """Memory of a `DeviceAllocator`, for Warp; made by `as_resource`.
 
     Attributes
@@ -78,9 +78,9 @@ class LentAllocator:
     memory_kind : warp.MemoryKind
     """
 
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
-        self.memory_kind: Any = wp.MemoryKind.CUDA_DEVICE if lender.on_device else wp.MemoryKind.HOST
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+        self.memory_kind: Any = wp.MemoryKind.CUDA_DEVICE if exporter.on_device else wp.MemoryKind.HOST
 
     def allocate(self, size_in_bytes: int) -> int:
         """The address of new memory.
@@ -90,8 +90,8 @@ class LentAllocator:
         AllocationError
             If there is no room.
         """
-        return self._lender.allocate(size_in_bytes)
+        return self._exporter.allocate(size_in_bytes)
 
     def deallocate(self, ptr: int, size_in_bytes: int) -> None:
         """Wait for the device and give memory back; errors are printed, because Warp calls this from finalisers."""
-        self._lender.give_back(ptr, size_in_bytes, self._lender.wait_for_device)
+        self._exporter.give_back(ptr, size_in_bytes, self._exporter.wait_for_device)

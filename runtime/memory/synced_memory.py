@@ -35,14 +35,14 @@ from syncedmem.model import (
     WrongDeviceError,
     current_mode,
 )
+from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import Cell, facts_of, head_of
-from syncedmem.model.editions import dispatch, edition_for
 from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
-from ..devices.registry import resolve_sides
+from ..devices.registry import AUTOMATIC, resolve_sides
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
 from .transaction import Sides, Transaction
@@ -196,7 +196,7 @@ class SyncedMemory:
         *,
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
-        device: DeviceAllocator | str | None = "auto",
+        device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
     ) -> None:
         if hasattr(self, "_sides"):
@@ -679,12 +679,12 @@ class SyncedMemory:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
 
-    def _lends(self, borrower: SyncedMemory, own: Fact) -> bool:
+    def _owns_bytes_of(self, other: SyncedMemory, own: Fact) -> bool:
         """Whether another memory uses bytes that this one would free, on the sides that `own` names."""
         facts = facts_of(self._state) & own
         sides = (
-            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, borrower._cpu),
-            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, borrower._gpu),
+            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, other._cpu),
+            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, other._gpu),
         )
         return any(
             facts & fact and mine is not None and theirs is not None and _overlapping(where, theirs, mine)

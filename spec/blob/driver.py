@@ -136,8 +136,8 @@ class BlobDriver:
             self.run.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
             duty = UNCHANGED
         else:
-            accepted = step.about or foreseen.accepted or duty.conduct
-            self.run.require(raised is None, accepted, f"{name} raised {type(raised).__name__}: {raised}")
+            message = f"{name} raised {type(raised).__name__}: {raised}"
+            self.run.require(raised is None, duty.accepted or duty.conduct, message)
         self.inspection.compare_calls(foreseen, self.log.calls[start:], duty.conduct, self._axes(step, foreseen))
         self.inspection.world = foreseen.after
         self.inspection.compare_blobs(step.changed, duty)
@@ -253,17 +253,17 @@ class BlobDriver:
         self.reproducer.run(statement)
 
     @blaming
-    def lend(self, n: int, side: Side, part: Part, lender: Part) -> None:
+    def adopt_part(self, n: int, side: Side, part: Part, exporter: Part) -> None:
         """Let a part of a blob adopt memory of the first blob; the first blob keeps it, so this is allowed.
 
         Raises
         ------
         Violation
         """
-        call = f"{name_of(n)}.set_{side}_{part}(blob.mutable_{side}_{lender}())"
+        call = f"{name_of(n)}.set_{side}_{part}(blob.mutable_{side}_{exporter}())"
         raised = self.reproducer.call(call, self.world.mode).raised
         self.run.require(raised is None, "B66-own-memory", f"nothing would be freed, but it raised {raised!r}")
-        self.inspection.world = self.world.adopt(n, part, side, self.world.content(0, lender, side)).after
+        self.inspection.world = self.world.adopt(n, part, side, self.world.content(0, exporter, side)).after
 
     def asked_nothing(self, requirement: str) -> None:
         """Check that no allocator has been called, except for copies of zero bytes.

@@ -40,6 +40,7 @@ def check_blobs(  # noqa: PLR0913 -- options
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
     tolerance: Tolerance | None = None,
+    shorten: bool = True,
 ) -> Conformance[BlobCoverage]:
     """Run every check against a blob.
 
@@ -57,6 +58,8 @@ def check_blobs(  # noqa: PLR0913 -- options
         Called with a suite's name and the number of its cases until now.
     tolerance : Tolerance, optional
         Which violations do not end a suite.
+    shorten : bool
+        Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
 
     Returns
     -------
@@ -70,36 +73,37 @@ def check_blobs(  # noqa: PLR0913 -- options
     """
     check_steps(steps)
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)
-    runners = {name: _runner(name, steps, seed) for name in wanted}
+    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
     return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance)
 
 
-def _runner(name: str, steps: int, seed: int) -> Runner:
+def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Runner:
     if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed)
-    return partial(_run_enumerated, name=name)
+        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
+    return partial(_run_enumerated, name=name, shorten=shorten)
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
+def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
     for scenario in SUITES[name](subject):
         try:
             counter.add(run_scenario(subject, scenario))
         except Violation as found:
             if counter.tolerance.tolerates(found):
                 continue
-            violation = shortened(subject, scenario, found)
+            violation = shortened(subject, scenario, found) if shorten else found
             if counter.tolerance.ends(violation):
                 return violation
     return None
 
 
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
+def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
     if not steps:
         return None
 
     def count(drivers: tuple[BlobDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count, counter.tolerance)
-    return violation if violation and counter.tolerance.ends(violation) else None
+    tolerance = counter.tolerance
+    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten, tolerance=tolerance)
+    return violation if violation and tolerance.ends(violation) else None

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from .steps import Numbers
 
 __all__ = [
+    "AdoptPart",
     "AskedNothing",
     "Extents",
     "Fail",
-    "Lend",
     "Move",
     "Prepare",
     "Refusal",
@@ -124,19 +124,19 @@ class Prepare(NamedTuple):
         return Prepare(renumbered_text(self.statement, numbers))
 
 
-class Lend(NamedTuple):
-    """A part of a blob adopts memory of the first blob, which keeps it."""
+class AdoptPart(NamedTuple):
+    """A part of a blob adopts memory of a part of the first blob, which keeps it."""
 
     blob: int
     side: Side
     part: Part = "data"
-    lender: Part = "data"
+    exporter: Part = "data"
 
     def take(self, driver: BlobDriver) -> None:
         """Check that the adoption is allowed."""
-        driver.lend(*self)
+        driver.adopt_part(*self)
 
-    def renumbered(self, numbers: Numbers) -> Lend:
+    def renumbered(self, numbers: Numbers) -> AdoptPart:
         """The step with another number of the blob; the first stays the first."""
         unmoved(0, numbers)
         return self._replace(blob=numbers[self.blob])

@@ -40,11 +40,14 @@ class Duty(NamedTuple):
         About the numbers.
     others : str
         About the blobs that take no part.
+    accepted : str
+        About being refused without a reason; `conduct` if empty.
     """
 
     conduct: str
     result: str
     others: str = "B59-independent"
+    accepted: str = ""
 
 
 Done = tuple[tuple["Wanted", int], ...]
@@ -62,8 +65,6 @@ class Foreseen(NamedTuple):
         The expected allocator calls for each memory; either memory may come first, as in C++.
     refused : str
         The requirement for which the call is refused; empty if it is not refused.
-    accepted : str
-        The requirement for which it is not refused; if empty, the conduct.
     value : object
         The result of the call, if it is a number.
     view : bytes or None
@@ -74,7 +75,6 @@ class Foreseen(NamedTuple):
     after: World
     calls: tuple[Done, ...] = ()
     refused: str = ""
-    accepted: str = ""
     value: Any = None
     view: bytes | None = None
 
@@ -239,7 +239,7 @@ class World:
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
         after = self.holding(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
-        return Foreseen(Duty("B26-share-object", "B26-share-object"), after, accepted="B27-share-count")
+        return Foreseen(Duty("B26-share-object", "B26-share-object", accepted="B27-share-count"), after)
 
     # --- copies and arithmetic
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .elements import USUAL, itemsize
-from .moves import Extents, Lend, Unchanged, refused
+from .moves import AdoptPart, Extents, Unchanged, refused
 from .scenarios import Scenario
 from .steps import BlobCall, Other
 
@@ -57,13 +57,13 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
             steps += refused(known, f"blob.set_{side}_data(blob.mutable_{side}_diff())")
         for part in _PARTS:
             steps += refused(known, f"blob.set_{side}_{part}(blob.mutable_{side}_{part}())")
-        for lend in (Lend(1, side), Lend(0, side, "diff")):
-            steps += (lend, *refused(known, "blob.share_data(blob2)"))
+        for adopt in (AdoptPart(1, side), AdoptPart(0, side, "diff")):
+            steps += (adopt, *refused(known, "blob.share_data(blob2)"))
         yield Scenario(((2, 4) if larger else (2, 3), (2, 3)), tuple(steps))
     for side in sides:
         buffer = "bytearray(24)" if side == "cpu" else "subject.device.empty(24)"
-        lent = (BlobCall(0, f"mutable_{side}_data"), Lend(0, side, "diff"))
-        yield Scenario(((2, 3),), (*lent, *refused(known, f"blob.set_{side}_data({buffer})")))
+        adopted = (BlobCall(0, f"mutable_{side}_data"), AdoptPart(0, side, "diff"))
+        yield Scenario(((2, 3),), (*adopted, *refused(known, f"blob.set_{side}_data({buffer})")))
 
 
 def exporters(subject: Subject) -> Iterator[Scenario]:
@@ -76,7 +76,7 @@ def exporters(subject: Subject) -> Iterator[Scenario]:
             BlobCall(0, f"mutable_{side}_{exporter}"),
             BlobCall(0, "reshape", ((2, 3),)),
             BlobCall(0, f"share_{other}", (Other(1),)),
-            Lend(0, side, other, exporter),
+            AdoptPart(0, side, other, exporter),
             Unchanged("B66-own-memory", "blob.shrink_to_fit()"),
         )
         yield Scenario(((2, 4), (2, 3)), steps)

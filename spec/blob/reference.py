@@ -248,7 +248,7 @@ class ReferenceBlob:
 
     def holds(self, memory: Any, other: Any) -> bool:
         """Whether the other part uses bytes of this memory, which must then stay."""
-        return any(lends(memory, other, side) for side in ("cpu", "gpu"))
+        return any(owns_bytes_of(memory, other, side) for side in ("cpu", "gpu"))
 
     def bring(self, memory: Any, fitting: Any) -> None:
         side = self.where(memory)
@@ -257,10 +257,21 @@ class ReferenceBlob:
     # --- elements, blob.hpp:191-207
 
     def data_at(self, *indices: Any) -> Any:
-        return self.element(self.data_memory, self.offset(*indices))
+        return self.element(self.data_memory, self.position(*indices))
 
     def diff_at(self, *indices: Any) -> Any:
-        return self.element(self.diff_memory, self.offset(*indices))
+        return self.element(self.diff_memory, self.position(*indices))
+
+    def position(self, *indices: Any) -> int:
+        position = self.offset(*indices)
+        if len(indices) > 1:  # a sequence is checked by `offset`, and one number by `check_position`
+            for axis, index in enumerate(indices):
+                self.check_element(index, self.legacy_shape(axis))
+        return position
+
+    def check_element(self, index: int, extent: int) -> None:
+        if index >= extent:
+            self.refuse("one past the end")
 
     def element(self, memory: Any, position: int) -> Any:
         self.check_position(position)
@@ -348,7 +359,7 @@ class ReferenceBlob:
         self.check_buffer(buffer)
         self.check_not_extents(call, buffer)
         if self.data_memory.size == self.bytes():
-            self.check_not_lent(self.data_memory, self.diff_memory, call)
+            self.check_not_adopted(self.data_memory, self.diff_memory, call)
             self.redirect(self.data_memory, call, buffer)
             return
         fresh = self.memory(self.bytes())
@@ -385,7 +396,7 @@ class ReferenceBlob:
         self.check_buffer(buffer)
         self.check_not_extents(call, buffer)
         if self.diff_memory.size == self.bytes():
-            self.check_not_lent(self.diff_memory, self.data_memory, call)
+            self.check_not_adopted(self.diff_memory, self.data_memory, call)
             getattr(self.diff_memory, call)(buffer)
             return
         fresh = self.memory(self.bytes())
@@ -396,14 +407,14 @@ class ReferenceBlob:
     def diff_gives_up(self) -> tuple[Any, ...]:
         return (self.diff_memory,)
 
-    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+    def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
         """Refuse to free a side of one part if the other part uses its bytes."""
-        if lends(memory, other, call[4:7]):
+        if owns_bytes_of(memory, other, call[4:7]):
             self.refuse("the other part uses this memory")
 
     def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
         """Refuse to drop a memory if a kept memory uses its bytes."""
-        if any(lends(old, memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
+        if any(owns_bytes_of(old, memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
             self.refuse("own memory, which would be freed")
 
     def share_data(self, other: Any) -> None:
@@ -603,9 +614,9 @@ class IntReferenceBlob(ReferenceBlob):
             self.refuse("blob size exceeds INT_MAX")
 
 
-def lends(memory: Any, borrower: Any, side: str) -> bool:
+def owns_bytes_of(memory: Any, other: Any, side: str) -> bool:
     """Whether this memory must free bytes that a side of another memory uses."""
-    mine, theirs = (getattr(it, f"{side}_ptr") for it in (memory, borrower))
+    mine, theirs = (getattr(it, f"{side}_ptr") for it in (memory, other))
     if mine is None or theirs is None or not getattr(memory, f"own_{side}_data"):
         return False
     return bool((memory.host if side == "cpu" else memory.device).overlaps(theirs, mine))

@@ -137,7 +137,9 @@ def _elements(subject: Subject, shape: Shape) -> Iterator[Move]:
         yield BlobCall(0, f"{part}_at", (last,))
         yield BlobCall(0, f"{part}_at", ((0,) * len(shape),))
         if subject.profile == "safe":
-            outside = (list(shape), f"*{shape}", [-1])
+            # Without a check of each index, the index behind the first row is an element of the next row.
+            beyond = (*(0,) * (len(shape) - 1), shape[-1])
+            outside = (list(shape), f"*{shape}", list(beyond), f"*{beyond}", [-1])
             yield from refused("B63-element-in-range", *(f"blob.{part}_at({indices})" for indices in outside))
 
 
@@ -150,8 +152,8 @@ def limits(subject: Subject) -> Iterator[Scenario]:
             BlobCall(1, "share_data", (Other(0),)),
         ]
         if subject.profile == "safe":
-            text = f"blob2.reshape(SimpleNamespace(dim=[{_INT_MAX + 4}, 2]))"
-            steps.append(BlobCall(1, "reshape", ((_INT_MAX + 4, 2),), about="B47-wide-count", text=text))
+            text = f"blob2.reshape(SimpleNamespace(dim=[{(1 << 32) + 3}, 2]))"
+            steps.append(BlobCall(1, "reshape", (((1 << 32) + 3, 2),), about="B47-wide-count", text=text))
         bad = [*refused("B19-max-axes", f"blob.reshape({(1,) * (_AXES + 1)})")]
         bad += refused("B20-negative-extent", "blob.reshape((7, 8, -1, 9))", "blob.reshape(7, 8, 9, -1)")
         bad += refused("B20-negative-extent", "blob.reshape((0, -1))", "blob.reshape((-2, -3))")
@@ -203,6 +205,17 @@ def copies(subject: Subject) -> Iterator[Scenario]:
         yield Scenario(((2, 3), (3, 4), (5,)), tuple(steps))
 
 
+def unequal_memories(subject: Subject) -> Iterator[Scenario]:
+    """A blob grows as soon as one of its two memories is too small (B06, B07, B46)."""
+    if subject.profile != "safe":
+        return
+    for part, accessors in product(_PARTS, _ways(subject)):
+        start = (*way(0, "data", accessors), *way(0, "diff", accessors), BlobCall(0, "reshape", ((2, 3),)))
+        grows = (BlobCall(0, "reshape", ((3, 4),)), BlobCall(0, "cpu_data"), BlobCall(0, "cpu_diff"))
+        yield Scenario(((3, 4), (6,)), (*start, BlobCall(0, f"share_{part}", (Other(1),)), *grows))
+        yield Scenario(((3, 4),), (*start, BlobCall(0, "set_cpu_diff", (True,)), *grows))
+
+
 def no_elements(subject: Subject) -> Iterator[Scenario]:
     """A blob without elements accepts every call (B64)."""
     if subject.profile != "safe":
@@ -251,6 +264,7 @@ RULES: tuple[Rule, ...] = (
     *ADOPTION_RULES,
     strangers,
     copies,
+    unequal_memories,
     shape_on_the_device,
     element_types,
     *ARITHMETIC_RULES,

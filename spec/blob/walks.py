@@ -75,14 +75,16 @@ def _among(step: BlobCall, blobs: int) -> BlobCall:
     return step._replace(blob=step.blob % blobs, arguments=arguments)
 
 
-def search(
+def search(  # noqa: PLR0913 -- options
     subject: Subject,
     steps: int,
     start: int,
     on_scenario: Callable[[tuple[BlobDriver, ...]], None],
+    *,
+    shorten: bool = True,
     tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
-    """Run scenarios with at least `steps` steps; return the violation of the first that fails, shrunk, or None.
+    """Run scenarios with at least `steps` steps; return the violation of the first that fails, or None.
 
     Parameters
     ----------
@@ -92,6 +94,8 @@ def search(
         The seed; the same seed gives the same scenarios.
     on_scenario : callable
         Called with the driver of every scenario that passed.
+    shorten : bool
+        Whether the scenario that fails is shortened.
     tolerance : Tolerance, optional
         Which violations do not end the search.
 
@@ -102,7 +106,7 @@ def search(
     """
     generated = Generated(steps, 1)
     tolerates = (tolerance or Tolerance()).tolerates
-    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, tolerates)
+    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, shorten, tolerates)
     return hunt.search(steps, str(start), generated), generated
 
 

@@ -115,7 +115,7 @@ class Fuse:
             raise self._error(f"{call} was told to fail")
 
 
-@dataclass
+@dataclass(repr=False)
 class CallLog:
     """The calls of one memory to its allocators, and the blocks that are not freed yet.
 
@@ -146,6 +146,9 @@ class CallLog:
     freed_in_flight: list[str] = field(default_factory=list[str])
     moves: Fuse = field(default_factory=Fuse)
     steps: Fuse = field(default_factory=Fuse)
+
+    def __repr__(self) -> str:
+        return f"<CallLog: {len(self.calls)} calls, {len(self.live)} live blocks>"
 
     def owned(self, side: Side) -> list[Any]:
         """The live pointers of a side."""

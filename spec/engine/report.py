@@ -124,7 +124,7 @@ class SuiteResult:
         return self.steps / self.seconds if self.seconds else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Conformance(Generic[CoveringT]):
     """The verdict on one subject.
 
@@ -135,7 +135,7 @@ class Conformance(Generic[CoveringT]):
     name : str
         The name of the subject.
     suites : tuple of SuiteResult
-    coverage : Coverage or BlobCoverage
+    coverage : Coverage, BlobCoverage or Checklist
     seconds : float
     checked : tuple of str
         The requirements that the subject was checked for.
@@ -149,6 +149,9 @@ class Conformance(Generic[CoveringT]):
     seconds: float
     checked: tuple[str, ...]
     generated: Generated | None = None
+
+    def __repr__(self) -> str:
+        return f"<Conformance of {self.name!r}: {'passed' if self.passed else 'failed'}, {self.steps} steps>"
 
     @property
     def violations(self) -> list[Violation]:
@@ -185,14 +188,15 @@ class Conformance(Generic[CoveringT]):
         """The verdict on a requirement.
 
         It is not applicable if the subject lacks something that it needs.  A suite stops at its first violation, so
-        after a violation every other requirement is not checked.
+        after a violation every other requirement is not checked, unless a suite of its name came to its end.
         """
         for found in self.violations:
             if found.requirement == requirement:
                 return Verdict(requirement, "failed", detail=found.message)
         if requirement not in self.checked:
             return Verdict(requirement, "not applicable", detail="it does not apply to this subject")
-        if self.violations:
+        ended = {suite.name for suite in self.suites if suite.violation is None}
+        if self.violations and requirement not in ended:
             return Verdict(requirement, "not checked", detail="a suite stopped at a violation")
         return Verdict(requirement, "passed")
 

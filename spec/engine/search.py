@@ -101,6 +101,8 @@ class Hunt(Generic[Walk]):
         Given a walk and its violation, the violation of the shortest one that breaks the same requirement.
     on_passed : callable
         Called with the drivers of each walk that passed and counts.
+    shorten : bool
+        Whether a walk that fails is shortened.
     tolerates : callable
         Whether the search goes on after a violation as if there were none.
     """
@@ -110,6 +112,7 @@ class Hunt(Generic[Walk]):
     run: Callable[[Subject, Walk], Taken]
     shortened: Callable[[Subject, Walk, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
+    shorten: bool = True
     tolerates: Callable[[Violation], bool] = _tolerates_none
 
     def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
@@ -149,7 +152,7 @@ class Hunt(Generic[Walk]):
             database=None,
             report_multiple_bugs=False,
             # A program is shortened in new processes, which Hypothesis does not know.
-            phases=(Phase.generate,) if self.subject.program else (Phase.generate, Phase.shrink),
+            phases=(Phase.generate, Phase.shrink) if self.shorten and not self.subject.program else (Phase.generate,),
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
             print_blob=False,
         )
@@ -181,7 +184,7 @@ class Hunt(Generic[Walk]):
             take()
         except Violation:
             violation, walk = found[-1]  # Hypothesis runs its shortest example last
-            return self.shortened(self.subject, walk, violation), left
+            return self.shortened(self.subject, walk, violation) if self.shorten else violation, left
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
             if not found:

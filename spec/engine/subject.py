@@ -1,4 +1,4 @@
-"""The subject of a kit: a maker of memories or of blobs, and the allocators to test it with."""
+"""The subject of a kit: a maker of memories, of blobs or of buffers, and the allocators to test it with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .calls import Side
 
-__all__ = ["BlobMaker", "Maker", "Memory", "Program", "Subject", "edition_of"]
+__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject", "edition_of"]
 
 
 class Memory(Protocol):
@@ -65,6 +66,18 @@ class BlobMaker(Protocol):
     def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
 
 
+class BufferMaker(Protocol):
+    """Makes a buffer, as `syncedmem.runtime.Buffer` does.
+
+    A buffer has ``ptr``, ``byte_size``, ``nbytes``, ``len()``, ``allocator``, ``device_type``, ``is_external``,
+    ``allocate``, ``copy_from`` and ``close``, and is a context manager.
+    """
+
+    def __call__(
+        self, byte_size: int = 0, allocator: Any = None, ptr: Any = None, *, use_external: bool = False
+    ) -> Any: ...
+
+
 class Program(Protocol):
     """A program under test, which keeps the requests that it was sent."""
 
@@ -102,22 +115,32 @@ class _Pinning:
         return self.make(*shape, device=device, pinned=pinned, **options)
 
 
+_TAKES_PINNED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether a maker has a parameter ``pinned``; reading a signature takes longer than a short test case."""
+
+
 def _takes_pinned(make: Any) -> bool:
+    with suppress(KeyError, TypeError):  # a TypeError: it cannot be a key
+        return _TAKES_PINNED[make]
+    found = False
     with suppress(TypeError, ValueError):  # a callable that is written in C may have no signature
-        return "pinned" in signature(make).parameters
-    return False
+        found = "pinned" in signature(make).parameters
+    with suppress(TypeError):
+        _TAKES_PINNED[make] = found
+    return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subject:
-    """A maker of memories or of blobs, and the allocators to test it with.
+    """A maker of memories, of blobs or of buffers, and the allocators to test it with.
 
     Attributes
     ----------
     name : str
         The name in reports.
-    make : Maker or BlobMaker
-        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`.
+    make : Maker, BlobMaker or BufferMaker
+        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`, buffers for
+        `syncedmem.spec.buffer.check_buffers`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}
@@ -137,7 +160,7 @@ class Subject:
     """
 
     name: str
-    make: Maker | BlobMaker
+    make: Maker | BlobMaker | BufferMaker
     host: Allocator
     device: Allocator | None
     profile: Profile = "safe"
@@ -159,6 +182,10 @@ class Subject:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
         if _takes_pinned(self.make):
             object.__setattr__(self, "make", _Pinning(self.make))
+
+    def __repr__(self) -> str:
+        device = "no device" if self.device is None else f"device {self.device!r}"
+        return f"<Subject {self.name!r}, {self.profile}: host {self.host!r}, {device}>"
 
     @property
     def defers(self) -> bool:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Action, Fact, Side, SyncedHead, inputs, matrix, space
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import explore
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The fast engine: seeded rounds of steps, from one thread or from several."""
+"""The fast generator: seeded rounds of steps, from one thread or from several."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
 def threaded(  # noqa: PLR0913 -- as campaign
     source: Source, capabilities: Capabilities, journal: Journal, *, seed: int, steps: int, seconds: float, threads: int
 ) -> Outcome:
-    """Run the fast engine in several threads on one target, with one shadow heap of addresses.
+    """Run the fast generator in several threads on one target, with one shadow heap of addresses.
 
     Parameters
     ----------

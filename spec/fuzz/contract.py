@@ -51,6 +51,16 @@ _SIZE = 16
 _THREADS, _TURNS = 4, 50
 
 
+class _Size:
+    """An integer of another type, as NumPy's are."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __index__(self) -> int:
+        return self._number
+
+
 class _Case:
     """One check of one allocator, with functions that write and read its memory."""
 
@@ -143,7 +153,8 @@ def _checks(requirement: str) -> Callable[[Callable[[_Case], None]], Callable[[_
 
 @_checks("D01-zero-bytes")
 def zero_bytes(case: _Case) -> None:
-    case.require(case.allocator.allocate(0) is None, "a request for zero bytes gave a block")
+    for zero in (0, _Size(0)):
+        case.require(case.allocator.allocate(zero) is None, "a request for zero bytes gave a block")
     case.allocator.release(None)
     case.require(len(case.allocator.empty(0)) == 0, "empty(0) has bytes")
 
@@ -151,7 +162,7 @@ def zero_bytes(case: _Case) -> None:
 @_checks("D02-row-of-bytes")
 def row_of_bytes(case: _Case) -> None:
     for size in SIZES:
-        for array in (case.block(size), case.allocator.empty(size)):
+        for array in (case.block(size), case.allocator.empty(size), case.allocator.empty(_Size(size))):
             found = (array.ndim, str(array.dtype), len(array), array.nbytes)
             case.require(found == (1, "uint8", size, size), f"{size} bytes have ndim, dtype, len and nbytes {found}")
             content = pattern(size, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
 from syncedmem.model import SyncedMemoryError
@@ -98,8 +98,8 @@ class Finding:
     program : tuple of Step
         The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it; the last
         steps if it did not repeat.
-    engine : str
-        The engine that found it.
+    generator : str
+        The generator that found it.
     operations : int
         The number of operations until it was found.
     shrunk : bool
@@ -111,8 +111,8 @@ class Finding:
 
     requirement: str
     message: str
-    program: tuple[Step, ...] = field(repr=False)
-    engine: str = "fast"
+    program: tuple[Step, ...]
+    generator: str = "fast"
     operations: int = 0
     shrunk: bool = False
     repeats: bool = True

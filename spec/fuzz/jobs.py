@@ -22,7 +22,7 @@ __all__ = ["Answer", "Job", "perform"]
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
-Engine = Literal["fast", "hypothesis", "threads"]
+GeneratorName = Literal["fast", "hypothesis", "threads"]
 
 
 def perform(source: Source, job: Job, journal: Journal) -> Answer:
@@ -98,17 +98,17 @@ def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -
     return _answer(outcome, "hypothesis", steps, 0)
 
 
-def _answer(outcome: Outcome, engine: Engine, program: tuple[Step, ...], last: int) -> Answer:
+def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...], last: int) -> Answer:
     finding: Finding | None = None
     if outcome.wrong is not None:
         # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
         wrong, operations = outcome.wrong, outcome.operations
         requirement, message = (
             ("A20-threads", f"{wrong.requirement}: {wrong.message}")
-            if engine == "threads"
+            if generator == "threads"
             else (wrong.requirement, wrong.message)
         )
-        finding = Finding(requirement, message, program, engine, operations, shrunk=engine == "hypothesis")
+        finding = Finding(requirement, message, program, generator, operations, shrunk=generator == "hypothesis")
     return {
         "operations": outcome.operations,
         "seconds": outcome.seconds,

@@ -1,4 +1,4 @@
-"""`fuzz`: tests a target with both engines, and shortens their findings."""
+"""`fuzz`: tests a target with both generators, and shortens their findings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
+from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
 from .recognition import spelling
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
 _ROUNDS = 32
 """The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
 a job, and the same seed must find the same state."""
@@ -43,10 +43,10 @@ _MOST_THREADS = 256
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     target: object,
     *,
-    seed: int = 0,
+    seed: int = SEED,
     steps: int = STEPS,
     seconds: float = SECONDS,
-    threads: int = 1,
+    threads: int = THREADS,
     promises: Mapping[str, str] | None = None,
     hang: float = HANG,
     first: bool = False,
@@ -63,11 +63,11 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     seed : int
         The same seed takes the same steps.
     steps : int
-        The operations of the fast engine; with several threads, four times as many more.
+        The operations of the fast generator; with several threads, four times as many more.
     seconds : float
-        The most time for each engine.
+        The most time for each generator.
     threads : int
-        If more than 1, the fast engine also runs in so many threads.
+        If more than 1, the fast generator also runs in so many threads.
     promises : mapping of str to str or None
         Entries that replace those of the capability record: ``{"double_free": "detect"}``.
     hang : float
@@ -75,7 +75,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     first : bool
         Stop at the first finding.
     on_progress : callable
-        Called with the name of an engine, the operations done, and their planned number.
+        Called with the name of a generator, the operations done, and their planned number.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         ).report()
 
 
-def _to_nobody(engine: str, done: int, of: int) -> None:
+def _to_nobody(generator: str, done: int, of: int) -> None:
     """Ignore the progress."""
 
 
@@ -145,7 +145,7 @@ class _Run:
         )
 
     def report(self) -> Report:
-        """Test the target with every engine."""
+        """Test the target with every generator."""
         report = self._report
         self._fast()
         if self._goes_on():
@@ -208,7 +208,7 @@ class _Run:
     def _ask(self, job: Job) -> Answer:
         return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
 
-    def _found(self, answer: Answer, engine: str, before: int) -> Finding | None:
+    def _found(self, answer: Answer, generator: str, before: int) -> Finding | None:
         """The finding of an answer; its counts go into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
@@ -216,7 +216,9 @@ class _Run:
         finding = died(answer, self._place.steps())
         if finding is not None:
             self._report.lost = True
-            return Finding(finding.requirement, finding.message, finding.program, engine, before + len(finding.program))
+            return Finding(
+                finding.requirement, finding.message, finding.program, generator, before + len(finding.program)
+            )
         if answer["finding"] is None:
             return None
         found = Finding.from_json(answer["finding"])
@@ -269,7 +271,7 @@ class _Run:
     @staticmethod
     def _like(finding: Finding, shorter: Finding) -> Finding:
         return Finding(
-            finding.requirement, shorter.message, shorter.program, finding.engine, finding.operations, shrunk=True
+            finding.requirement, shorter.message, shorter.program, finding.generator, finding.operations, shrunk=True
         )
 
 

@@ -1,4 +1,4 @@
-"""The second engine: a Hypothesis state machine with the same oracle, which shrinks its findings."""
+"""The second generator: a Hypothesis state machine with the same oracle, which shrinks its findings."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.finding import Violation
 from ..requirements import requirements_of
+from .defaults import HANG, SEED, THREADS
 from .driver import Driver
 from .finding import Finding, Step, TargetError
 from .isolation import Isolated
@@ -94,10 +95,10 @@ class Replay:
     target: str
     promises: Mapping[str, str]
     finding: Finding
-    seed: int = 0
+    seed: int = SEED
     steps: int = 0
-    threads: int = 1
-    hang: float = 5.0
+    threads: int = THREADS
+    hang: float = HANG
     named: bool = True
 
     def as_json(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Report:
     findings : list of Finding
         At most one for a requirement.
     suites : list of SuiteResult
-        The result of each engine.
+        The result of each generator.
     checked : Counter
         How often each requirement was checked.
     unread : str
@@ -61,10 +61,10 @@ class Report:
     named: bool = True
     lost: bool = False
 
-    def ran(self, engine: str, cases: int, steps: int, seconds: float) -> None:
-        """Record the result of an engine; its findings must be recorded before."""
-        found = (it.violation(self.replay(it).python()) for it in self.findings if it.engine == engine)
-        self.suites.append(SuiteResult(engine, cases, steps, seconds, next(found, None)))
+    def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
+        """Record the result of a generator; its findings must be recorded before."""
+        found = (it.violation(self.replay(it).python()) for it in self.findings if it.generator == generator)
+        self.suites.append(SuiteResult(generator, cases, steps, seconds, next(found, None)))
 
     @property
     def passed(self) -> bool:
@@ -73,12 +73,12 @@ class Report:
 
     @property
     def operations(self) -> int:
-        """The number of steps of all engines."""
+        """The number of steps of all generators."""
         return sum(suite.steps for suite in self.suites)
 
     @property
     def seconds(self) -> float:
-        """The time of all engines."""
+        """The time of all generators."""
         return sum(suite.seconds for suite in self.suites)
 
     @property
@@ -137,8 +137,8 @@ class Report:
             "steps": self.steps,
             "threads": self.threads,
             "capabilities": self.capabilities.as_json(),
-            "engines": [
-                {"engine": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
+            "generators": [
+                {"generator": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
                 for it in self.suites
             ],
             "requirements": [

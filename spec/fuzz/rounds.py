@@ -1,4 +1,4 @@
-"""The rounds of the fast engine.
+"""The rounds of the fast generator.
 
 Each round first draws its parameters: the sizes, the number of live blocks, and the order of frees.  Rounds that
 differ find more than rounds that are all the same mixture.  The first rounds are fixed: limits of sizes, long

@@ -24,7 +24,7 @@ __all__ = ["Target", "from_callable", "from_methods", "from_pair"]
 _DEVICE_TO_DEVICE, _HOST_TO_HOST = MemcpyKind.CUDA2CUDA, MemcpyKind.CPU2CPU
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Target:
     """One allocator.
 
@@ -65,6 +65,9 @@ class Target:
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
     owned: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Target {self.subject!r}: {self.kind}>"
 
 
 def is_null(handle: Any) -> bool:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Call, Input
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.finding import Violation
 from ..engine.subject import Subject
@@ -68,7 +68,7 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
 
     @wraps(check)
     def contract(subject: Subject) -> Iterator[MemoryDriver]:
-        for sequence in access_words(subject.edition).values():
+        for sequence in access_sequences(subject.edition).values():
             driver = started(subject, *sequence, check_device=check_device)
             check(driver)
             try:

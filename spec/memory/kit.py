@@ -37,6 +37,7 @@ def check_conformance(  # noqa: PLR0913 -- options
     suites: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
     tolerance: Tolerance | None = None,
+    shorten: bool = True,
 ) -> Conformance[Coverage]:
     """Run every check against a memory.
 
@@ -53,6 +54,8 @@ def check_conformance(  # noqa: PLR0913 -- options
         Called with a suite's name and the number of its cases until now.
     tolerance : Tolerance, optional
         Which violations do not end a suite.
+    shorten : bool
+        Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def check_conformance(  # noqa: PLR0913 -- options
     """
     check_steps(steps)
     wanted = suite_names(subject) if suites is None else tuple(suites)
-    runners = {name: _runner(name, steps, seed) for name in wanted}
+    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress, tolerance)
 
 
@@ -84,13 +87,13 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
 
 
-def _runner(name: str, steps: int, seed: int) -> Callable[[Subject, Counter], Violation | None]:
+def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Callable[[Subject, Counter], Violation | None]:
     if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed)
-    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name)
+        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
+    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name, shorten=shorten)
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation | None:
+def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
     for case in SUITES[name](subject):
         if case.size > subject.largest:
             continue
@@ -99,7 +102,7 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str) -> Violation 
         except Violation as found:
             if counter.tolerance.tolerates(found):
                 continue
-            violation = shortened(subject, case, found)
+            violation = shortened(subject, case, found) if shorten else found
             if counter.tolerance.ends(violation):
                 return violation
     return None
@@ -119,12 +122,12 @@ def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
     return None
 
 
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int) -> Violation | None:
+def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
     if not steps:
         return None
 
     def count(drivers: tuple[MemoryDriver, ...]) -> None:
         counter.add(*drivers)
 
-    violation, counter.generated = search(subject, steps, seed, count, counter.tolerance)
+    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten, tolerance=counter.tolerance)
     return violation

@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Call, Input, SyncedHead
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import pattern
 from ..engine.finding import Violation
@@ -94,7 +94,7 @@ def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
 
 def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
     """After release the memory keeps no adopted buffer, neither the last one nor earlier ones (R56)."""
-    drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
+    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.edition).values()]
     watched = [(driver, _adopted_and_released(driver)) for driver in drivers]
     gc.collect()
     for driver, watches in watched:
@@ -135,7 +135,7 @@ def after_release(subject: Subject) -> Iterator[MemoryDriver]:
     """After release in any state every call is refused, also with NULL (R48)."""
     sides = (_READ, _WRITE, _ADOPT, _GPU_READ, _GPU_WRITE, _GPU_ADOPT, _PUSH)
     nulls = (Input(Call.SET_CPU_DATA, data=False), Input(Call.SET_GPU_DATA, data=False))
-    for sequence in access_words(subject.edition).values():
+    for sequence in access_sequences(subject.edition).values():
         driver = started(subject, *sequence, _RELEASE)
         for entry in (*sides, *nulls):
             driver.perform(entry)
@@ -145,7 +145,7 @@ def after_release(subject: Subject) -> Iterator[MemoryDriver]:
 
 def released_again(subject: Subject) -> Iterator[MemoryDriver]:
     """A second and a third release do nothing, in every state and for zero bytes (R49)."""
-    for sequence in access_words(subject.edition).values():
+    for sequence in access_sequences(subject.edition).values():
         for size in (SIZE, 0):
             driver = started(subject, *sequence, _RELEASE, size=size)
             for _ in range(2):
@@ -158,7 +158,7 @@ def released_again(subject: Subject) -> Iterator[MemoryDriver]:
 
 def dropped(subject: Subject) -> Iterator[MemoryDriver]:
     """A dropped memory frees what it owns, in every state and with a push in flight (R55)."""
-    drivers = [started(subject, *sequence) for sequence in access_words(subject.edition).values()]
+    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.edition).values()]
     pushed = [started(subject, *before, _PUSH) for before in _pushable(subject)]
     released = [started(subject, _WRITE, _RELEASE)]
     for driver in (*drivers, *pushed, *released):
@@ -180,7 +180,9 @@ def _pushable(subject: Subject) -> list[tuple[Input, ...]]:
     if subject.device is None:
         return []
     return [
-        sequence for state, sequence in access_words(subject.edition).items() if state.head is SyncedHead.HEAD_AT_CPU
+        sequence
+        for state, sequence in access_sequences(subject.edition).items()
+        if state.head is SyncedHead.HEAD_AT_CPU
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
-from syncedmem.model.suites import access_words, counter_words, cycles
+from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
@@ -146,7 +146,7 @@ def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Itera
 def _cells(subject: Subject) -> Iterator[Case]:
     """Every call in every state, with NULL data and release."""
     alphabet = inputs(subject.edition, null=True, end=True)
-    for sequence in access_words(subject.edition).values():
+    for sequence in access_sequences(subject.edition).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
 
@@ -177,7 +177,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
-    for sequence in access_words(subject.edition).values():
+    for sequence in access_sequences(subject.edition).values():
         for k in (1, 2):
             yield Case((*sequence, Fail(Input(Call.RELEASE), k)))
 
@@ -185,7 +185,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
     """Every allocator call of every transition: the sequence before, the input, the number of the call, the action."""
     steps = space(subject.edition).steps
-    for state, sequence in access_words(subject.edition).items():
+    for state, sequence in access_sequences(subject.edition).items():
         for entry, step in steps[state].items():
             for k, action in enumerate((it for it in step.actions if verb_of(it) is not Verb.ADOPT), 1):
                 yield sequence, entry, k, action
@@ -195,7 +195,7 @@ def _stumbles(subject: Subject) -> Iterator[Case]:
     """For every call in every state, with and without a push in flight, each other allocator call fails once."""
     push = Input(Call.ASYNC_GPU_PUSH)
     steps = space(subject.edition).steps
-    for state, sequence in access_words(subject.edition).items():
+    for state, sequence in access_sequences(subject.edition).items():
         for entry in (*(entry for entry in steps[state] if entry.call), Input(Call.RELEASE)):
             yield Case((*sequence, Stumble(entry)))
             if push in steps[state] and steps[state][push].refusal is None:
@@ -207,7 +207,7 @@ _MANY = 100
 
 def _counters(subject: Subject) -> Iterator[Case]:
     """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
-    return _sequences(counter_words(subject.edition, (*range(2, 9), _MANY)))
+    return _sequences(counter_sequences(subject.edition, (*range(2, 9), _MANY)))
 
 
 def _sizes(subject: Subject) -> Iterator[Case]:
@@ -215,7 +215,7 @@ def _sizes(subject: Subject) -> Iterator[Case]:
     # In Caffe the effect of zero bytes depends on what malloc(0) and cudaMalloc(0) return.
     for size in (0, 1, 4095, 4096) if subject.profile == "safe" else (1, 4095, 4096):
         yield from _sequences(tour(subject.edition), size)
-    for sequence in access_words(subject.edition).values():
+    for sequence in access_sequences(subject.edition).values():
         if len(sequence) < _LONG:
             yield Case(sequence, (3 << 20) + 1)
     cycle = cycles(subject.edition)[0]
@@ -231,7 +231,7 @@ def _flights(subject: Subject) -> Iterator[Case]:
     if subject.device is None:
         return
     steps = space(subject.edition).steps
-    for state, sequence in access_words(subject.edition).items():
+    for state, sequence in access_sequences(subject.edition).items():
         if push in steps[state] and steps[state][push].refusal is None:
             for entry in (*steps[state], Input(Call.RELEASE)):
                 yield Case((*sequence, push, entry, Synchronize()), 64)

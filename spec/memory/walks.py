@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from syncedmem.model import Input, inputs
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
@@ -72,7 +72,7 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
     wait: st.SearchStrategy[Move] = st.just(Synchronize())
     others = (st.sampled_from(failing), st.sampled_from(stumbling)) if failures else (call, call)
     move = st.one_of(call, call, wait, *others)
-    start = st.sampled_from(tuple(access_words(edition).values()))
+    start = st.sampled_from(tuple(access_sequences(edition).values()))
     small = st.sampled_from(_SIZES)
     size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
 
@@ -129,14 +129,16 @@ def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
     return kind
 
 
-def search(
+def search(  # noqa: PLR0913 -- options
     subject: Subject,
     steps: int,
     start: int,
     on_walk: Callable[[tuple[MemoryDriver, ...]], None],
+    *,
+    shorten: bool = True,
     tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
-    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails, shrunk.
+    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
     ----------
@@ -147,6 +149,8 @@ def search(
         The seed; the same seed gives the same walks.
     on_walk : callable
         Called with the drivers of every walk that passed.
+    shorten : bool
+        Whether the walk that fails is shortened.
     tolerance : Tolerance, optional
         Which violations do not end the search.
 
@@ -156,11 +160,11 @@ def search(
         What was found, and what was generated.
     """
     tolerance = tolerance or Tolerance()
-    sequences = tuple(access_words(subject.edition).values())
+    sequences = tuple(access_sequences(subject.edition).values())
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
         strategy = walks(subject.edition, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, tolerance.tolerates)
+        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten, tolerance.tolerates)
         violation = hunt.search(share, f"{start}.{number}", generated)
         if violation and tolerance.ends(violation):
             return violation, generated

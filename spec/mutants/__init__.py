@@ -1,4 +1,4 @@
-"""Wrong memories, blobs and allocators, each with one bug that the kit for it must find.
+"""Wrong memories, blobs, buffers and allocators, each with one bug that the kit for it must find.
 
 Their modules are in ``memory``, ``blob`` and ``allocator``, and register them in ``registry``.  ``selftest`` runs the
 kits of memories and of blobs against them.  They are loaded only on request.

@@ -5,10 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from syncedmem.model import InvalidArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ALLOCATOR_BUGS", "BLOB_BUGS", "DEVICE_ALLOCATOR_BUGS", "MEMORY_BUGS", "SeededBug", "ShowsOn", "seeded_bug"]
+__all__ = [
+    "ALLOCATOR_BUGS",
+    "BLOB_BUGS",
+    "BUFFER_BUGS",
+    "DEVICE_ALLOCATOR_BUGS",
+    "MEMORY_BUGS",
+    "SeededBug",
+    "ShowsOn",
+    "seeded_bug",
+]
 
 ShowsOn = Literal["device", "no device", "caffe profile"]
 Made = TypeVar("Made", bound=type)
@@ -16,17 +27,17 @@ Made = TypeVar("Made", bound=type)
 
 @dataclass(frozen=True)
 class SeededBug:
-    """A wrong memory, blob or allocator.
+    """A wrong memory, blob, buffer or allocator.
 
     Attributes
     ----------
     name : str
     requirement : str
-        The requirement that it breaks: of memories (R), of blobs (B) or of allocators (A, D).
+        The requirement that it breaks: of memories (R), of blobs (B), of buffers (F) or of allocators (A, D).
     source : str
         The origin of the bug.
     make : type
-        The wrong memory, blob or allocator.
+        The wrong memory, blob, buffer or allocator.
     shows_on : {"device", "no device", "caffe profile"}
         The kind of subject on which a wrong memory or blob can be seen.
     threads : int
@@ -63,13 +74,16 @@ MEMORY_BUGS: dict[str, SeededBug] = {}
 BLOB_BUGS: dict[str, SeededBug] = {}
 """Every wrong blob by name, once `syncedmem.spec.mutants.blob` is imported."""
 
+BUFFER_BUGS: dict[str, SeededBug] = {}
+"""Every wrong buffer by name, once `syncedmem.spec.mutants.buffer` is imported."""
+
 ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
 
 DEVICE_ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong device allocator by name, once `syncedmem.spec.mutants.device_allocator` is imported."""
 
-_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE_ALLOCATOR_BUGS}
+_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "F": BUFFER_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE_ALLOCATOR_BUGS}
 
 
 def seeded_bug(
@@ -81,10 +95,18 @@ def seeded_bug(
     out_of_reach: str = "",
     **promises: str,
 ) -> Callable[[Made], Made]:
-    """Register a wrong memory, blob or allocator under the name of its class; see `SeededBug`."""
+    """Register a wrong memory, blob, buffer or allocator under the name of its class; see `SeededBug`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If another seeded bug has that name: pages and reports name a bug without its kind.
+    """
 
     def register(make: Made) -> Made:
         bug = SeededBug(make.__name__, requirement, source, make, shows_on, threads, promises, out_of_reach)
+        if any(bug.name in bugs for bugs in _BY_LETTER.values()):
+            raise InvalidArgumentError("the name of a seeded bug", bug.name, "a name that no other has")
         _BY_LETTER[requirement[0]][bug.name] = bug
         return make
 

@@ -60,7 +60,7 @@ class Kill(NamedTuple):
 
 def wrong_subject(bug: SeededBug, subject: Subject) -> Subject:
     """The subject with a wrong memory or blob; with the profile ``caffe`` a blob also has Caffe's limit of counts."""
-    limited = _is_blob(bug) and subject.profile == "caffe"
+    limited = _is_blob(bug) and subject.profile == "caffe" and bug.shows_on != "caffe profile"
     make: Any = type(bug.name, (bug.make, IntReferenceBlob), {}) if limited else bug.make
     return replace(subject, name=bug.name, make=make)
 
@@ -89,7 +89,7 @@ def run_bug(
     for name in (name for name in quickest_first(bug) if name in offered):
         if kill.killed and not thorough:
             break
-        violation = check(wrong, steps=steps, suites=[name]).suites[0].violation
+        violation = check(wrong, steps=steps, suites=[name], shorten=False).suites[0].violation
         if violation is None:
             kill = kill._replace(missed=(*kill.missed, name))
         else:

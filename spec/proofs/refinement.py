@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncedmem.model import EDITIONS, Call, Refusal, inputs, space
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 
 if TYPE_CHECKING:
     from syncedmem.model import State

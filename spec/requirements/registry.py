@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
+from .buffer import BUFFER, BUFFER_NEEDS
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
 from .port import PORT, PORT_LEVELS
@@ -23,13 +24,20 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "allocator", "device allocator", "port"]
-_KINDS: dict[str, Kind] = {"R": "memory", "B": "blob", "A": "allocator", "D": "device allocator", "P": "port"}
+Kind = Literal["memory", "blob", "buffer", "allocator", "device allocator", "port"]
+_KINDS: dict[str, Kind] = {
+    "R": "memory",
+    "B": "blob",
+    "F": "buffer",
+    "A": "allocator",
+    "D": "device allocator",
+    "P": "port",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One sentence that can be true or false of a memory, a blob or an allocator.
+    """One sentence that can be true or false of a memory, a blob, a buffer or an allocator.
 
     Attributes
     ----------
@@ -45,7 +53,7 @@ class Requirement:
         of its capability record that has to promise something.
     level : {"L0", "L1", "L2", "L3", "L4"}
         The lowest level of observation at which it is judged; see `syncedmem.spec.requirements.levels`.  It is
-        ``"L4"`` for allocators, which have no levels.
+        ``"L4"`` for buffers and allocators, which have no levels.
     """
 
     id: str
@@ -57,7 +65,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What it is about: memories, blobs, any allocator, one that has our interface, or a port that is a program."""
+        """What it is about: memories, blobs, buffers, any allocator, one that has our interface, or a program."""
         return _KINDS[self.id[0]]
 
 
@@ -66,12 +74,13 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", MEMORY_SAFE),
     ("caffe", BLOB_CAFFE),
     ("safe", BLOB_SAFE),
+    ("safe", BUFFER),
     ("safe", ALLOCATOR),
     ("safe", DEVICE_ALLOCATOR),
     ("caffe", PORT),
 )
 
-_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS}
+_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS}
 _LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS, **PORT_LEVELS}
 
 

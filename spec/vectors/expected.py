@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import facts_of, head_of
-from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Space, explore
 from syncedmem.model.vocabulary import Verb, verb_of
 

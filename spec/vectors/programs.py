@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
-from syncedmem.model.suites import access_words, counter_words, pair_tour
+from syncedmem.model.suites import access_sequences, counter_sequences, pair_tour
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -16,7 +16,7 @@ from ..engine.contents import pattern
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from syncedmem.model.suites import Word
+    from syncedmem.model.suites import InputSequence
 
     from ..requirements import Profile
 
@@ -101,20 +101,20 @@ def _mode(mode: Mode) -> Operation:
     return {"call": SET_MODE, "argument": mode.name}
 
 
-def _from_sequences(sequences: Callable[[str], Iterable[Word]]) -> Callable[[str], Iterator[Program]]:
+def _from_sequences(sequences: Callable[[str], Iterable[InputSequence]]) -> Callable[[str], Iterator[Program]]:
     return lambda edition: (_program(edition, sequence) for sequence in sequences(edition))
 
 
 def _cells(edition: str) -> Iterator[Program]:
     """Every call in every state, with NULL data."""
-    for sequence in access_words(edition).values():
+    for sequence in access_sequences(edition).values():
         for entry in inputs(edition, null=True, mode=False):
             yield _program(edition, (*sequence, entry))
 
 
 def _failures(edition: str) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
-    for state, sequence in access_words(edition).items():
+    for state, sequence in access_sequences(edition).items():
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
@@ -147,7 +147,7 @@ def _aliases(edition: str) -> Iterator[Program]:
 
 def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
     owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
-    for state, sequence in access_words(edition).items():
+    for state, sequence in access_sequences(edition).items():
         if owned in space(edition).steps[state][Input(write)].after.facts:
             own = {"call": call.value, "argument": OWN}
             yield _program(edition, (*sequence, Input(write), own, *_reads(edition)))
@@ -185,7 +185,9 @@ SUITES: dict[str, Suite] = {
     "hsi-extra": Suite(
         "complete for implementations with one state more", "caffe", _from_sequences(lambda it: hsi_suite(it, 1))
     ),
-    "counters": Suite("cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_sequences(counter_words)),
+    "counters": Suite(
+        "cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_sequences(counter_sequences)
+    ),
     "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
     "failures": Suite(
         "each action of each call except release fails in each state, and nothing has changed then", "safe", _failures

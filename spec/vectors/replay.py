@@ -123,7 +123,7 @@ class _Player:
         return (
             self._refusal(step, raised)
             or self._shown(step, value)
-            or self._ledgered(step)
+            or self._frees(step)
             or self._compared(step)
             or self._actions(step, self._log.calls[start:])
         )
@@ -194,7 +194,7 @@ class _Player:
             self._write(value, bytes.fromhex(step["write"]))
         return None
 
-    def _ledgered(self, step: dict[str, Any]) -> Problem | None:
+    def _frees(self, step: dict[str, Any]) -> Problem | None:
         """Check that every free was right, and that nothing is left after release."""
         if self._log.stray:
             return self._log.stray[0][1], REQUIRED

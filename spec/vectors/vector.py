@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Input, inputs, space
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 
 from .expected import expected_steps
 from .programs import SUITES, programs

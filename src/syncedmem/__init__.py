@@ -2,7 +2,7 @@
 
 General layout: ``syncedmem.model`` declares the head machine and computes everything from it,
 ``syncedmem.runtime`` binds it to real memory, ``syncedmem.spec`` checks any implementation against
-requirements that read neither.  This front door loads none of them until a name is used.
+requirements that read neither.  The package loads none of them until a name is used.
 """
 
 from __future__ import annotations

@@ -104,6 +104,8 @@ def test_what_is_excepted_is_in_the_verdict(tmp_path: Path) -> None:
         (["--except", "R99"], "a requirement, such as R09"),
         (["--level", "L4"], "shows L3 at most, not L4"),
         (["--edition", "early"], "is of the edition caffe, not early"),
+        (["--json", "-", "--junit", "-"], "another place than that of --json"),
+        (["--json", str(WRONG.parent)], "Is a directory"),
         (["some:port"], "name one port: TARGET, or --command"),
     ],
 )

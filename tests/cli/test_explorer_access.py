@@ -98,6 +98,7 @@ def test_each_step_is_told_to_a_screen_reader(explorer: Explorer) -> None:
     assert "refused" in explorer.text("live")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("look", LOOKS)
 def test_nothing_is_found_by_axe(explorer: Explorer, look: str) -> None:
     """Axe is a widely used checker of names, roles, contrast and structure."""
@@ -131,6 +132,7 @@ return [...document.querySelectorAll(arguments[0])].filter((it) => it.checkVisib
 """
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("look", "wanted"),
     [((1366, 660), ("#drawing rect.smd-box", 4)), ((390, 844), ("#heads li", 4)), ((950, 760), ("#heads li", 4))],
@@ -158,6 +160,7 @@ return [...document.querySelectorAll("button:enabled")].filter((it) => it.checkV
 """
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("look", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_nothing_lies_over_a_button(explorer: Explorer, look: tuple[int, int]) -> None:
     """A click on a button reaches the button. Other tests press buttons with scripts, which would not notice."""
@@ -188,6 +191,7 @@ def test_what_is_wider_than_the_page_says_that_it_slides(explorer: Explorer) -> 
     assert explorer.run(hint) == "none"
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path) -> None:
     """Only tables and the drawing may need to be scrolled sideways. With --screenshots, the test saves pictures."""

@@ -57,6 +57,7 @@ def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
     assert "only one of --json and --junit" in refused("--json", "-", "--junit", "-")
 
 
+@pytest.mark.no_cover
 def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     """Nothing else is written there."""
     run: Any = CliRunner().invoke
@@ -75,6 +76,7 @@ def test_a_promise_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "syncedmem: alignment is promised twice: 16 and 64\n" == capsys.readouterr().err
 
 
+@pytest.mark.no_cover
 def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
     steps = (Step("allocate", (0, 8, 0, 0)),)
     unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
@@ -163,6 +165,7 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
         Replay.read(file).run()
 
 
+@pytest.mark.no_cover
 def test_a_class_is_named_so_that_its_lines_run() -> None:
     bug = ALLOCATOR_BUGS["PutBackTwice"]
     report = fuzz(bug.make, promises=bug.promises, steps=2_000)
@@ -177,6 +180,7 @@ def test_a_misspelt_promise_is_refused_with_the_class() -> None:
         type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
 
 
+@pytest.mark.no_cover
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
     """A user's test should not need minutes to report a bug."""
     bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement
@@ -188,7 +192,7 @@ def test_the_machine_stops_at_one_bug_and_soon() -> None:
         machine.TestCase().runTest()
 
 
-def test_time_ends_the_second_engine_too() -> None:
+def test_time_ends_the_second_generator_too() -> None:
     report = fuzz(Pool, steps=200, seconds=1e-6)
 
     assert report.passed
@@ -271,7 +275,7 @@ def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> 
     assert "the process ended with SIGABRT in free(" in report.findings[0].message
 
 
-def test_both_engines_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_generators_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[tuple[int, int]] = set()
     source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
     record = source.open().capabilities

@@ -57,6 +57,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_a_command_of_the_pages_runs_as_it_is_written(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -107,6 +107,7 @@ typedef struct Stream {
     int destroyed;           /* the stream is freed when its work is done */
     int busy;                /* a thread does its work */
     Operation *first, *last; /* the work that is not done */
+    uint64_t awaited;        /* the program waits for the work up to this number */
 } Stream;
 
 void start_streams(long microseconds); /* makes the default streams, and sets the lag */
@@ -115,6 +116,7 @@ Operation *new_operation(void (*run)(Operation *)); /* NULL: no memory */
 Mark enqueue(Stream *stream, Operation *operation); /* follows the rules of the default stream; locked */
 int is_done(Mark mark);                             /* locked */
 int is_idle(const Stream *stream);                  /* locked */
+/* The program waits, which ends the lag of that work. */
 void wait_for_mark(Mark mark);                      /* locked */
 void wait_for_stream(const Stream *stream);         /* locked */
 void wait_for_device(int device);                   /* locked */

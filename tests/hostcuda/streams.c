@@ -5,7 +5,10 @@
    operation that was queued earlier has a smaller number.
 
    The default stream of a device waits for all blocking streams of the device, and they wait for it.  Streams that were
-   made with cudaStreamNonBlocking do neither. */
+   made with cudaStreamNonBlocking do neither.
+
+   With a lag, an operation runs some time after it was queued.  If the program waits for it, it runs at once: a program
+   that waits cannot see how long it takes, and one that forgets to wait does not shorten the lag. */
 #include "hostcuda.h"
 #include <errno.h>
 #include <time.h>
@@ -51,9 +54,9 @@ static int is_done_until(const Stream *stream, uint64_t number)
 }
 
 /* NULL: the stream was freed, so its work is done.  Locked. */
-static const Stream *stream_with(uint64_t id)
+static Stream *stream_with(uint64_t id)
 {
-    const Stream *stream = streams;
+    Stream *stream = streams;
     while (stream && stream->id != id)
         stream = stream->next;
     return stream;
@@ -92,15 +95,41 @@ static int is_device_done_until(int device, uint64_t number)
     return 1;
 }
 
-void wait_for_mark(Mark mark)
+/* --- waiting */
+
+/* The program waits for the work of a stream up to this number: it and what it waits for run without a lag.  Work that
+   is queued later has larger numbers.  Locked. */
+static void hurry(Stream *stream, uint64_t number)
+{
+    if (!stream || stream->awaited >= number)
+        return;
+    stream->awaited = number;
+    for (const Operation *operation = stream->first; operation && operation->number <= number;
+         operation = operation->next)
+        if (operation->after.number)
+            hurry(stream_with(operation->after.stream), operation->after.number);
+    pthread_cond_broadcast(&progress);
+}
+
+/* A stream waits for a point in the work of another.  Locked. */
+static void follow(Mark mark)
 {
     while (!is_done(mark))
         pthread_cond_wait(&progress, &lock);
 }
 
+void wait_for_mark(Mark mark)
+{
+    hurry(stream_with(mark.stream), mark.number);
+    follow(mark);
+}
+
 void wait_for_stream(const Stream *stream)
 {
     uint64_t id = stream->id, until = queued;
+    for (Stream *other = streams; other; other = other->next)
+        if (other == stream || (is_default(stream) && are_ordered(stream, other)))
+            hurry(other, until);
     while (stream && !is_stream_done_until(stream, until)) {
         pthread_cond_wait(&progress, &lock);
         stream = stream_with(id);
@@ -110,18 +139,22 @@ void wait_for_stream(const Stream *stream)
 void wait_for_device(int device)
 {
     uint64_t until = queued;
+    for (Stream *stream = streams; stream; stream = stream->next)
+        if (stream->device == device)
+            hurry(stream, until);
     while (!is_device_done_until(device, until))
         pthread_cond_wait(&progress, &lock);
 }
 
 /* --- doing the work */
 
-/* The wait ends early if a smaller lag is set, so that tests need no clock.  Locked. */
-static void wait_for_the_lag(void)
+/* The wait ends early if the program waits for the operation, or if a smaller lag is set, so that tests need no clock.
+   Locked. */
+static void wait_for_the_lag(const Stream *stream, const Operation *operation)
 {
     struct timespec began, now;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    while (lag) {
+    while (lag && stream->awaited < operation->number) {
         struct timespec end = {began.tv_sec + lag / 1000000, began.tv_nsec + lag % 1000000 * 1000};
         end.tv_sec += end.tv_nsec / 1000000000;
         end.tv_nsec %= 1000000000;
@@ -133,9 +166,10 @@ static void wait_for_the_lag(void)
 }
 
 /* Run an operation, or let it fail.  Locked; the lock is released while the operation runs. */
-static void run(Operation *operation, Device *device)
+static void run(Operation *operation, const Stream *stream)
 {
-    wait_for_the_lag();
+    Device *device = &devices[stream->device];
+    wait_for_the_lag(stream, operation);
     if (fail_in > 0 && !--fail_in)
         device->error = fail_with;
     if (device->error)
@@ -149,9 +183,9 @@ static void run(Operation *operation, Device *device)
 static void do_first(Stream *stream)
 {
     Operation *operation = stream->first;
-    wait_for_mark(operation->after);
+    follow(operation->after);
     if (operation->run)
-        run(operation, &devices[stream->device]);
+        run(operation, stream);
     stream->first = operation->next;
     if (!stream->first)
         stream->last = NULL;
@@ -243,7 +277,7 @@ Mark enqueue(Stream *stream, Operation *operation)
 
 /* --- for tests */
 
-/* Set the microseconds to wait before each queued operation, and return the old number. */
+/* Set the microseconds of the lag before each queued operation, and return the old number. */
 EXPORTED long hostcuda_lag(long microseconds)
 {
     pthread_mutex_lock(&lock);

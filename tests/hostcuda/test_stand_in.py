@@ -242,6 +242,36 @@ def test_a_lag_delays_what_is_queued_and_nothing_else() -> None:
     assert (True, 7) == (stream.done, host[0])
 
 
+def test_a_lag_ends_when_the_program_waits_and_not_before() -> None:
+    """What the program waits for is done at once, with all that it comes after. Other work still has its lag."""
+    first, second, other = non_blocking(), non_blocking(), non_blocking()
+    source, dest, unrelated, seen = filled(7), filled(0), filled(0), pinned(0)
+    with hostcuda.lag(HOUR):
+        unrelated.data.copy_from_device_async(source.data, SIZE, other)
+        dest.data.copy_from_device_async(source.data, SIZE, first)
+        second.wait_event(first.record())
+        runtime.memcpyAsync(seen.ctypes.data, dest.data.ptr, SIZE, runtime.memcpyDeviceToHost, second.ptr)
+        assert (False, False, 0) == (first.done, second.done, seen[0])
+        second.synchronize()
+        assert (True, True, 7, False) == (first.done, second.done, seen[0], other.done)
+        first.synchronize()  # nothing is left to wait for
+        runtime.deviceSynchronize()
+
+        assert (True, {7}) == (other.done, set(unrelated.get().tolist()))
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "forgotten"])
+def test_what_forgets_to_wait_is_seen_with_a_lag(ordered: bool) -> None:
+    """A copy that waits for its own end only, and not for the copy before it on another stream, reads old bytes."""
+    stream, source, dest = non_blocking(), filled(7), filled(0)
+    with hostcuda.lag(HOUR):
+        dest.data.copy_from_device_async(source.data, SIZE, stream)
+        if ordered:
+            default().wait_event(stream.record())
+
+        assert {7 if ordered else 0} == set(dest.get().tolist())
+
+
 def test_threads_and_streams_are_given_back() -> None:
     """A stream has a thread while it has work. A stream that is dropped finishes its work first."""
     before = hostcuda.everything()

@@ -112,8 +112,8 @@ def test_it_is_named_for_what_it_is_wherever_a_device_is_named() -> None:
 
 def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program has to name it."""
-    for wish in ("", "auto"):
-        monkeypatch.setenv("SYNCEDMEM_DEVICE", wish)
+    for value in ("", "auto"):
+        monkeypatch.setenv("SYNCEDMEM_DEVICE", value)
         assert named_device("simulated") is named_device("auto") is SyncedMemory(SIZE).device
     monkeypatch.setenv("SYNCEDMEM_DEVICE", "cuda")
     assert named_device("cuda") is named_device("auto")
@@ -125,11 +125,8 @@ def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: p
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("cuda", (), Coverage("caffe"), 0.0, ())
 
-    def unchecked(*_: object, **__: object) -> None:
-        pass
-
     monkeypatch.setattr(checks, "check_conformance", checked)
-    monkeypatch.setattr(checks, "check_blobs", unchecked)
+    monkeypatch.setattr(checks, "check_blobs", checked)
     options = ("verify", "--device", "cuda", "--processes", "1", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     (device,) = json.loads((tmp_path / "report.json").read_text())["devices"]

@@ -21,8 +21,8 @@ from syncedmem.model import (
     SyncedHead,
     head_machine,
 )
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import Cell, Dispatch, compile_dispatch, facts_of, head_of, state_of
-from syncedmem.model.editions import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ GUARDS = {
     "own_gpu_data": Fact.OWN_GPU_DATA,
 }
 
-PLANTS: list[Callable[[Cell], Cell | None]] = [
+MUTATIONS: list[Callable[[Cell], Cell | None]] = [
     lambda cell: cell._replace(actions=cell.actions[::-1]),
     lambda cell: cell._replace(actions=cell.actions[1:]),
     lambda cell: cell._replace(next=(cell.next[0], cell.next[0])),
@@ -83,7 +83,7 @@ def affected(facts: Fact, actions: tuple[Action, ...], mode: Mode) -> Fact:
     return facts
 
 
-def situations(machine: HeadMachine) -> Iterator[tuple[Call, SyncedHead, Fact, bool]]:
+def lookups(machine: HeadMachine) -> Iterator[tuple[Call, SyncedHead, Fact, bool]]:
     """Return every call in every head with every combination of facts, with and without data."""
     return product(machine.calls, machine.edition.heads, ALL_FACTS, (False, True))
 
@@ -92,7 +92,7 @@ def differences(table: Dispatch, machine: HeadMachine) -> list[tuple[Call, Synce
     """Return the cells in which a table differs from the machine."""
     return [
         (call, head, facts, data)
-        for call, head, facts, data in situations(machine)
+        for call, head, facts, data in lookups(machine)
         if table.cell(call, state_of(head, facts), data=data) != live(machine, call, head, facts, data=data)
     ]
 
@@ -101,12 +101,12 @@ def differences(table: Dispatch, machine: HeadMachine) -> list[tuple[Call, Synce
 def test_the_table_is_what_the_machine_does(edition: str, cells: int) -> None:
     """Every cell, reachable or not, has the same ordered actions, refusal, and next state in both modes."""
     machine = head_machine(edition)
-    assert cells == len(list(situations(machine)))
+    assert cells == len(list(lookups(machine)))
     assert [] == differences(dispatch(edition), machine)
 
 
-@pytest.mark.parametrize("plant", PLANTS)
-def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
+@pytest.mark.parametrize("mutate", MUTATIONS)
+def test_a_wrong_cell_is_found(mutate: Callable[[Cell], Cell | None]) -> None:
     """The comparison reports the one cell that was changed, and no other."""
     machine = head_machine()
     spot = (Call.CPU_DATA, SyncedHead.UNINITIALIZED, Fact.GPU_POINTER, True)
@@ -114,8 +114,8 @@ def test_a_wrong_cell_is_found(plant: Callable[[Cell], Cell | None]) -> None:
     place = state_of(spot[1], spot[2])
     cell = column[place]
     assert cell
-    planted = (*column[:place], plant(cell), *column[place + 1 :])
-    table = Dispatch({**dispatch().columns, Call.CPU_DATA: (without, planted)}, dispatch().start)
+    mutant = (*column[:place], mutate(cell), *column[place + 1 :])
+    table = Dispatch({**dispatch().columns, Call.CPU_DATA: (without, mutant)}, dispatch().start)
     assert [spot] == differences(table, machine)
 
 

@@ -85,6 +85,7 @@ def lies_on(drawing: Shown, words: list[list[Any]]) -> list[tuple[str, str]]:
     return [pair for pair in dict.fromkeys(found) if pair[0] != pair[1]]
 
 
+@pytest.mark.no_cover
 def test_no_word_lies_on_anything(browser: Explorer, tmp_path: Path) -> None:
     drawings = shown()
     opened(browser, tmp_path / "all.html", "".join(text for _, text in drawings))

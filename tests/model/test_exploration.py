@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from loops import some
 
 from syncedmem.model import (
     EDITIONS,
@@ -22,10 +23,10 @@ from syncedmem.model import (
     matrix,
     space,
 )
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import state_of
-from syncedmem.model.editions import dispatch
 from syncedmem.model.exploration import Step, explore
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 GPU_CALLS = (Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA)
 
@@ -57,17 +58,17 @@ def test_the_refusals_of_caffe() -> None:
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_state_is_reached_by_its_access_word(edition: str) -> None:
+def test_every_state_is_reached_by_its_access_sequence(edition: str) -> None:
     """Run through the compiled table, an access sequence ends in its state, and no shorter sequence does."""
     table, found = dispatch(edition), space(edition)
-    assert set(found.steps) == set(access_words(edition))
-    for state, word in access_words(edition).items():
+    assert set(found.steps) == set(access_sequences(edition))
+    for state, sequence in access_sequences(edition).items():
         packed, mode = state_of(SyncedHead.UNINITIALIZED), Mode.GPU
-        for entry in word:
+        for entry in sequence:
             cell = table.cell(entry.call, packed) if entry.call else None
             packed, mode = cell.next[mode.value] if cell else packed, entry.mode or mode
         assert state == State(packed, mode)
-    lengths = {state: len(word) for state, word in access_words(edition).items()}
+    lengths = {state: len(sequence) for state, sequence in access_sequences(edition).items()}
     # No step adds more than one to the length, so no shorter sequence leads to the same state.
     assert max(lengths[step.after] - lengths[state] for state, row in found.steps.items() for step in row.values()) == 1
 
@@ -77,16 +78,11 @@ def test_every_state_is_reached_by_its_access_word(edition: str) -> None:
 def test_states_of_a_configuration_do_the_same(edition: str, mode: Mode) -> None:
     """The pinned flag and the mode decide no action and no configuration, so one entry is enough for all."""
     flags = EDITIONS[edition].flags & ~Fact.CPU_MALLOC_USE_CUDA
-    for state, row in space(edition).steps.items():
-        for entry, step in row.items():
-            if entry.call:
-                cell = matrix(edition, mode)[state.configuration][entry]
-                assert (step.actions, step.refusal, step.after.configuration) == (
-                    cell.actions,
-                    cell.refusal,
-                    cell.after,
-                )
-                assert step.after.facts & flags == cell.facts & flags
+    for state, row in some(space(edition).steps.items()):
+        for entry, step in some(it for it in row.items() if it[0].call):
+            cell = matrix(edition, mode)[state.configuration][entry]
+            assert (step.actions, step.refusal, step.after.configuration) == (cell.actions, cell.refusal, cell.after)
+            assert step.after.facts & flags == cell.facts & flags
 
 
 def test_the_mode_shows_in_the_pinned_flag_of_the_matrix() -> None:
@@ -104,7 +100,7 @@ def test_the_state_reached_first_speaks_for_its_configuration() -> None:
 
 def test_a_change_of_mode_changes_nothing_else() -> None:
     """There is no action and no refusal, the packed state is the same, and the new mode is in force."""
-    for state, row in space().steps.items():
+    for state, row in some(space().steps.items()):
         for mode in Mode:
             assert Step((), State(state.packed, mode), None) == row[Input(None, mode=mode)]
 

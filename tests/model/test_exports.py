@@ -31,12 +31,12 @@ from syncedmem.model import (
     configurations,
     matrix,
 )
+from syncedmem.model.compiled import head_machine
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.plan import plan_of
 from syncedmem.model.diagrams.trace import Trace, trace_of
-from syncedmem.model.editions import head_machine
 from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
@@ -242,6 +242,7 @@ def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pyt
     assert found.startswith(STARTS[kind])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("detail", Detail)
 def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
@@ -270,6 +271,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
     assert "#000000" not in counts
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from exported import exported
 from programs import program
 
 from syncedmem.model import EDITIONS, Call, Fact, Input, Refusal, State, inputs, space
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.errors import DeclarationError
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.head import EFFECTS

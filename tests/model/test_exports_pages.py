@@ -11,7 +11,7 @@ from exported import exported
 from programs import program
 
 from syncedmem.model import EDITIONS, Action, Call
-from syncedmem.model.editions import head_machine
+from syncedmem.model.compiled import head_machine
 
 PAGE = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
 C = """\

@@ -398,6 +398,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 }
 
 
+@pytest.mark.no_cover
 @UNCLOSED
 @pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
@@ -435,6 +436,7 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: t
     interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
 
 
+@pytest.mark.no_cover
 @UNCLOSED
 @pytest.mark.parametrize("kind", [kind for kind in SAVES if kind != "npz"])
 def test_a_save_under_real_signals_leaves_one_whole_file(

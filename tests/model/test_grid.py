@@ -142,7 +142,7 @@ def test_nothing_overlaps_with_a_single_call(call: Call) -> None:
         ("smd-way", "d", "M0 110L900 110"),
     ],
 )
-def test_planted_overlap_is_found(look: str, attribute: str, value: str) -> None:
+def test_a_seeded_overlap_is_found(look: str, attribute: str, value: str) -> None:
     """The check finds a moved word, a moved call, a state on top of something else, and a stray arrow."""
     root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
     nodes = [node for node in root.iter() if look in node.get("class", "").split()]

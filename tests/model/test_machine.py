@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from loops import some
 
 from syncedmem.model import (
     EDITIONS,
@@ -33,7 +34,7 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.model.machine import refusal_error
-from syncedmem.model.suites import access_words
+from syncedmem.model.suites import access_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +114,7 @@ def test_a_failing_action_leaves_head_and_flags() -> None:
             for action in step.actions:
                 actions = Actions()
                 bound = head_machine().bind(actions)
-                mode = walk(bound, access_words()[state])
+                mode = walk(bound, access_sequences()[state])
                 actions.fails, actions.done, call = action, [], entry.call or Call.RELEASE
                 with using_mode(mode), pytest.raises(OSError, match=f"^{action.value}$"):
                     bound.trigger(call, actions)
@@ -138,10 +139,11 @@ def test_actions_get_the_argument_in_order() -> None:
 
 
 def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
-    """If `refusal_error` does not know a refusal, it raises the error of another refusal."""
+    """Two refusals with one error could not be told apart."""
     named = {refusal: type(refusal_error(refusal, "call", SyncedHead.SYNCED, None)) for refusal in Refusal}
     heads = {refusal for refusal in Refusal if refusal.needs}
     own = [error for refusal, error in named.items() if refusal not in heads]
+    assert DeclarationError not in own
     assert len(own) == len(set(own)), f"say in refusal_error what each of these is raised as: {named}"
     assert {named[refusal] for refusal in heads} == {IllegalCallError}
     assert Refusal.NOT_HEAD_AT_CPU.needs is SyncedHead.HEAD_AT_CPU
@@ -267,9 +269,17 @@ def test_the_mode_decides_the_pinned_flag_alone(mode: Mode, *, pinned: bool) -> 
 def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
     """In every state, the row that `row` returns has the actions and the refusal of the explored step."""
     machine = head_machine(edition)
-    for state, steps in space(edition).steps.items():
-        for entry, step in steps.items():
-            if entry.call:
-                row = machine.row(entry.call, state.head, state.facts, entry.data)
-                assert (row.actions, row.refusal) == (step.actions, step.refusal)
-                assert (row.dest or state.head) is step.after.head
+    for state, steps in some(space(edition).steps.items()):
+        for call, data, step in some((entry.call, entry.data, it) for entry, it in steps.items() if entry.call):
+            row = machine.row(call, state.head, state.facts, data)
+            assert (row.actions, row.refusal) == (step.actions, step.refusal)
+            assert (row.dest or state.head) is step.after.head
+
+
+def test_a_refusal_without_an_error_is_named() -> None:
+    unknown: Any = SimpleNamespace(name="TOO_LATE", needs=None)
+
+    error = refusal_error(unknown, "gpu_data", SyncedHead.SYNCED, None)
+
+    assert isinstance(error, DeclarationError)
+    assert "gpu_data in SYNCED: no error is declared for the refusal TOO_LATE" == str(error)

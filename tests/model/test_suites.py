@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from syncedmem.model import EDITIONS, Action, Call, Input, Mode, State, hsi_suite, inputs, minimal_machine, space, tour
-from syncedmem.model.editions import dispatch
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import Space, Step, explore
-from syncedmem.model.suites import MinimalMachine, Word, access_words, complete_suite, minimise, output
+from syncedmem.model.suites import InputSequence, MinimalMachine, access_sequences, complete_suite, minimise, output
 
 Transition = tuple[int, Input]
 WRONG = ("something else",)
@@ -23,10 +23,10 @@ class Mealy(NamedTuple):
     after: tuple[dict[Input, int], ...]
     outputs: tuple[dict[Input, tuple[object, ...]], ...]
 
-    def run(self, state: int, word: Word) -> list[tuple[object, ...]]:
+    def run(self, state: int, sequence: InputSequence) -> list[tuple[object, ...]]:
         """Return the outputs that a sequence of inputs shows."""
         seen: list[tuple[object, ...]] = []
-        for entry in word:
+        for entry in sequence:
             seen.append(self.outputs[state][entry])
             state = self.after[state][entry]
         return seen
@@ -48,37 +48,39 @@ def correct(name: str = "caffe") -> Mealy:
     return Mealy(machine.after, tuple(outputs))
 
 
-def rests(machine: Mealy, suite: tuple[Word, ...]) -> dict[Transition, list[Word]]:
+def rests(machine: Mealy, suite: tuple[InputSequence, ...]) -> dict[Transition, list[InputSequence]]:
     """For each transition, return the rest of every sequence that takes it, after it was taken first.
 
     Until then, a machine in which only this transition is wrong has behaved like the correct one.
     """
-    found: dict[Transition, list[Word]] = {(k, entry): [] for k, row in enumerate(machine.after) for entry in row}
-    for word in suite:
+    found: dict[Transition, list[InputSequence]] = {
+        (k, entry): [] for k, row in enumerate(machine.after) for entry in row
+    }
+    for sequence in suite:
         state, taken = 0, set[Transition]()
-        for place, entry in enumerate(word):
+        for place, entry in enumerate(sequence):
             if (state, entry) not in taken:
                 taken.add((state, entry))
-                found[state, entry].append(word[place + 1 :])
+                found[state, entry].append(sequence[place + 1 :])
             state = machine.after[state][entry]
     return found
 
 
-def transfer_survives(machine: Mealy, at: Transition, wrong: int, words: list[Word]) -> bool:
+def transfer_survives(machine: Mealy, at: Transition, wrong: int, sequences: list[InputSequence]) -> bool:
     """Return whether some sequences fail to notice that a transition leads to a wrong state."""
     state, entry = at
     right = machine.after[state][entry]
     row = {**machine.after[state], entry: wrong}
     mutant = machine._replace(after=(*machine.after[:state], row, *machine.after[state + 1 :]))
-    return all(machine.run(right, word) == mutant.run(wrong, word) for word in words)
+    return all(machine.run(right, sequence) == mutant.run(wrong, sequence) for sequence in sequences)
 
 
-def output_survives(machine: Mealy, at: Transition, words: tuple[Word, ...]) -> bool:
+def output_survives(machine: Mealy, at: Transition, sequences: tuple[InputSequence, ...]) -> bool:
     """Return whether some sequences fail to notice that a transition shows a wrong output."""
     state, entry = at
     row = {**machine.outputs[state], entry: WRONG}
     mutant = machine._replace(outputs=(*machine.outputs[:state], row, *machine.outputs[state + 1 :]))
-    return all(machine.run(0, word) == mutant.run(0, word) for word in words)
+    return all(machine.run(0, sequence) == mutant.run(0, sequence) for sequence in sequences)
 
 
 def transfer_faults(machine: Mealy) -> list[tuple[Transition, int]]:
@@ -92,13 +94,15 @@ def transfer_faults(machine: Mealy) -> list[tuple[Transition, int]]:
     ]
 
 
-def surviving_transfers(machine: Mealy, suite: tuple[Word, ...]) -> list[tuple[Transition, int]]:
+def surviving_transfers(machine: Mealy, suite: tuple[InputSequence, ...]) -> list[tuple[Transition, int]]:
     """Return the mutants with a wrong next state that a suite does not notice."""
-    words = rests(machine, suite)
-    return [(at, wrong) for at, wrong in transfer_faults(machine) if transfer_survives(machine, at, wrong, words[at])]
+    sequences = rests(machine, suite)
+    return [
+        (at, wrong) for at, wrong in transfer_faults(machine) if transfer_survives(machine, at, wrong, sequences[at])
+    ]
 
 
-def surviving_outputs(machine: Mealy, suite: tuple[Word, ...]) -> list[Transition]:
+def surviving_outputs(machine: Mealy, suite: tuple[InputSequence, ...]) -> list[Transition]:
     """Return the mutants with a wrong output that a suite does not notice."""
     return [at for at in rests(machine, ()) if output_survives(machine, at, suite)]
 
@@ -120,7 +124,7 @@ def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
     """If all sequences that take a transition are removed, its mutants survive."""
     machine = correct()
     at = (len(machine.after) - 1, inputs()[0])
-    suite = tuple(word for word in hsi_suite() if at not in list(path(machine, word)))
+    suite = tuple(sequence for sequence in hsi_suite() if at not in list(path(machine, sequence)))
     assert [at] == surviving_outputs(machine, suite)
     expected = [fault for fault in transfer_faults(machine) if fault[0] == at]
     assert expected == [fault for fault in surviving_transfers(machine, suite) if fault[0] == at]
@@ -134,10 +138,10 @@ def test_without_the_identifiers_transfer_mutants_survive() -> None:
     assert surviving_transfers(machine, suite)
 
 
-def path(machine: Mealy, word: Word) -> list[Transition]:
+def path(machine: Mealy, sequence: InputSequence) -> list[Transition]:
     """Return the transitions that a sequence takes."""
     state, found = 0, list[Transition]()
-    for entry in word:
+    for entry in sequence:
         found.append((state, entry))
         state = machine.after[state][entry]
     return found
@@ -147,23 +151,23 @@ def path(machine: Mealy, word: Word) -> list[Transition]:
 def test_no_word_of_the_complete_suite_begins_another(edition: str) -> None:
     """A sequence that is the beginning of another one adds nothing. All inputs are inputs of the edition."""
     key = {entry: number for number, entry in enumerate(inputs(edition))}
-    words = sorted(tuple(key[entry] for entry in word) for word in hsi_suite(edition))
-    assert not [pair for pair in pairwise(words) if pair[0] == pair[1][: len(pair[0])]]
+    sequences = sorted(tuple(key[entry] for entry in sequence) for sequence in hsi_suite(edition))
+    assert not [pair for pair in pairwise(sequences) if pair[0] == pair[1][: len(pair[0])]]
 
 
 @pytest.mark.parametrize(("edition", "transitions"), [("caffe", 558), ("early", 140), ("cpu_only", 48)])
 def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None:
     """Each sequence starts from a new memory and has inputs of the edition only. None can be left out."""
-    taken = [set(walked(edition, word)) for word in tour(edition)]
+    taken = [set(walked(edition, sequence)) for sequence in tour(edition)]
     assert transitions == len(set[object]().union(*taken))
     for k in range(len(taken)):
         assert transitions > len(set[object]().union(*taken[:k], *taken[k + 1 :]))
 
 
-def walked(edition: str, word: Word) -> list[tuple[object, Input]]:
+def walked(edition: str, sequence: InputSequence) -> list[tuple[object, Input]]:
     """Return the transitions of the whole space that a sequence takes."""
     found, state = list[tuple[object, Input]](), space(edition).start
-    for entry in word:
+    for entry in sequence:
         found.append((state, entry))
         state = space(edition).steps[state][entry].after
     return found
@@ -178,13 +182,13 @@ def test_the_minimal_machine_is_the_space_with_equal_states_merged(name: str) ->
         assert machine.outputs[number] == {entry: output(found, state, entry) for entry in row}
         assert minimal.after[number] == {entry: minimal.block[step.after] for entry, step in row.items()}
     assert minimal.block[found.start] == 0
-    assert [*range(len(minimal.access))] == [ends(minimal, word) for word in minimal.access]
+    assert [*range(len(minimal.access))] == [ends(minimal, sequence) for sequence in minimal.access]
 
 
-def ends(minimal: MinimalMachine, word: Word) -> int:
+def ends(minimal: MinimalMachine, sequence: InputSequence) -> int:
     """Return the class that a sequence leads to."""
     number = 0
-    for entry in word:
+    for entry in sequence:
         number = minimal.after[number][entry]
     return number
 
@@ -195,18 +199,18 @@ def test_every_two_classes_are_told_apart(name: str) -> None:
     machine, minimal = correct(name), minimise(whole(name))
     numbers = range(len(minimal.access))
     assert {(a, b) for a in numbers for b in numbers if a != b} == set(minimal.separating)
-    for (a, b), word in minimal.separating.items():
-        alike = [x == y for x, y in zip(machine.run(a, word), machine.run(b, word), strict=True)]
-        assert [True] * (len(word) - 1) + [False] == alike
+    for (a, b), sequence in minimal.separating.items():
+        alike = [x == y for x, y in zip(machine.run(a, sequence), machine.run(b, sequence), strict=True)]
+        assert [True] * (len(sequence) - 1) + [False] == alike
 
 
 def test_telling_apart_may_take_two_steps() -> None:
     """With few inputs, some classes need two steps. With all inputs of Caffe, one step is always enough."""
-    assert {1, 2} == {len(word) for word in minimise(whole("few")).separating.values()}
-    assert {1} == {len(word) for word in minimal_machine().separating.values()}
+    assert {1, 2} == {len(sequence) for sequence in minimise(whole("few")).separating.values()}
+    assert {1} == {len(sequence) for sequence in minimal_machine().separating.values()}
 
 
-def test_a_separating_word_is_as_short_as_can_be() -> None:
+def test_a_separating_sequence_is_as_short_as_can_be() -> None:
     """The shortest one is found although a longer one comes first: x and y differ by b (two steps) or a (three)."""
     a, b, c = (Input(call) for call in (Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA))
     names = ("x", "q1", "q2", "y", "r1", "r2")
@@ -225,4 +229,4 @@ def test_the_suites_of_an_edition_are_those_of_its_space(edition: str) -> None:
     """The stored suites equal newly computed ones, whose sequences to classes are sequences to states."""
     assert minimise(space(edition)) == minimal_machine(edition)
     assert complete_suite(minimise(space(edition))) == hsi_suite(edition)
-    assert set(minimal_machine(edition).access) <= set(access_words(edition).values())
+    assert set(minimal_machine(edition).access) <= set(access_sequences(edition).values())

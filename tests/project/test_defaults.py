@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ast
+from inspect import signature
 from pathlib import Path
 
 import syncedmem
+from syncedmem import Blob, SyncedMemory
+from syncedmem.cli import verify
+from syncedmem.cli.fuzz import fuzz as command
 from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
+from syncedmem.runtime.devices.registry import AUTOMATIC
+from syncedmem.spec.fuzz import fuzz
+from syncedmem.spec.memory import kit as conformance
 
 PACKAGE = Path(syncedmem.__file__).parent
 
@@ -41,7 +48,28 @@ def test_no_signature_names_the_default_edition() -> None:
     assert any("DEFAULT_EDITION" in text for text in texts)
 
 
-def test_a_literal_would_be_found() -> None:
-    planted = ("first(edition: str = 'caffe', other=1)", "second(*, other, edition='early')", "third(edition)")
+def test_no_signature_names_the_default_device() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (PACKAGE / "runtime").rglob("*.py")]
 
-    assert ["first", "second"] == literal_defaults("".join(f"def {it}: ...\n" for it in planted), "edition")
+    assert [] == [name for text in texts for name in literal_defaults(text, "device")]
+    assert {AUTOMATIC} == {
+        signature(it).parameters["device"].default for it in (SyncedMemory, Blob.load, Blob.from_array)
+    }
+
+
+def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
+    """The commands repeat them, because ``--help`` must not import Hypothesis."""
+    here, there = (
+        {name: it.default for name, it in signature(function).parameters.items()} for function in (command, fuzz)
+    )
+    shared = (here.keys() & there.keys()) - {"target"}
+
+    assert {"seed", "steps", "seconds", "threads", "hang", "first"} == shared
+    assert {name: there[name] for name in shared} == {name: here[name] for name in shared}
+    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS
+
+
+def test_a_literal_would_be_found() -> None:
+    signatures = ("first(edition: str = 'caffe', other=1)", "second(*, other, edition='early')", "third(edition)")
+
+    assert ["first", "second"] == literal_defaults("".join(f"def {it}: ...\n" for it in signatures), "edition")

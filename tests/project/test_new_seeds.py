@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SUPPORT = Path(__file__).parents[1] / "support"
-PYTEST = [sys.executable, "-m", "pytest", "--quiet", "-c", os.devnull, "--rootdir", ".", "test_planted.py"]
+PYTEST = [sys.executable, "-m", "pytest", "--quiet", "-c", os.devnull, "--rootdir", ".", "test_small.py"]
 TWENTY = """
 import pathlib, pytest, time
 
@@ -82,15 +82,16 @@ def test_generated_tests_are_run_with_one_seed_after_the_other(monkeypatch: pyte
     assert ["--seconds=30.0", "--seconds=1.0"] == [command[-1] for command in commands[2:]]
 
 
+@pytest.mark.no_cover
 def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
     """The commands are real. They run only the generated test, which fails in both runs."""
-    (folder / "test_planted.py").write_text(
+    (folder / "test_small.py").write_text(
         "from hypothesis import given, strategies as st\n"
         "@given(st.integers())\ndef test_it(number):\n    assert number < 1000\n"
         "def test_not_generated():\n    assert False\n",
         encoding="utf-8",
     )
-    _, first, second = generated(3, 60, ["test_planted.py", "--rootdir", ".", "-c", os.devnull])
+    _, first, second = generated(3, 60, ["test_small.py", "--rootdir", ".", "-c", os.devnull])
 
     runs = [subprocess.run(command, capture_output=True, text=True, check=False) for command in (first, second)]
 
@@ -99,9 +100,10 @@ def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
         assert 1 == run.returncode
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("workers", [0, 2])
 def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
-    (folder / "test_planted.py").write_text(TWENTY.replace("0.2", "0"), encoding="utf-8")
+    (folder / "test_small.py").write_text(TWENTY.replace("0.2", "0"), encoding="utf-8")
     orders: list[list[str]] = []
     for seed in (1, 1, 2):
         (folder / "order").unlink(missing_ok=True)
@@ -114,9 +116,10 @@ def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
     assert workers or orders[0] == orders[1]
 
 
+@pytest.mark.no_cover
 def test_no_test_begins_after_the_end(folder: Path) -> None:
     """A test that does not begin is no failure.  The first test always runs."""
-    (folder / "test_planted.py").write_text(TWENTY, encoding="utf-8")
+    (folder / "test_small.py").write_text(TWENTY, encoding="utf-8")
     command = [*PYTEST, "-n", "2", "--seconds=0.1"]
 
     subprocess.run(command, capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""The front door: public names, which are loaded lazily, and the generated list that type checkers read."""
+"""The package: public names, which are loaded lazily, and the generated list that type checkers read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from front_door import filled, main
+from public_names import filled, main
 
 import syncedmem
 from syncedmem.model import errors
@@ -84,7 +84,7 @@ def test_a_room_shows_its_public_names_only(module: str) -> None:
     assert sorted(room.__all__) == dir(room)
 
 
-def test_the_front_door_shows_its_public_names_and_modules_only() -> None:
+def test_the_package_shows_its_public_names_and_modules_only() -> None:
     assert {"interop", "model", "runtime", "spec"} == {*dir(syncedmem)} - {*NAMES}
 
 
@@ -96,7 +96,7 @@ def test_rooms_export_what_they_list(room: str) -> None:
     assert all(hasattr(module, name) for name in module.__all__)
 
 
-def test_importing_the_front_door_loads_no_room() -> None:
+def test_importing_the_package_loads_no_room() -> None:
     program = "import sys, syncedmem; print(sorted(m for m in sys.modules if m.startswith('syncedmem.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -66,8 +66,8 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def everything() -> dict[str, str]:
-    front_door = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "syncedmem").glob("*.py")}
-    return front_door | modules_below(*ROOMS)
+    package = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "syncedmem").glob("*.py")}
+    return package | modules_below(*ROOMS)
 
 
 def declared_owners() -> dict[str, set[str]]:
@@ -82,12 +82,13 @@ def declared_owners() -> dict[str, set[str]]:
     return owners
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("library", "owners"), declared_owners().items())
 def test_each_optional_library_is_imported_by_its_own_module(library: str, owners: set[str]) -> None:
     assert importers(library, everything()) == owners
 
 
-def test_nothing_needs_the_adapters_but_the_front_door() -> None:
+def test_nothing_needs_the_adapters_but_the_package() -> None:
     inside = {path for path in everything() if path.startswith("runtime/interop/")}
     assert importers("syncedmem.runtime.interop", everything()) - inside == {"interop.py"}
 
@@ -124,6 +125,7 @@ RUNNING = (
 )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("statement", ["import syncedmem.spec, syncedmem.spec.fuzz", RUNNING], ids=["imported", "run"])
 def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
     loaded = loaded_by(statement)
@@ -153,7 +155,7 @@ def test_who_asks_for_seeded_bugs_of_one_kind_loads_those() -> None:
     ],
 )
 def test_an_import_of_a_library_is_seen(source: str) -> None:
-    assert importers("cupy", {"runtime/planted.py": source}) == {"runtime/planted.py"}
+    assert importers("cupy", {"runtime/wrong.py": source}) == {"runtime/wrong.py"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_an_import_of_a_library_is_seen(source: str) -> None:
     ],
 )
 def test_what_is_no_import_is_not_seen(source: str) -> None:
-    assert not importers("cupy", {"runtime/planted.py": source})
+    assert not importers("cupy", {"runtime/wrong.py": source})
 
 
 @pytest.mark.parametrize(
@@ -186,10 +188,10 @@ def test_what_is_no_import_is_not_seen(source: str) -> None:
     ],
 )
 def test_an_import_of_another_room_is_seen(source: str) -> None:
-    assert importers("syncedmem.runtime", {"spec/planted.py": source}) == {"spec/planted.py"}
+    assert importers("syncedmem.runtime", {"spec/wrong.py": source}) == {"spec/wrong.py"}
 
 
 def test_an_import_from_a_deeper_package_is_resolved() -> None:
     source = "from ...runtime import SyncedMemory"
-    assert importers("syncedmem.runtime", {"spec/kit/planted.py": source}) == {"spec/kit/planted.py"}
-    assert not importers("syncedmem.runtime", {"spec/kit/planted.py": "from ..runtime import harness"})
+    assert importers("syncedmem.runtime", {"spec/kit/wrong.py": source}) == {"spec/kit/wrong.py"}
+    assert not importers("syncedmem.runtime", {"spec/kit/wrong.py": "from ..runtime import harness"})

@@ -82,8 +82,8 @@ def test_a_wrong_block_is_a_complaint_of_both(folder: Path, capsys: pytest.Captu
 
 
 def test_right_blocks_are_accepted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def nothing_but_planted(*command: str) -> str:
+    def nothing_but_seeded(*command: str) -> str:
         return "".join(line for line in said(*command).splitlines(keepends=True) if "page" not in line)
 
-    assert 0 == main([str(folder / "page.md")], nothing_but_planted)
+    assert 0 == main([str(folder / "page.md")], nothing_but_seeded)
     assert f"mypy and pyright accept 2 blocks of {folder / 'page.md'}\n" == capsys.readouterr().out

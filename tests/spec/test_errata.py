@@ -19,7 +19,7 @@ from syncedmem.spec.mutants.memory import MEMORY_BUGS
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).relative_to(ROOT).as_posix()
 MISPRINT = f"{HERE}::test_a_misprint_does_not_compile"
-PLANTED = {*MEMORY_BUGS, *BLOB_BUGS, *ALLOCATOR_BUGS}
+SEEDED_BUGS = {*MEMORY_BUGS, *BLOB_BUGS, *ALLOCATOR_BUGS}
 
 RIGHT_AND_WRONG = {
     "000:33": ("void CaffeFreeHost(void* ptr, bool use_cuda)", "void Caffe_FreeHost(void* ptr, bool* use_cuda)"),
@@ -90,7 +90,7 @@ def shows(name: str) -> bool:
     """Return whether a seeded bug or a test has this name."""
     file, _, test = name.partition("::")
     path = ROOT / file
-    return name in PLANTED or bool(test and path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8"))
+    return name in SEEDED_BUGS or bool(test and path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("erratum", ERRATA, ids=lambda it: f"{it.source}-{it.place}")

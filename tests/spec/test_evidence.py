@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from syncedmem.model.dispatch import Dispatch
     from syncedmem.model.head import Effect
 
-    Plant = Callable[..., None]
+    Mutate = Callable[..., None]
 
 ROOT = Path(__file__).parents[2]
 U, C, G, S = SyncedHead
@@ -55,10 +55,10 @@ def changed(identifier: str, **changes: Any) -> tuple[Transition, ...]:
 
 
 @pytest.fixture
-def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
+def mutate(monkeypatch: pytest.MonkeyPatch) -> Mutate:
     """Replace what the model is computed from: the table, the effects, or both."""
 
-    def planted(table: tuple[Transition, ...] = TRANSITIONS, effects: dict[Action, Effect] | None = None) -> None:
+    def mutant(table: tuple[Transition, ...] = TRANSITIONS, effects: dict[Action, Effect] | None = None) -> None:
         monkeypatch.setattr(machine_module, "EFFECTS", MappingProxyType(effects or EFFECTS))
 
         def compiled(edition: str = "caffe") -> Dispatch:
@@ -73,7 +73,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
         ):
             monkeypatch.setattr(module, name, function)
 
-    return planted
+    return mutant
 
 
 def test_the_model_agrees_with_caffe() -> None:
@@ -81,9 +81,9 @@ def test_the_model_agrees_with_caffe() -> None:
     assert [] == compare_model()
 
 
-def test_a_table_replaced_by_itself_agrees(plant: Plant) -> None:
+def test_a_table_replaced_by_itself_agrees(mutate: Mutate) -> None:
     """So the differences in the tests below come from their changes, not from the replacement."""
-    plant()
+    mutate()
     assert [] == compare_model()
 
 
@@ -142,22 +142,22 @@ def test_the_evidence_has_the_size_it_says() -> None:
         ),
     ],
 )
-def test_a_wrong_row_is_found(plant: Plant, table: tuple[Transition, ...], problems: list[str]) -> None:
+def test_a_wrong_row_is_found(mutate: Mutate, table: tuple[Transition, ...], problems: list[str]) -> None:
     """Exactly the wrong cells are named, each with the observed and the declared entry."""
-    plant(table)
+    mutate(table)
     assert problems == [line for line in compare_model() if not line.startswith(("tutorial", "pinned"))]
 
 
-def test_a_step_of_the_tutorial_is_found(plant: Plant) -> None:
+def test_a_step_of_the_tutorial_is_found(mutate: Mutate) -> None:
     """If the copy before a write of the device is missing, the one step that needs it is reported."""
-    plant(changed("mutable_gpu_data@HEAD_AT_CPU[has_gpu_pointer]", actions=()))
+    mutate(changed("mutable_gpu_data@HEAD_AT_CPU[has_gpu_pointer]", actions=()))
     problem = "tutorial mutable_gpu_data: observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"
     assert [problem] == [line for line in compare_model() if line.startswith("tutorial")]
 
 
-def test_a_wrong_head_in_the_tutorial_is_found(plant: Plant) -> None:
+def test_a_wrong_head_in_the_tutorial_is_found(mutate: Mutate) -> None:
     """The first difference names both heads; differences in later steps may follow it."""
-    plant(changed("mutable_gpu_data@SYNCED", dest=S))
+    mutate(changed("mutable_gpu_data@SYNCED", dest=S))
     assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial()[0]
 
 
@@ -199,9 +199,9 @@ _OWN_BOTH = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
         ),
     ],
 )
-def test_a_wrong_effect_is_found(plant: Plant, action: Action, changes: dict[str, Fact], problems: list[str]) -> None:
+def test_a_wrong_effect_is_found(mutate: Mutate, action: Action, changes: dict[str, Fact], problems: list[str]) -> None:
     """A flag that is set or cleared wrongly shows in the cells, or in the states with the pinned flag."""
-    plant(effects={**EFFECTS, action: replace(EFFECTS[action], **changes)})
+    mutate(effects={**EFFECTS, action: replace(EFFECTS[action], **changes)})
     assert set(problems) <= set(compare_model())
 
 

@@ -45,7 +45,7 @@ return {
   refusal: document.querySelector("#step .refusal")?.textContent ?? "",
   row: document.querySelector("#step [data-row]")?.dataset.row ?? null,
   live: Number(document.getElementById("balance").dataset.live),
-  ledger: document.getElementById("ledger").textContent,
+  blocks: document.getElementById("blocks").textContent,
   sides: document.getElementById("sides").textContent,
   unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
   lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
@@ -90,7 +90,7 @@ class Shown(NamedTuple):
     refusal: str
     row: str | None
     live: int
-    ledger: str
+    blocks: str
     sides: str
     unchanged: str | None
     lit: list[str]

@@ -103,14 +103,14 @@ suite puts the fuzzer to all of these every time, and compares the names on this
 
 ## Allocators that pass
 
-Operations a second are those of the fast engine, the oracle's work included.
+Operations a second are those of the fast generator, the oracle's work included.
 
 {_table(_BACKENDS, backends)}
 
 ## Seeded bugs
 
 Each is caught in every run within ten seconds of processor time, as its first finding. The operations are those of all
-engines until then; what replays it is at most ten lines.
+generators until then; what replays it is at most ten lines.
 
 {_table(_BUGS, sorted(bugs, key=lambda row: (str(row[1]), str(row[0]))))}
 """

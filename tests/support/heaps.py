@@ -94,9 +94,9 @@ class Heap:
         locked = [layer._lock for layer in self.layers() if isinstance(layer, LOCKED)]
         assert all(free_elsewhere(locked)), "a lock is held"
         assert not any(getattr(layer, "_busy", False) for layer in self.layers()), "a pool is busy"
-        self.check_books()
+        self.check_blocks()
 
-    def check_books(self) -> None:
+    def check_blocks(self) -> None:
         """Fail unless the records agree."""
         have = self.out
         for layer in self.layers():
@@ -115,14 +115,14 @@ class Heap:
         assert [number % 256 for number in range(len(self.out))] == [ptr[0] for ptr in self.out], "two have one block"
         while self.out:
             self.release(-1)
-        self.check_books()
+        self.check_blocks()
         for layer in self.layers():
             if isinstance(layer, PoolAllocator | LoggingAllocator):
                 layer.close()
             if isinstance(layer, GuardingAllocator):
                 layer.check()
                 layer.clear()
-        self.check_books()
+        self.check_blocks()
         assert 0 == self.bottom.live_blocks, "blocks are left"
 
 

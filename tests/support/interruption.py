@@ -236,7 +236,7 @@ class _Run(Generic[SubjectT]):
         sys.settrace(self.points.trace)
         try:
             self.act(self.subject)
-        except BaseException as error:  # noqa: BLE001 -- it is what was planted, or what became of it
+        except BaseException as error:  # noqa: BLE001 -- it is what was injected, or what became of it
             raised = error
         finally:
             sys.settrace(tracing)

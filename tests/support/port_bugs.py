@@ -153,7 +153,7 @@ PORT_BUGS = (
     ),
     PortBug(
         "lives on after release", "released_ && call", "false && call",
-        "R48", "saw allocate gpu, zero gpu, expected nothing",
+        "R48", "saw allocate (cpu, zero c|gpu, zero g)pu, expected nothing",
     ),
 )  # fmt: skip
 

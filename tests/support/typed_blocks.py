@@ -22,7 +22,7 @@ __all__ = ["blocks", "judged", "main"]
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "typed"
 WRONG = "wrong_on_purpose"
-PLANTED = "from syncedmem import SyncedMemory\n\nSyncedMemory(4).gpu_dataa()\n"
+SEEDED = "from syncedmem import SyncedMemory\n\nSyncedMemory(4).gpu_dataa()\n"
 PYRIGHT = {"typeCheckingMode": "strict", "extraPaths": ["../../src"], "venvPath": "../..", "venv": ".venv"}
 
 
@@ -55,7 +55,7 @@ def main(pages: Sequence[str], run: Callable[..., str] = _run) -> int:
     modules = {name: block for page in pages for name, block in blocks(Path(page)).items()}
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    for name, block in {**modules, WRONG: PLANTED}.items():
+    for name, block in {**modules, WRONG: SEEDED}.items():
         (FOLDER / f"{name}.py").write_text(block, encoding="utf-8")
     (FOLDER / "pyrightconfig.json").write_text(json.dumps(PYRIGHT), encoding="utf-8")
     complaints = [

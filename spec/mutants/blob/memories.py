@@ -237,10 +237,10 @@ class AdoptsOwnDiff(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H18: the other part has adopted one side")
-class FreesTheLender(ReferenceBlob):
+class FreesTheExporter(ReferenceBlob):
     """Adopting frees memory that the other part has adopted."""
 
-    def check_not_lent(self, memory: Any, other: Any, call: str) -> None:
+    def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
         pass
 
 
@@ -263,7 +263,7 @@ class AdoptsItsExtents(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H16, H18: memory that is not needed is freed")
-class ShrinkFreesTheLender(ReferenceBlob):
+class ShrinkFreesTheExporter(ReferenceBlob):
     """shrink_to_fit frees memory that the other part has adopted."""
 
     def holds(self, memory: Any, other: Any) -> bool:
@@ -282,10 +282,10 @@ class NegativeChannel(ReferenceBlob):
 
 @seeded_bug("B63-element-in-range", "#6021: one past the end is an offset, but not an element")
 class ElementBehindTheEnd(ReferenceBlob):
-    """The element one past the end is the last element."""
+    """The element one past the end of its axis is the first of the next row."""
 
-    def element(self, memory: Any, position: int) -> Any:
-        return super().element(memory, min(position, self.elements - 1))
+    def check_element(self, index: int, extent: int) -> None:
+        pass
 
 
 @seeded_bug("B64-no-elements", "H14: the pointers of an empty blob are null")

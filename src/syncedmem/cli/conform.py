@@ -15,7 +15,7 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
-from .output import check_places, write
+from .output import check_place, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -131,7 +131,11 @@ def conform(  # noqa: PLR0913 -- the options of the command
         if not 0 < value < inf:
             raise InvalidArgumentError(option, value, "more than 0")
     found = _target(target, command)
-    check_places(json_path, junit, out)
+    if json_path == junit == "-":
+        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
+    for text in (json_path, junit, str(out / "report.json")):
+        if text not in (None, "-"):
+            check_place(Path(str(text)))
     limits = Limits(seconds=timeout, first=max(timeout, FIRST), memory=memory << 20)
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), lambda it: _keep(it, out))

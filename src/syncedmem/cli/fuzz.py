@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from .display import progress_bars
-from .output import check_places, write
+from .output import write
 from .replay import replaying
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
     ] = 0,
-    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast engine.")] = STEPS,
-    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each engine stops.")] = SECONDS,
+    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")] = STEPS,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each generator stops.")] = SECONDS,
     threads: Annotated[
         int,
         typer.Option(
@@ -104,7 +105,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.fuzz import fuzz as run_fuzz
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    check_places(json_path, junit, out)
+    _check_places(json_path, junit, out)
     with progress_bars(console, MofNCompleteColumn()) as progress:
         report = run_fuzz(
             target,
@@ -143,14 +144,32 @@ def _promises(texts: list[str]) -> dict[str, str]:
     return promises
 
 
+def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
+    """Refuse places that cannot be written to, before anything is looked for."""
+    if json_path == junit == "-":
+        raise typer.BadParameter("only one of --json and --junit can go to standard output")
+    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
+        if place is None or place == "-":
+            continue
+        path = Path(place)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+            if path.is_dir():
+                raise IsADirectoryError(f"{path} is a folder")
+        except OSError as error:
+            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
+
+
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
-    """A bar for each engine."""
+    """A bar for each generator."""
     tasks: dict[str, TaskID] = {}
 
-    def show(engine: str, done: int, of: int) -> None:
-        if engine not in tasks:
-            tasks[engine] = progress.add_task(engine, total=of)
-        progress.update(tasks[engine], completed=min(done, of))
+    def show(generator: str, done: int, of: int) -> None:
+        if generator not in tasks:
+            tasks[generator] = progress.add_task(generator, total=of)
+        progress.update(tasks[generator], completed=min(done, of))
 
     return show
 
@@ -178,7 +197,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     path = out / f"{finding.requirement}.json"
     _write(str(path), found.text())
     console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
-    console.print(f"{finding.text} Found by {finding.engine}, operation {finding.operations:,}.\n", highlight=False)
+    console.print(f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}.\n", highlight=False)
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)

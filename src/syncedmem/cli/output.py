@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
-
-import typer
 
 from syncedmem.model.errors import FileAccessError, InvalidArgumentError
 from syncedmem.model.files import write_whole
@@ -17,7 +16,7 @@ from syncedmem.model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["check_places", "file_place", "name_standard_output", "named", "place", "write"]
+__all__ = ["check_place", "file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -46,22 +45,21 @@ def file_place(text: str) -> Path | None:
     return None if text == "-" else place("--out", text, "file")
 
 
-def check_places(json_path: str | None, junit: str | None, out: Path) -> None:
-    """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path == junit == "-":
-        raise typer.BadParameter("only one of --json and --junit can go to standard output")
-    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
-        if place is None or place == "-":
-            continue
-        path = Path(place)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a folder")
-        except OSError as error:
-            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
+def check_place(path: Path) -> None:
+    """Refuse a path now that `write` would refuse later, after work that would be lost.  Nothing is made.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    with named(str(path)):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if path.exists() and not path.is_file():
+            return
+        folder = next(it for it in path.absolute().parents if it.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            return
 
 
 def write(path: Path | None, content: str | bytes) -> None:

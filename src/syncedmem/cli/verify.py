@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import TextColumn
 
 from .display import progress_bars, table, widen
-from .output import write
+from .output import check_place, place, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -60,8 +60,8 @@ def verify(  # noqa: PLR0913 -- options
         typer.Option(
             min=1,
             metavar="NUMBER",
-            help="Number of devices that are checked at the same time, each in a process of its own. With 1, all are "
-            "checked in this process. Default: the number of processors.",
+            help="Number of checks at the same time, each of one part of one device, in a process of its own. With 1, "
+            "all run in this process. Default: the number of processors.",
         ),
     ] = None,
     json_path: Annotated[
@@ -79,8 +79,9 @@ def verify(  # noqa: PLR0913 -- options
 ) -> None:
     """Check the model and all devices against the specification.
 
-    The model is compared with what was observed of Caffe. On each device of this machine, memories and blobs are tested
-    against every requirement. A device that is not available is listed with the reason; this is not a failure.
+    The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs, buffers and
+    all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
+    reason; this is not a failure.
 
     Exit status:
       0  the model and every available device passed
@@ -93,31 +94,34 @@ def verify(  # noqa: PLR0913 -- options
 
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or SUBJECTS))
+    # The report of some devices does not pass for that of all, nor take its place.
+    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
+    for path in (folder / "index.html", folder / "report.json", *([data_file] if data_file else [])):
+        check_place(path)
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         result = run_verification(
             names,
             steps=steps,
             seed=seed,
-            processes=processes or min(processors(), len(names)),
+            processes=processes or processors(),
             watch=lambda name: _followed(progress, name),
         )
     data = json.dumps(result.as_json(), indent=2) + "\n"
-    # The report of some devices does not pass for that of all, nor take its place.
-    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
     widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
     if json_path is not None:
-        write(None if json_path == "-" else Path(json_path), data)
+        write(data_file, data)
     if not result.passed:
         raise typer.Exit(1)
 
 
 @contextmanager
 def _followed(progress: Progress, name: str) -> Generator[Callable[[str, int], None]]:
-    """A bar for one device, pulsing because nobody knows how many walks there will be."""
+    """A bar for one part of a device, pulsing because nobody knows how many walks there will be."""
     task = progress.add_task(name, total=None, cases="0")
 
     def show(suite: str, cases: int) -> None:
@@ -163,7 +167,7 @@ def _print_verification(console: Console, result: Verification) -> None:
 
 
 def _device_table(result: Verification) -> Table:
-    rows = table("device", "status", "cells", "transitions", "walks", "steps", "seconds")
+    rows = table("device", "status", "checks", "transitions", "walks", "steps", "seconds")
     for column in rows.columns:
         column.no_wrap = True
     for column in rows.columns[2:]:
@@ -174,7 +178,7 @@ def _device_table(result: Verification) -> Table:
 
 
 def _row(device: DeviceVerdict) -> list[str]:
-    found = device.conformance
+    found = device.memories
     status = f"[{_COLOURS[device.status]}]{device.status}[/]"
     if found is None:
         return [device.name, status, "", "", "", "", ""]
@@ -182,7 +186,7 @@ def _row(device: DeviceVerdict) -> list[str]:
     return [
         device.name,
         status,
-        str(covered.cells),
+        f"{device.checks:,}",
         f"{covered.transitions}/{covered.transitions + covered.missing}",
         f"{device.walks:,}",
         f"{device.steps:,}",
@@ -192,31 +196,31 @@ def _row(device: DeviceVerdict) -> list[str]:
 
 def _requirement_table(result: Verification) -> Table:
     from syncedmem.spec.requirements import requirements_of
-    from syncedmem.verification import MARKS
+    from syncedmem.verification import KINDS, MARKS
 
     rows = table("requirement", *(device.name for device in result.ran))
     for column in rows.columns[1:]:
         column.justify = "center"
-    for identifier in requirements_of("memory", "blob"):
+    for identifier in requirements_of(*KINDS):
         statuses = [device.requirement_status(identifier) for device in result.ran]
         rows.add_row(identifier, *(f"[{_COLOURS[status]}]{MARKS[status]}[/]" for status in statuses))
     return rows
 
 
 def _print_failure(console: Console, device: DeviceVerdict) -> None:
-    if device.conformance is None:
+    if not device.parts:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
     for said in filter(None, (device.detail, device.limits)):
         console.print(f"{device.name}: {said}", style="dim", markup=False)
     for violation in device.violations[:1]:
-        console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False)
+        console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False, soft_wrap=True)
         console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    for what, verdict in (("transitions", device.conformance), ("cells of blobs", device.blobs)):
-        if verdict is not None and verdict.coverage.missing:
-            missing = verdict.coverage.missing
-            console.print(f"{device.name}: {missing} {what} were never taken", style="red", markup=False)
-    for kit in device.verdicts:
-        if kit.shortfall and not kit.violations:
-            console.print(f"{device.name}: {kit.shortfall}", style="red", markup=False)
+    for part, kit in device.parts.items():
+        missing = (
+            f"{kit.coverage.missing} {kit.coverage.unit} of {part} were never taken" if kit.coverage.missing else ""
+        )
+        for said in filter(None, (missing, kit.shortfall)):
+            if not kit.violations:
+                console.print(f"{device.name}: {said}", style="red", markup=False)

@@ -9,7 +9,7 @@ import { drawMatrix } from "./matrix.js";
 import { watchOverflow } from "./overflow.js";
 import { Session } from "./session.js";
 import { drawSides, titleOf, verdict } from "./sides.js";
-import { drawLedger, drawStep, drawSteps, summary } from "./steps.js";
+import { drawBlocks, drawStep, drawSteps, summary } from "./steps.js";
 import { Walk } from "./walk.js";
 
 const BETWEEN_ADDRESSES = 400;
@@ -51,7 +51,7 @@ function draw() {
   updateCalls(at("call-list"), session);
   markDiagram(at("drawing"), session);
   drawSteps(at("steps"), session);
-  drawLedger(at("ledger"), at("balance"), session);
+  drawBlocks(at("blocks"), at("balance"), session);
   drawBanner();
   drawUnclear();
   if (whole) marks.update();
@@ -230,7 +230,7 @@ async function complete() {
   marks.update();
   library.listen();
   marks.listen();
-  watchOverflow(["drawing", "ledger", "matrix"].map(at));
+  watchOverflow(["drawing", "blocks", "matrix"].map(at));
   document.body.dataset.complete = "";
   performance.mark("complete");
 }

@@ -1,5 +1,5 @@
 /**
- * A memory with bytes in it, and the ledger of what was allocated for it.
+ * A memory with bytes in it, and the blocks that were allocated for it or handed in.
  *
  * A snapshot is never changed: a step makes a new one, so undoing is forgetting, and a call that fails has nothing to
  * put back.  What an action does to bytes is what the document says of its contents.
@@ -17,7 +17,7 @@ export function freshMemory(machine, size) {
     size,
     number: 0,
     sides: Object.fromEntries(machine.sides.map(({ name }) => [name, { block: null, bytes: null }])),
-    ledger: [],
+    blocks: [],
     moved: Object.fromEntries(machine.sides.map(({ name }) => [name, 0])),
     allocated: 0,
     owed: [],
@@ -98,12 +98,12 @@ const withSide = (memory, name, change) => ({
 
 const withBlock = (memory, block, bytes) => ({
   ...withSide(memory, block.side, { block: block.id, bytes }),
-  ledger: [...memory.ledger, block],
+  blocks: [...memory.blocks, block],
 });
 
 function allocated(memory, action, before) {
   const { side } = action;
-  // Zero bytes are not allocated: there is nothing for the ledger.
+  // Zero bytes are not allocated: there is no block.
   if (!memory.size) return withSide(memory, side, { block: null, bytes: [] });
   const kind = action.by_mode.length ? (before.state.mode.value ? "page-locked" : "pageable") : "device";
   const block = { ...blank(memory, side), kind, owner: OURS };
@@ -114,7 +114,7 @@ const adopted = (memory, { side }) =>
   withBlock(memory, { ...blank(memory, side), kind: "handed in", owner: CALLERS }, constant(memory, valueOf(memory.number)));
 
 const blank = (memory, side) => ({
-  id: memory.ledger.length + 1,
+  id: memory.blocks.length + 1,
   side,
   bytes: memory.size,
   born: memory.number,
@@ -133,15 +133,15 @@ function copied(memory, { side }) {
 
 function freed(memory, { side }) {
   const { block } = memory.sides[side];
-  const ledger = memory.ledger.map((it) => (it.id === block ? { ...it, freed: memory.number } : it));
-  return { ...withSide(memory, side, { block: null, bytes: null }), ledger };
+  const blocks = memory.blocks.map((it) => (it.id === block ? { ...it, freed: memory.number } : it));
+  return { ...withSide(memory, side, { block: null, bytes: null }), blocks };
 }
 
 /** A memory into one side of which the caller has written. */
 const filled = (memory, { side, value }) => withSide(memory, side, { bytes: constant(memory, value) });
 
 /** The blocks that are ours and not freed yet. */
-export const live = (memory) => memory.ledger.filter(({ owner, freed: at }) => owner === OURS && at === null);
+export const live = (memory) => memory.blocks.filter(({ owner, freed: at }) => owner === OURS && at === null);
 
 /** Whether two snapshots are the same memory: all but the count of steps. */
 export const unchanged = (a, b) =>

@@ -25,12 +25,12 @@ export function drawSides(place, session) {
 }
 
 function drawSide({ machine, memory, last }, side) {
-  const { state, sides, ledger } = memory;
+  const { state, sides, blocks } = memory;
   const { block, bytes } = sides[side.name];
   const ownership = state.released ? "null" : machine.ownership(state, side);
   const fresh = !state.released && machine.fresh(state, side);
   const there = bytes !== null;
-  const found = ledger.find(({ id }) => id === block);
+  const found = blocks.find(({ id }) => id === block);
   const queued = last?.actions.some(({ action, outcome }) => action.asynchronous && action.side === side.name && outcome === "done");
   const [title, short] = TITLES[side.name];
   return make(

@@ -1,4 +1,4 @@
-/** The steps that were taken and those that lie ahead, what the last one did, and the ledger. */
+/** The steps that were taken and those that lie ahead, what the last one did, and the blocks. */
 
 import { bytesOf, counted, fill, laidOut, make } from "./element.js";
 import { callText, reasonOf } from "./calls.js";
@@ -119,7 +119,7 @@ function drawFailure(record) {
     { "data-unchanged": String(same) },
     make("strong", {}, `${failed} failed. `),
     same
-      ? "Compared with the step before: head, flags, pointers, bytes and ledger are as they were. The next call works."
+      ? "Compared with the step before: head, flags, pointers, bytes and blocks are as they were. The next call works."
       : "What is freed cannot be unfreed: the memory is released, and another release frees what is left.",
   );
 }
@@ -134,17 +134,17 @@ function drawSource(row) {
   return make("p.source", { "data-row": row.id }, make("span.soft", {}, "Source: "), places);
 }
 
-export function drawLedger(place, balance, { memory }) {
-  const { ledger } = memory;
+export function drawBlocks(place, balance, { memory }) {
+  const { blocks } = memory;
   const left = live(memory);
   const bytes = left.reduce((sum, block) => sum + block.bytes, 0);
   balance.textContent = `${counted(left.length, "block")} of ours live, ${bytesOf(bytes)}; ${memory.allocated} allocated, ${memory.allocated - left.length} freed`;
   balance.dataset.live = left.length;
-  if (!ledger.length) {
+  if (!blocks.length) {
     place.replaceChildren(make("p.soft", {}, "Nothing was allocated or handed in yet."));
     return;
   }
-  const rows = ledger.map((block) => {
+  const rows = blocks.map((block) => {
     const ours = block.kind !== "handed in";
     const state = block.freed !== null ? `freed in step ${block.freed}` : ours ? "live" : Object.values(memory.sides).some((it) => it.block === block.id) ? "in use" : "let go";
     return make(

@@ -1,19 +1,31 @@
 """The main job: the model against what was observed of Caffe, every device against the spec, and the report."""
 
-from .checks import SUBJECTS, make_blob_subject, make_subject, verify, verify_device, verify_model
+from .checks import (
+    PARTS,
+    SUBJECTS,
+    make_blob_subject,
+    make_buffer_subject,
+    make_subject,
+    verify,
+    verify_model,
+    verify_part,
+)
 from .report import page
-from .verdicts import MARKS, DeviceVerdict, ModelVerdict, Verification
+from .verdicts import KINDS, MARKS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
+    "KINDS",
     "MARKS",
+    "PARTS",
     "SUBJECTS",
     "DeviceVerdict",
     "ModelVerdict",
     "Verification",
     "make_blob_subject",
+    "make_buffer_subject",
     "make_subject",
     "page",
     "verify",
-    "verify_device",
     "verify_model",
+    "verify_part",
 ]

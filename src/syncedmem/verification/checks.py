@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,12 +21,13 @@ from syncedmem.model import (
     space,
     tour,
 )
-from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
-from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_wish, parse_device, report_of, sibling
+from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
 from syncedmem.spec import (
     REQUIREMENTS,
+    BlobCoverage,
     Conformance,
     Coverage,
     Subject,
@@ -36,24 +37,42 @@ from syncedmem.spec import (
     check_conformance,
     compare_model,
 )
+from syncedmem.spec.buffer import check_buffers
+from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.subject import edition_of
-from syncedmem.spec.engine.supervisor import Death, side_by_side
+from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.requirements import requirements_of
 
+from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from syncedmem.spec.engine.supervisor import Watch
+    from syncedmem.spec.engine.report import Covering
+    from syncedmem.spec.engine.supervisor import Progress, Watch
+    from syncedmem.spec.requirements import Kind
 
-__all__ = ["SUBJECTS", "make_blob_subject", "make_subject", "verify", "verify_device", "verify_model"]
+__all__ = [
+    "PARTS",
+    "SUBJECTS",
+    "Part",
+    "make_blob_subject",
+    "make_buffer_subject",
+    "make_subject",
+    "verify",
+    "verify_model",
+    "verify_part",
+]
 
 HOST, SEEDED = "cpu", "simulated-seeded"
 
-Verdicts: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
+_PATIENCE = 900
+"""In seconds; a process that makes no progress for so long hangs."""
+
+Answers: TypeAlias = "Iterator[tuple[str, DeviceVerdict]]"
 
 SUBJECTS = (HOST, "simulated", SEEDED, *(name for name in DEVICE_NAMES if name != "simulated"))
 """What `verify` goes through: host memory alone, then each device; the simulated one also with a seeded scheduler."""
@@ -127,22 +146,77 @@ def make_blob_subject(name: str, seed: int) -> Subject:
     return replace(make_subject(name, seed), make=Blob, source=source)
 
 
-def verify_device(
-    name: str, *, steps: int, seed: int, progress: Callable[[str, int], None] | None = None
-) -> DeviceVerdict:
-    """Run every check on one device, or say why it is not available; blobs are given a third of the steps."""
+def make_buffer_subject(name: str, seed: int) -> Subject:
+    """The same for buffers.
+
+    Raises
+    ------
+    NoDeviceError
+    """
+    source = f"from syncedmem.verification import make_buffer_subject\nsubject = make_buffer_subject({name!r}, {seed})"
+    return replace(make_subject(name, seed), make=Buffer, source=source)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of what is checked on each device.
+
+    Attributes
+    ----------
+    kind : Kind
+        Of its requirements.
+    check : callable
+        Called with a device's name, the numbers of steps and of the seed, and who is told of the progress.
+    nothing : callable
+        The coverage before anything was checked; called with whether there is a device.
+    """
+
+    kind: Kind
+    check: Callable[[str, int, int, Progress | None], Conformance[Any]]
+    nothing: Callable[[bool], Covering]
+
+
+def _check_memories(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    return check_conformance(make_subject(name, seed), steps=steps, seed=seed, progress=progress)
+
+
+def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    return check_blobs(make_blob_subject(name, seed), steps=steps // 3, seed=seed, progress=progress)
+
+
+def _check_buffers(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    del steps
+    return check_buffers(make_buffer_subject(name, seed), progress=progress)
+
+
+def _check_allocators(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
+    del steps
+    subject = make_subject(name, seed)
+    side = "host" if subject.device is None else "device"
+    return check_allocators(name, getattr(subject, side), f"{subject.source}\ndevice = subject.{side}", progress)
+
+
+PARTS: Mapping[str, Part] = {
+    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_of(has_device=here))),
+    "blobs": Part("blob", _check_blobs, BlobCoverage),
+    "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
+    "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),
+}
+"""What is checked on each device, in the order of the report.
+
+Blobs are given a third of the steps.  Buffers and allocators need no generated steps.
+"""
+
+
+def verify_part(job: str, *, steps: int, seed: int, progress: Progress | None = None) -> DeviceVerdict:
+    """Check one part of one device, as in ``"cuda:1 blobs"``, or say why the device is not available."""
+    name, part = job.split(" ")
     try:
-        subject, blobs = make_subject(name, seed), make_blob_subject(name, seed)
+        found = PARTS[part].check(name, steps, seed, progress)
     except NoDeviceError as error:
-        return DeviceVerdict(name, str(error), None)
+        return DeviceVerdict(name, str(error))
     known = report_of(name) if _parsed(name)[0] in DEVICE_NAMES else None
-    return DeviceVerdict(
-        name,
-        "",
-        check_conformance(subject, steps=steps, seed=seed, progress=progress),
-        check_blobs(blobs, steps=steps // 3, seed=seed, progress=progress),
-        *((known.limits, known.detail) if known else ()),
-    )
+    return DeviceVerdict(name, "", {part: found}, *((known.limits, known.detail) if known else ()))
 
 
 def verify(
@@ -163,9 +237,11 @@ def verify(
         Generated steps on each device.
     seed : int
     processes : int
-        How many devices are checked at a time, each in a process of its own; with 1 all are checked in this one.
+        How many parts of devices are checked at a time, each in a process of its own; with 1 all are checked in this
+        one.  A process that ends without an answer loses only its part.
     watch : callable
-        Given a device's name, a context for the time it is checked, which gives who is told of its progress, or None.
+        Given a device and a part, as in ``"cuda blobs"``, a context for the time of the check, which gives who is told
+        of its progress, or None.
 
     Raises
     ------
@@ -174,7 +250,7 @@ def verify(
     NoDeviceError
         If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
-    check_wish()
+    check_environment()
     check_switch()
     for name in devices:
         _parsed(name)
@@ -183,9 +259,13 @@ def verify(
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
     start = time.perf_counter()
     model = verify_model()
-    job = partial(verify_device, steps=steps, seed=seed)
-    found = dict(_one_by_one(job, devices, watch) if processes == 1 else _at_once(job, devices, processes, watch))
-    return Verification(seed, model, [found[name] for name in devices], time.perf_counter() - start, _unchecked())
+    # The last devices and the first parts take longest, and what takes longest should not begin last.
+    jobs = [f"{name} {part}" for part in PARTS for name in devices[::-1]]
+    job = partial(verify_part, steps=steps, seed=seed)
+    beside = partial(side_by_side, processes=processes, watch=watch, limits=Limits(seconds=_PATIENCE))
+    found = dict(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
+    verdicts = [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
+    return Verification(seed, model, verdicts, time.perf_counter() - start, _unchecked())
 
 
 def _unchecked() -> str:
@@ -198,22 +278,34 @@ def _unchecked() -> str:
     return ""
 
 
-def _one_by_one(job: Callable[..., DeviceVerdict], devices: Sequence[str], watch: Watch) -> Verdicts:
-    for name in devices:
+def _one_by_one(job: Callable[..., DeviceVerdict], jobs: Iterable[str], watch: Watch) -> Answers:
+    for name in jobs:
         with watch(name) as progress:
             yield name, job(name, progress=progress)
 
 
-def _at_once(job: Callable[..., DeviceVerdict], devices: Sequence[str], processes: int, watch: Watch) -> Verdicts:
-    # The last take longest, and what takes longest should not begin last.
-    for name, answer in side_by_side(job, devices[::-1], processes=processes, watch=watch):
-        yield name, _dead(name, answer) if isinstance(answer, Death) else answer
+def _whole(name: str, answers: Mapping[str, DeviceVerdict | Death]) -> DeviceVerdict:
+    """The verdict on a device, from those on its parts."""
+    parts: dict[str, Conformance[Any]] = {}
+    reasons: dict[str, str] = {}
+    limits = detail = ""
+    for part, answer in answers.items():
+        if isinstance(answer, Death):
+            parts[part] = _lost(name, part, answer.stage, answer.cases, f"the process {answer.how}")
+        elif answer.reason:
+            reasons[part] = answer.reason
+        else:
+            parts[part], limits, detail = answer.parts[part], answer.limits, answer.detail
+    if not parts:
+        return DeviceVerdict(name, next(iter(reasons.values())))
+    for part, reason in reasons.items():  # it was available to other parts
+        parts[part] = _lost(name, part, "its start", 0, f"the device was not available: {reason}")
+    return DeviceVerdict(name, "", {part: parts[part] for part in answers}, limits, detail)
 
 
-def _dead(name: str, death: Death) -> DeviceVerdict:
-    """A verdict on a device whose checks took their process with them."""
-    violation = Violation("crash", f"the process {death.how}; done last: {death.cases} of {death.stage}")
-    suite = SuiteResult(death.stage, death.cases, 0, 0.0, violation)
-    coverage = Coverage(edition_of(has_device=name != HOST))
-    checked = tuple(requirements_of("memory", "blob"))
-    return DeviceVerdict(name, "", Conformance(name, (suite,), coverage, 0.0, checked))
+def _lost(name: str, part: str, stage: str, cases: int, how: str) -> Conformance[Any]:
+    """A verdict on a part whose check did not come to its end."""
+    violation = Violation("crash", f"{part}: {how}; done last: {cases} of {stage}")
+    suite = SuiteResult(stage, cases, 0, 0.0, violation)
+    checked = tuple(requirements_of(PARTS[part].kind))
+    return Conformance(name, (suite,), PARTS[part].nothing(name != HOST), 0.0, checked)

@@ -9,10 +9,13 @@ from syncedmem import __version__
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.spec.requirements import requirements_of
 
-from .verdicts import MARKS
+from .verdicts import KINDS, MARKS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from syncedmem.spec import Requirement
+    from syncedmem.spec.requirements import Kind
 
     from .verdicts import DeviceVerdict, Verification
 
@@ -27,12 +30,13 @@ _STYLE = """
 body { margin: 0 auto; padding: 1.2rem; max-width: 62rem; font: 16px/1.5 system-ui, sans-serif;
        color: var(--text); background: var(--back); }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-p { margin: .4rem 0; } .soft { color: var(--soft); }
+p { margin: .4rem 0; } .soft { color: var(--soft); } .small { font-size: .8rem; }
 .passed { color: var(--good); } .failed { color: var(--bad); font-weight: 600; } .unavailable { color: var(--soft); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { font-weight: 600; }
-th.number, td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+thead th { vertical-align: bottom; }
+th { font-weight: 600; } th.kind { padding-top: 1.2rem; color: var(--soft); }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 td.name { white-space: nowrap; } td.mark { text-align: center; } td.wide { min-width: 16rem; }
 @media (max-width: 40rem) { td.wide { min-width: 9rem; } th, td { padding: .35rem .4rem; } }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: .8rem 0; }
@@ -41,6 +45,14 @@ dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; 
 pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x: auto; font-size: .8rem; }
 figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
 """
+
+
+_KINDS: Mapping[Kind, str] = {
+    "memory": "Memories (R)",
+    "blob": "Blobs (B)",
+    "buffer": "Buffers (F)",
+    "device allocator": "Allocators and adaptors (D)",
+}
 
 
 def page(result: Verification) -> str:
@@ -61,6 +73,7 @@ def page(result: Verification) -> str:
 <body>
 <h1>syncedmem verification: <span class="{verdict}">{verdict}</span></h1>
 <p class="soft">version {escape(__version__)}, seed {result.seed}, {result.seconds:.1f} seconds</p>
+{_surroundings(result)}
 {_unavailable(result)}
 {"".join(map(_violations, result.devices))}
 {_model(result)}
@@ -68,7 +81,7 @@ def page(result: Verification) -> str:
 {_devices(result)}
 {drawn}
 <h2>Requirements</h2>
-<p class="soft">R are requirements of memories, B of blobs. ✓ passed. ✗ failed. – not checked: a package is missing, or
+<p class="soft">✓ passed. ✗ failed. – not checked: a package is missing, or
 a suite stopped before. · not applicable: the device does not need it, or it belongs to another profile.</p>
 <p class="soft">{escape(result.unchecked)}</p>
 {_requirements(result)}
@@ -80,6 +93,13 @@ a suite stopped before. · not applicable: the device does not need it, or it be
 def _unavailable(result: Verification) -> str:
     names = escape(", ".join(result.unavailable))
     return f'<p class="soft">Not available, so not checked: {names}</p>' if names else ""
+
+
+def _surroundings(result: Verification) -> str:
+    it = result.surroundings
+    libraries = ", ".join(f"{name} {version}" for name, version in it["libraries"].items())
+    where = f"{it['date']}, {it['platform']}, Python {it['python']}"
+    return f'<p class="soft">{escape(where)}</p><p class="soft small">{escape(libraries)}</p>'
 
 
 def _model(result: Verification) -> str:
@@ -106,24 +126,36 @@ def _model(result: Verification) -> str:
 
 def _devices(result: Verification) -> str:
     rows = "".join(map(_device, result.devices))
-    numbers = ("cells", "states", "transitions", "cells of blobs", "walks", "steps", "seconds")
+    numbers = (
+        *("cells", "states", "transitions", "cells of blobs", "checks of buffers", "checks of allocators"),
+        *("walks", "steps", "seconds"),
+    )
     heads = "<th>device<th>status" + "".join(f'<th class="number">{name}' for name in numbers)
     return f'<div class="scroll"><table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table></div>'
 
 
 def _device(device: DeviceVerdict) -> str:
-    found = device.conformance
+    found = device.memories
     start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
-        return f'{start}<td colspan="7" class="soft wide">{escape(device.reason)}'
+        return f'{start}<td colspan="9" class="soft wide">{escape(device.reason)}'
     covered = found.coverage
     total = covered.transitions + covered.missing
     transitions = f"{covered.transitions} of {total}"
     blobs = "–" if device.blobs is None else f"{device.blobs.coverage.cells}"
-    numbers = (f"{covered.cells}", f"{covered.states}", transitions, blobs, f"{device.walks:,}", f"{device.steps:,}")
+    checks = [f"{device.parts[it].coverage.taken}" if it in device.parts else "–" for it in ("buffers", "allocators")]
+    numbers = (
+        f"{covered.cells}",
+        f"{covered.states}",
+        transitions,
+        blobs,
+        *checks,
+        f"{device.walks:,}",
+        f"{device.steps:,}",
+    )
     cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{device.seconds:.1f}"))
     said = filter(None, (device.detail, device.limits))
-    return start + cells + "".join(f'<tr><td><td colspan="8" class="soft wide">{escape(line)}' for line in said)
+    return start + cells + "".join(f'<tr><td><td colspan="10" class="soft wide">{escape(line)}' for line in said)
 
 
 def _violations(device: DeviceVerdict) -> str:
@@ -140,8 +172,8 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
     """One drawing for each edition that ran, with the rows that any device took."""
     covered: dict[str, set[str]] = {}
     for device in result.devices:
-        if device.conformance is not None:
-            coverage = device.conformance.coverage
+        if device.memories is not None:
+            coverage = device.memories.coverage
             covered.setdefault(coverage.edition, set()).update(coverage.identifiers())
     titles = {"caffe": "the devices took it", "cpu_only": "memory without a device took it"}
     return [(titles[edition], edition, covered[edition]) for edition in titles if edition in covered]
@@ -149,7 +181,12 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
 
 def _requirements(result: Verification) -> str:
     heads = "".join(f"<th>{escape(device.name)}" for device in result.ran)
-    rows = "".join(_requirement(it, result.ran) for it in requirements_of("memory", "blob").values())
+    width = len(result.ran) + 3
+    rows = "".join(
+        f'<tr><th class="kind" colspan="{width}" scope="rowgroup">{_KINDS[kind]}'
+        + "".join(_requirement(it, result.ran) for it in requirements_of(kind).values())
+        for kind in KINDS
+    )
     return (
         f'<div class="scroll"><table><thead><tr><th>requirement{heads}<th>profile<th>source</thead>'
         f"<tbody>{rows}</tbody></table></div>"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
+from syncedmem.model.packages import LIBRARIES
+from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
 
@@ -14,11 +19,33 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import BlobCoverage, Conformance, Coverage, Violation
     from syncedmem.spec.engine.report import Status
+    from syncedmem.spec.requirements import Kind
 
-__all__ = ["MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
+__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification", "surroundings"]
 
 MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 """What stands for the status of a requirement in a report."""
+
+
+KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
+"""The kinds of requirements that are checked on a device, in the order of the report."""
+
+
+def surroundings() -> dict[str, Any]:
+    """Where and when a report is made: the date in UTC, the platform, Python, and the libraries that are installed."""
+    optional = {it.partition("[")[0] for names in LIBRARIES.values() for it in names}
+    libraries: dict[str, str] = {}
+    for name in ("numpy", "scipy", "transitions", *sorted(optional)):
+        try:
+            libraries[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": libraries,
+    }
 
 
 @dataclass(frozen=True)
@@ -49,10 +76,9 @@ class DeviceVerdict:
     name : str
     reason : str
         Why it is not available; empty if it is.
-    conformance : Conformance or None
-        Of memories.
-    blobs : Conformance or None
-        Of blobs.
+    parts : dict of str to Conformance
+        The verdict on each part: ``"memories"``, ``"blobs"``, ``"buffers"``, ``"allocators"``.  Empty if
+        the device is not available.
     limits : str
         What the device cannot do, such as compile kernels; empty if nothing is missing.
     detail : str
@@ -61,46 +87,55 @@ class DeviceVerdict:
 
     name: str
     reason: str
-    conformance: Conformance[Coverage] | None
-    blobs: Conformance[BlobCoverage] | None = None
+    parts: Mapping[str, Conformance[Any]] = field(default_factory=dict[str, "Conformance[Any]"])
     limits: str = ""
     detail: str = ""
 
     @property
-    def verdicts(self) -> tuple[Conformance[Any], ...]:
-        """Those that there are."""
-        return tuple(it for it in (self.conformance, self.blobs) if it is not None)
+    def memories(self) -> Conformance[Coverage] | None:
+        """The verdict on memories."""
+        return self.parts.get("memories")
+
+    @property
+    def blobs(self) -> Conformance[BlobCoverage] | None:
+        """The verdict on blobs."""
+        return self.parts.get("blobs")
 
     @property
     def status(self) -> str:
         """``"passed"``, ``"failed"`` or ``"unavailable"``."""
-        if self.conformance is None:
+        if not self.parts:
             return "unavailable"
-        return "passed" if all(it.passed for it in self.verdicts) else "failed"
+        return "passed" if all(it.passed for it in self.parts.values()) else "failed"
 
     @property
     def violations(self) -> list[Violation]:
         """What was found, of memories first: a blob is made of them."""
-        return [violation for verdict in self.verdicts for violation in verdict.violations]
+        return [violation for verdict in self.parts.values() for violation in verdict.violations]
+
+    @property
+    def checks(self) -> int:
+        """Checks of buffers and of allocators that were made."""
+        return sum(it.coverage.taken for it in self.parts.values() if isinstance(it.coverage, Checklist))
 
     @property
     def walks(self) -> int:
         """Distinct generated walks."""
-        return sum(verdict.walks for verdict in self.verdicts)
+        return sum(verdict.walks for verdict in self.parts.values())
 
     @property
     def steps(self) -> int:
         """Calls made."""
-        return sum(verdict.steps for verdict in self.verdicts)
+        return sum(verdict.steps for verdict in self.parts.values())
 
     @property
     def seconds(self) -> float:
         """How long it took."""
-        return sum(verdict.seconds for verdict in self.verdicts)
+        return sum(verdict.seconds for verdict in self.parts.values())
 
     def requirement_status(self, requirement: str) -> Status:
         """``"passed"``, ``"failed"``, ``"not checked"`` or ``"not applicable"``."""
-        return overall(verdict.verdict(requirement).status for verdict in self.verdicts)
+        return overall(verdict.verdict(requirement).status for verdict in self.parts.values())
 
 
 @dataclass
@@ -115,6 +150,8 @@ class Verification:
     seconds : float
     unchecked : str
         Which requirements are checked on no device for want of a package, and how to install it; empty if none.
+    surroundings : dict
+        What `surroundings` returns.
     """
 
     seed: int
@@ -122,16 +159,17 @@ class Verification:
     devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
     seconds: float = 0.0
     unchecked: str = ""
+    surroundings: dict[str, Any] = field(default_factory=surroundings)
 
     @property
     def ran(self) -> list[DeviceVerdict]:
         """The devices that are here."""
-        return [device for device in self.devices if device.conformance is not None]
+        return [device for device in self.devices if device.parts]
 
     @property
     def unavailable(self) -> list[str]:
         """The names of the other devices."""
-        return [device.name for device in self.devices if device.conformance is None]
+        return [device.name for device in self.devices if not device.parts]
 
     @property
     def passed(self) -> bool:
@@ -148,6 +186,7 @@ class Verification:
         return {
             "format": 1,
             "syncedmem": __version__,
+            **self.surroundings,
             "passed": self.passed,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
@@ -162,13 +201,13 @@ class Verification:
                     "text": it.text,
                     "source": it.source,
                 }
-                for it in requirements_of("memory", "blob").values()
+                for it in requirements_of(*KINDS).values()
             ],
         }
 
 
 def _device_json(device: DeviceVerdict) -> dict[str, Any]:
-    found = device.conformance
+    found = device.memories
     if found is None:
         return {"name": device.name, "status": device.status, "reason": device.reason}
     return {
@@ -187,10 +226,11 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
         "blobs": None if device.blobs is None else _blobs_json(device.blobs),
+        **{part: _checks_json(device.parts[part]) for part in ("buffers", "allocators") if part in device.parts},
         "violations": [
             {"requirement": v.requirement, "message": v.message, "reproducer": v.reproducer} for v in device.violations
         ],
-        "requirements": {it: device.requirement_status(it) for it in requirements_of("memory", "blob")},
+        "requirements": {it: device.requirement_status(it) for it in requirements_of(*KINDS)},
     }
 
 
@@ -201,6 +241,10 @@ def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
         "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
     }
+
+
+def _checks_json(found: Conformance[Checklist]) -> dict[str, Any]:
+    return {"checks": found.coverage.taken, "checks_missing": found.coverage.missing, "suites": _suites_json(found)}
 
 
 def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:

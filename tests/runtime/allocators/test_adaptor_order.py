@@ -62,10 +62,10 @@ def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...
     assert expected == scenario(stack, LIMIT)
     assert AllocationError in {entry[0] for entry in expected if isinstance(entry, tuple)}
     live = sorted(map(repr, counts(stack)))
-    assert sorted(map(repr, counts(stacked_story(COUNTING)))) == live
+    assert sorted(map(repr, counts(stack_after_scenario(COUNTING)))) == live
 
 
-def stacked_story(order: Sequence[str]) -> Any:
+def stack_after_scenario(order: Sequence[str]) -> Any:
     """The stack of a scenario, after the scenario."""
     stack = stacked(order, CPUDeviceAllocator())
     scenario(stack, LIMIT)

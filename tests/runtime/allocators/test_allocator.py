@@ -19,13 +19,13 @@ from syncedmem.runtime.allocators.base import check_kind
 from syncedmem.runtime.allocators.pointers import (
     End,
     LiveBlocks,
-    adopt_host,
     as_integer,
     check_byte_size,
     check_copy,
     check_host,
     check_ordinal,
 )
+from syncedmem.runtime.devices.host_buffers import adopt_host
 
 # --- sizes and numbers
 

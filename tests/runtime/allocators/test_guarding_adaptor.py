@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from adaptors import upstreams
 from subjects import SIZE
 
-from syncedmem.model import AllocationError, InvalidArgumentError, MemoryCorruptionError
+from syncedmem.model import AllocationError, InvalidArgumentError, InvalidSizeError, MemoryCorruptionError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, GuardingAllocator, MemcpyKind, SimulatedDeviceAllocator
 
 
@@ -131,3 +132,12 @@ def test_a_guard_that_cannot_be_set_up_gives_the_block_back() -> None:
 def test_a_red_zone_that_would_spoil_the_alignment_is_refused(zone: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="red_zone must be"):
         GuardingAllocator(CPUDeviceAllocator(), red_zone=zone)
+
+
+def test_a_size_without_room_for_the_zones_is_named_as_it_was_asked_for() -> None:
+    size = sys.maxsize
+
+    with pytest.raises(InvalidSizeError) as caught:
+        GuardingAllocator(CPUDeviceAllocator()).allocate(size)
+
+    assert size == caught.value.size

@@ -21,8 +21,8 @@ from syncedmem import (
     SimulatedDeviceAllocator,
     SyncedMemory,
 )
-from syncedmem.runtime.allocators import pointers
 from syncedmem.runtime.allocators.pointers import check_byte_size
+from syncedmem.runtime.devices import host_buffers
 from syncedmem.runtime.devices.simulated.block import SimulatedDeviceError
 
 
@@ -140,7 +140,7 @@ def test_a_format_says_whether_there_are_objects(format: str, objects: bool) -> 
     """An O in the name of a field does not mean an object."""
     view: Any = SimpleNamespace(obj=None, format=format)
 
-    assert objects is pointers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these
+    assert objects is host_buffers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these
 
 
 def test_a_buffer_that_says_what_it_holds_by_its_format_alone_is_adopted() -> None:

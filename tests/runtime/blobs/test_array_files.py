@@ -328,6 +328,7 @@ def contents(path: Path) -> Any:
     return found.data, found.diff
 
 
+@pytest.mark.no_cover
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(sorted(LOADERS)), compressed=st.booleans(), data=st.data())
 def test_a_damaged_file_is_read_right_or_refused_in_little_memory(

@@ -17,28 +17,6 @@ if TYPE_CHECKING:
 place = each_place
 
 
-def test_views_are_fresh_and_over_the_memory(place: Any) -> None:
-    """It holds for calls with nothing to do; views follow the shape, adoption and sharing."""
-    blob, other = Blob((2, 3), device=place), Blob((6,), device=place)
-    first, second = blob.mutable_cpu_data(), blob.mutable_cpu_data()
-    first[0, 1] = 7
-    assert (second[0, 1], (2, 3)) == (7, blob.cpu_data().shape)
-    assert (3, 2) == blob.reshape((3, 2)).cpu_data().shape
-
-    mine = np.arange(6, dtype=np.float32)
-    blob.set_cpu_data(mine)
-    assert np.shares_memory(mine, blob.cpu_data())
-    assert np.shares_memory(mine, blob.mutable_cpu_data())
-    other.mutable_cpu_data()[...] = 9
-    blob.share_data(other)
-    assert [[9, 9]] * 3 == blob.cpu_data().tolist()
-    if place is not None:
-        assert [[9, 9]] * 3 == got(blob.gpu_data()).tolist()
-        blob.mutable_gpu_data().set(np.ones((3, 2), np.float32))
-        assert [1] * 6 == other.cpu_data().tolist()
-        assert [1] * 6 == got(other.gpu_data()).tolist()
-
-
 def test_an_accessor_waits_for_nothing_that_is_not_there(device: SimulatedDeviceAllocator) -> None:
     """During a push in flight the blob calls its memory each time, until nothing is left to do."""
     blob = Blob((2, 3), device=device)

@@ -1,4 +1,7 @@
-"""Buffers that a `Blob` adopts: what it keeps and loses by that, and which it refuses."""
+"""Buffers that a `Blob` adopts, and those that it refuses; blobs with which it does not share.
+
+The kit checks what adopting and sharing do to memories and heads (B23 to B27).
+"""
 
 from __future__ import annotations
 
@@ -7,44 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blob_fixtures import CPU, GPU, SYNCED, UNINITIALIZED, Blob, each_place, untouched
+from blob_fixtures import CPU, SYNCED, Blob, each_place, untouched
 from blob_views import at_head, snapshot
 
-from syncedmem.model import BufferMismatchError, NoDeviceError
+from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError, NoDeviceError
 from syncedmem.runtime import SimulatedDeviceAllocator
 
 place = each_place
 blob = untouched
-
-
-def test_adoption_of_the_right_size_is_seen_by_all_sharers(place: Any) -> None:
-    """The memory itself gets the new pointer, as in Caffe (H20)."""
-    blob, other = Blob((2, 3), device=place), Blob((6,), device=place)
-    other.share_data(blob)
-    mine = np.arange(6, dtype=np.float32)
-    memory = blob.data_memory
-    blob.set_cpu_data(mine)
-    blob.mutable_cpu_data()[0, 0] = 9
-
-    assert (9, 9, memory) == (mine[0], other.cpu_data()[0], blob.data_memory)
-    assert UNINITIALIZED is blob.diff_memory.head
-
-
-def test_adoption_of_another_size_brings_new_memory_and_its_capacity(place: Any) -> None:
-    """The diff is lost and sharing ends, as in Caffe.  Unlike in Caffe, nothing can be written past the end (H2)."""
-    blob, other = Blob((100,), device=place), Blob((100,), device=place)
-    other.share_data(blob)
-    at_head(blob.diff_memory, CPU, np.ones(100, np.float32))
-    mine = np.arange(10, dtype=np.float32)
-    blob.reshape((10,)).set_cpu_data(mine)
-
-    assert (10, 40, 40) == (blob.capacity, blob.data_memory.size, blob.diff_memory.size)
-    assert UNINITIALIZED is blob.diff_memory.head
-    assert 400 == other.data_memory.size
-    blob.reshape((100,))
-    blob.mutable_cpu_diff()[99] = 7
-    assert (400, UNINITIALIZED) == (blob.diff_memory.size, blob.data_memory.head)
-    assert list(range(10)) == mine.tolist()
 
 
 @pytest.mark.parametrize("side", ["data", "diff"])
@@ -60,20 +33,6 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
     getattr(blob, f"set_cpu_{side}")(np.ones(6, np.float32))
 
     assert kept() is None
-
-
-def test_adoption_drops_what_only_the_other_side_held(device: SimulatedDeviceAllocator) -> None:
-    """As in Caffe, the adopted buffer becomes the fresh one, and newer bytes on the other side are lost (H8)."""
-    blob = Blob((2,), device=device)
-    at_head(blob.data_memory, GPU, np.array([1, 2], np.float32))
-    blob.set_cpu_data(np.array([3, 4], np.float32))
-    assert (CPU, [3, 4]) == (blob.data_memory.head, blob.gpu_data().get().tolist())
-
-    blob.mutable_cpu_data()[...] = 5
-    there: Any = device.empty(8)
-    there.set(np.array([6, 7], np.float32).view(np.uint8))
-    blob.set_gpu_data(there)
-    assert (GPU, [6, 7]) == (blob.data_memory.head, blob.cpu_data().tolist())
 
 
 @pytest.mark.parametrize("call", ["set_cpu_data", "set_cpu_diff"])
@@ -133,3 +92,24 @@ def test_bytes_are_adopted_as_elements(place: Any) -> None:
     empty = Blob(device=place)
     empty.set_cpu_data(memoryview(bytearray(8))[1:])
     assert CPU is empty.data_memory.head
+
+
+# --- sharing
+
+
+def test_what_cannot_be_shared_is_refused(blob: Any) -> None:
+    device: Any = blob.device
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (Blob((119,), device=device), InvalidShapeError, "a blob of 120 elements cannot share 119"),
+        (Blob((120,), np.float64, device=device), InvalidArgumentError, "a blob of float32"),
+        (Blob((120,), device=None), InvalidArgumentError, "a blob on simulated:0, as this one is, and not on the host"),
+        (Blob((120,), device=SimulatedDeviceAllocator()), InvalidArgumentError, "and not on another simulated:0"),
+        (7, InvalidArgumentError, "other must be a Blob, got 7"),
+    ]
+    before = snapshot(blob)
+    for other, error, reason in cases:
+        for call in (blob.share_data, blob.share_diff):
+            with pytest.raises(error, match=reason):
+                call(other)
+
+    assert before == snapshot(blob)

@@ -261,13 +261,13 @@ def test_on_cuda_an_array_becomes_one_of_cupys_first(monkeypatch: pytest.MonkeyP
 
 
 def test_a_view_to_read_is_adopted_where_arrays_have_no_such_form(place: Any) -> None:
-    lender, blob = Blob((2, 3), device=place), Blob((2, 3), device=place)
-    lender.data = ROW
+    exporter, blob = Blob((2, 3), device=place), Blob((2, 3), device=place)
+    exporter.data = ROW
     if place.device_type == DeviceType.SIMULATED:
         with pytest.raises(BufferMismatchError, match="read-only"):
-            blob.set_gpu_data(lender.gpu_data())
+            blob.set_gpu_data(exporter.gpu_data())
         return
-    blob.set_gpu_data(lender.gpu_data())
+    blob.set_gpu_data(exporter.gpu_data())
     blob.scale_data(5)
-    assert (SYNCED, ROW.tolist()) == (lender.data_memory.head, lender.data.tolist())
-    assert (ROW * 5).tolist() == lender.gpu_data().get().tolist()
+    assert (SYNCED, ROW.tolist()) == (exporter.data_memory.head, exporter.data.tolist())
+    assert (ROW * 5).tolist() == exporter.gpu_data().get().tolist()

@@ -11,13 +11,10 @@ from blob_views import HEADS, at_head, recorded, snapshot
 
 from syncedmem import runtime
 from syncedmem.model import (
-    BufferMismatchError,
     ClosedMemoryError,
     FileAccessError,
     FileFormatError,
-    IllegalCallError,
     InvalidArgumentError,
-    InvalidIndexError,
     InvalidPointerError,
     InvalidShapeError,
     InvalidValueError,
@@ -96,15 +93,7 @@ CALLS: dict[str, Refusal] = {
     "values that do not fit": (lambda blob: setattr(blob, "data", np.ones(7)), InvalidShapeError),
     "values that are none": (lambda blob: setattr(blob, "data", None), InvalidArgumentError),
     "values that are not real": (lambda blob: setattr(blob, "diff", 1j), InvalidValueError),
-    "a shape with a hole": (lambda blob: blob.reshape((2, -3)), InvalidShapeError),
-    "a small buffer": (lambda blob: blob.set_cpu_data(np.zeros(5, np.float32)), BufferMismatchError),
-    "a small diff": (lambda blob: blob.set_cpu_diff(np.zeros(5, np.float32)), BufferMismatchError),
-    "a buffer on the other side": (lambda blob: blob.set_gpu_data(np.zeros(6, np.float32)), BufferMismatchError),
-    "an index": (lambda blob: blob.data_at(2, 0), InvalidIndexError),
     "a factor": (lambda blob: blob.scale_data("2"), InvalidArgumentError),
-    "a source": (lambda blob: blob.copy_from(ROW), InvalidArgumentError),
-    "another shape": (lambda blob: blob.copy_from(Blob((7,), device=blob.device)), InvalidShapeError),
-    "another count": (lambda blob: blob.share_data(Blob((7,), device=blob.device)), InvalidShapeError),
 }
 ON_FLOATS = PROTOCOLS | MESSAGES | CALLS
 
@@ -210,11 +199,6 @@ def test_an_array_of_bytes_that_are_gone_moves_no_head(device: SimulatedDeviceAl
     blob.data_memory.close()
     with pytest.raises(ClosedMemoryError):
         array[0] = 7
-
-
-def test_nothing_is_updated_before_it_was_written(device: SimulatedDeviceAllocator) -> None:
-    blob, log = recorded(device, (2, 3))
-    check_refused(blob, log, lambda it: it.update(), IllegalCallError, blob)
 
 
 def test_a_file_that_is_refused_stays_as_it_was(device: SimulatedDeviceAllocator, tmp_path: Path) -> None:

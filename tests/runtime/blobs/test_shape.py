@@ -1,15 +1,13 @@
-"""Caffe's rules about axes, counts and offsets."""
+"""Shapes, axes and indices that are refused, and why; the kit checks Caffe's rules about them (B09 to B20)."""
 
 from __future__ import annotations
 
 import sys
-from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidShapeError
@@ -22,7 +20,6 @@ from syncedmem.runtime.blobs.shape import (
     legacy_shape,
     offset,
     offset_4d,
-    shape_string,
 )
 
 SHAPE = (2, 3, 4, 5)
@@ -85,59 +82,11 @@ def test_an_endless_shape_is_refused() -> None:
         check_shape(iter(lambda: 1, 0))
 
 
-def test_a_shape_is_printed_as_caffe_does() -> None:
-    assert ("2 3 4 5 (120)", "(1)", "0 (0)") == (shape_string(SHAPE), shape_string(()), shape_string((0,)))
-
-
-@given(shapes, st.integers(-7, 7))
-def test_negative_axes_count_from_the_back(shape: tuple[int, ...], axis: int) -> None:
-    """They count as NumPy's do."""
-    if -len(shape) <= axis < len(shape):
-        assert shape[axis] == shape[canonical_axis_index(shape, axis)]
-        return
-    with pytest.raises(InvalidIndexError, match=f"axis {axis}: out of range for {len(shape)}-D Blob with shape"):
-        canonical_axis_index(shape, axis)
-
-
-@given(shapes, st.integers(-1, 6), st.none() | st.integers(-1, 6))
-def test_the_volume_of_a_range_of_axes(shape: tuple[int, ...], start: int, end: int | None) -> None:
-    """There are no negative axes and none beyond the last; the volume of no axes is one."""
-    last = len(shape) if end is None else end
-    if 0 <= start <= last <= len(shape):
-        assert int(np.prod(shape[start:last], dtype=object)) == count_axes(shape, start, end)
-        return
-    with pytest.raises(InvalidIndexError, match=r"start|end"):
-        count_axes(shape, start, end)
-
-
-@pytest.mark.parametrize(("index", "extent"), [(0, 3), (1, 2), (2, 1), (3, 1), (-1, 2), (-2, 3), (-3, 1), (-4, 1)])
-def test_missing_axes_have_extent_one(index: int, extent: int) -> None:
-    """They are at the end for an index from the front, and at the beginning for one from the back."""
-    assert extent == legacy_shape((3, 2), index)
-
-
-@pytest.mark.parametrize("index", [4, -5])
-def test_there_are_four_legacy_axes(index: int) -> None:
-    with pytest.raises(InvalidIndexError, match=f"index {index}: legacy axes go from -4 to 3"):
-        legacy_shape((3, 2), index)
-    with pytest.raises(InvalidShapeError, match="at most 4 axes"):
-        legacy_shape((1, 1, 1, 1, 1), 0)
-
-
-def test_offsets_are_those_of_rows_of_numbers() -> None:
-    """Both forms give the same offset for every element; missing indices are zero."""
-    numbers = np.arange(120).reshape(SHAPE)
-    for indices in product(*map(range, SHAPE)):
-        assert numbers[indices] == offset(SHAPE, indices) == offset_4d(SHAPE, indices)
-
-    assert (60, 0, 0) == (offset(SHAPE, (1,)), offset(SHAPE, ()), offset((), ()))
-    assert 1 * 12 + 2 * 4 == offset((2, 3, 4), (1, 2))
-    assert 120 == offset_4d(SHAPE, (2, 0, 0, 0))  # one past the end, as pooling layers have it
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: canonical_axis_index((3, 2), 2), "axis 2: out of range for 2-D Blob with shape 3 2"),
+        (lambda: legacy_shape((3, 2), -5), "index -5: legacy axes go from -4 to 3"),
         (lambda: count_axes(SHAPE, 3, 2), "start 3: behind end 2"),
         (lambda: count_axes(SHAPE, 5), "start 5: out of range for 4-D Blob"),
         (lambda: offset_4d(SHAPE, (3, 0)), "index 3: axis 0 of .* goes from 0 to 2"),

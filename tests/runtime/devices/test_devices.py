@@ -32,7 +32,7 @@ from syncedmem.runtime.devices.registry import (
     DEVICE_NAMES,
     ENVIRONMENT,
     automatic_name,
-    check_wish,
+    check_environment,
     report_of,
     resolve_device,
     resolve_host,
@@ -163,34 +163,34 @@ def test_auto_leaves_a_gpu_alone_whose_compute_mode_is_prohibited(monkeypatch: p
     assert DeviceType.CUDA is named_device("cuda").device_type
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:
+def install(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAllocator:
     """Register a simulated device under a name."""
     allocator = SimulatedDeviceAllocator(1)
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
-    monkeypatch.setitem(makers, name, lambda _: (allocator, "planted"))
+    monkeypatch.setitem(makers, name, lambda _: (allocator, "installed"))
     return allocator
 
 
 def test_auto_is_what_goes_by_the_name_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = plant(monkeypatch, "cuda")
+    installed = install(monkeypatch, "cuda")
 
-    assert named_device("auto") is planted
-    assert SyncedMemory(4).device is planted
+    assert named_device("auto") is installed
+    assert SyncedMemory(4).device is installed
 
 
 def test_the_environment_decides_about_auto_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """An explicit name comes first; a change is noticed; an empty value or `auto` has no effect."""
-    cuda, opencl = plant(monkeypatch, "cuda"), plant(monkeypatch, "opencl")
+    cuda, opencl = install(monkeypatch, "cuda"), install(monkeypatch, "opencl")
     found: list[Any] = []
-    for wish in ("opencl", "simulated", "auto", ""):
-        monkeypatch.setenv(ENVIRONMENT, wish)
+    for value in ("opencl", "simulated", "auto", ""):
+        monkeypatch.setenv(ENVIRONMENT, value)
         found.append(named_device("auto"))
         assert named_device("opencl") is opencl
 
     assert [opencl, named_device("simulated"), cuda, cuda] == found
 
 
-def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_device_that_is_missing_has_no_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the variable, then says what is missing."""
     replace(monkeypatch, "cupy", None)
     monkeypatch.setenv(ENVIRONMENT, "cuda")
@@ -204,7 +204,7 @@ def test_a_wish_that_cannot_be_granted_is_no_fallback(monkeypatch: pytest.Monkey
         SyncedMemory(4)
 
 
-def test_a_wish_for_the_host_alone_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_may_name_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """``auto`` then means no device, so `named_device` refuses it; other names mean the same as before."""
     monkeypatch.setenv(ENVIRONMENT, "cpu")
     with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
@@ -248,7 +248,7 @@ def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pyte
         SyncedMemory(4, device=f"simulated:{number}")
     monkeypatch.setenv(ENVIRONMENT, f"simulated:{number}")
     with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=simulated:.*: 'simulated:.* names no device: "):
-        check_wish()
+        check_environment()
 
 
 def test_a_number_of_no_device_here_is_refused() -> None:
@@ -256,16 +256,16 @@ def test_a_number_of_no_device_here_is_refused() -> None:
         named_device("simulated:4")
 
 
-@pytest.mark.parametrize("wish", [None, "", "auto", "cpu", "cuda:7", *DEVICE_NAMES])
-def test_the_environment_may_name_any_known_device(monkeypatch: pytest.MonkeyPatch, wish: str | None) -> None:
+@pytest.mark.parametrize("value", [None, "", "auto", "cpu", "cuda:7", *DEVICE_NAMES])
+def test_the_environment_may_name_any_known_device(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     """The device need not be available on this machine."""
     replace(monkeypatch, "cupy", None)
-    if wish is not None:
-        monkeypatch.setenv(ENVIRONMENT, wish)
-    check_wish()
+    if value is not None:
+        monkeypatch.setenv(ENVIRONMENT, value)
+    check_environment()
     monkeypatch.setenv(ENVIRONMENT, "gpu")
     with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'"):
-        check_wish()
+        check_environment()
 
 
 @pytest.mark.parametrize("compiles", [True, False])
@@ -324,7 +324,7 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
         if not other.ident:
             other.start()
             other.join(0.2)  # the other thread waits for us, so this times out
-        return SimulatedDeviceAllocator(1), "planted"
+        return SimulatedDeviceAllocator(1), "installed"
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "cuda", make)
@@ -335,12 +335,12 @@ def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_list_of_devices_is_complete_and_says_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "cuda")
+    install(monkeypatch, "cuda")
     reports = probe()
 
     assert ["cpu", *DEVICE_NAMES] == [report.name for report in reports]
     assert {"cpu": True, "simulated": True, "cuda": True}.items() <= {r.name: r.available for r in reports}.items()
-    assert reports[-1].detail == "planted"
+    assert reports[-1].detail == "installed"
 
 
 class Wrapper:
@@ -474,7 +474,7 @@ def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch,
 
     def make(ordinal: int) -> tuple[SimulatedDeviceAllocator, str]:
         made.append(ordinal)
-        return SimulatedDeviceAllocator(ordinal), "planted"
+        return SimulatedDeviceAllocator(ordinal), "installed"
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, make)

@@ -267,12 +267,12 @@ def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
     hold(stream, gate)
     for _ in range(3):
         device.memcpy(row(7), block, SIZE, UP, stream)
-    assert len(device._copies) == 3
+    assert len(device._queued) == 3
     let_go(gate)
     stream.finish()
     device.memcpy(row(7), block, SIZE, UP, stream)
 
-    assert len(device._copies) == 1
+    assert len(device._queued) == 1
 
 
 def test_a_push_in_flight_is_ordered_before_everything_that_needs_it(device: Any, gate: Any) -> None:

@@ -16,7 +16,7 @@ from interop_fixtures import SIZE, address_of, unlimited
 from syncedmem import interop
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType
-from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.exporter import Exporter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +133,7 @@ def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyP
     runtime = SimpleNamespace(streamSynchronize=waited.append)
     monkeypatch.setattr(cuda, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
     monkeypatch.setattr(CPUDeviceAllocator, "device_type", DeviceType.CUDA)
-    monkeypatch.setattr(Lender, "_start", staticmethod(address_of))
+    monkeypatch.setattr(Exporter, "_start", staticmethod(address_of))
     cpu = CPUDeviceAllocator()
     ours = interop.torch.as_resource(cpu)
     for stream in (0x70, None):
@@ -143,7 +143,7 @@ def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyP
 
 
 def test_a_round_trip_through_c_is_the_same_memory(cpu: CPUDeviceAllocator, tmp_path: Path) -> None:
-    """Our memory is lent as theirs, and that again as ours."""
+    """Our memory is exported as theirs, and that again as ours."""
     source = """
 void *(*a)(unsigned long); void (*d)(void *);
 void *alloc(unsigned long size) { return a(size); }

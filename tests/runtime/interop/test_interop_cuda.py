@@ -12,7 +12,7 @@ import pytest
 from syncedmem import interop
 from syncedmem.model import AllocationError, DeviceError, NoDeviceError, WrongDeviceError
 from syncedmem.runtime import DeviceType, MemcpyKind, PoolAllocator, SyncedMemory, TrackingAllocator
-from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.exporter import Exporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +158,7 @@ def function_over(allocator: Any) -> Any:
 
 @pytest.mark.parametrize("make", [interop.cupy.as_resource, function_over])
 @pytest.mark.parametrize("used", ["where it was taken", "where it is let go"])
-def test_memory_that_cupy_still_uses_is_lent_to_nobody(gate: threading.Event, make: Any, used: str) -> None:
+def test_memory_that_cupy_still_uses_is_given_to_nobody(gate: threading.Event, make: Any, used: str) -> None:
     """CuPy drops an array while a copy from it is queued on one of the two streams that CuPy knows."""
     pool = PoolAllocator(cuda_module.CUDADeviceAllocator())
     ours, found = make(pool), cupy.zeros(SIZE, cupy.uint8)
@@ -224,17 +224,17 @@ def test_the_default_stream_of_another_thread_is_waited_for(gate: threading.Even
     pool.close()
 
 
-@pytest.mark.parametrize("give_back", ["a loan", "an address"])
+@pytest.mark.parametrize("give_back", ["a block", "an address"])
 def test_a_library_without_streams_waits_for_the_device(gate: threading.Event, give_back: str) -> None:
     """Numba and Warp are such libraries. The wait ends before a pool can use the memory again."""
     pool = PoolAllocator(cuda_module.CUDADeviceAllocator())
-    lender, user = Lender(pool), stream()
-    loans = [lender.loan(SIZE, lender.wait_for_device)] if give_back == "a loan" else []
-    address = 0 if loans else lender.allocate(SIZE)
+    exporter, user = Exporter(pool), stream()
+    blocks = [exporter.export(SIZE, exporter.wait_for_device)] if give_back == "a block" else []
+    address = 0 if blocks else exporter.allocate(SIZE)
     user.launch_host_func(gate.wait, 30)
     threading.Timer(0.2, gate.set).start()
-    loans.clear()
-    lender.give_back(address, None, lender.wait_for_device)
+    blocks.clear()
+    exporter.give_back(address, None, exporter.wait_for_device)
 
     assert (True, 0) == (gate.is_set(), pool.live_blocks)
     pool.close()

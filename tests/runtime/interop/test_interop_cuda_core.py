@@ -86,7 +86,7 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
     monkeypatch.setattr(Limited, "device_type", DeviceType.CUDA)
     monkeypatch.setattr(cuda_core, "core", SimpleNamespace(Buffer=Buffer))
     resource = cuda_core.as_resource(cpu)
-    monkeypatch.setattr(resource._lender, "_start", address_of)
+    monkeypatch.setattr(resource._exporter, "_start", address_of)
     resource.allocate(SIZE, stream=stream)
     ((address, size), keywords) = made[0]
     assert (SIZE, {"mr": resource, "stream": stream}) == (size, keywords)
@@ -95,7 +95,7 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
     assert (1, 0) == (stream.waits, cpu.live_blocks)
 
     waits: list[Any] = []
-    monkeypatch.setattr(resource._lender, "wait_for_device", waits.append)
+    monkeypatch.setattr(resource._exporter, "wait_for_device", waits.append)
     resource.allocate(SIZE, stream=stream)
     ((address, _), _) = made[1]
     resource.deallocate(address, SIZE)  # without a stream
@@ -107,7 +107,7 @@ def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) 
     allocator = cuda_core.from_resource(cuda_core.as_resource(cpu))
     check_allocator(allocator, cpu)
     gc.collect()
-    assert (0, "cuda.core's LentResource") == (cpu.live_blocks, allocator.name)
+    assert (0, "cuda.core's ExportedResource") == (cpu.live_blocks, allocator.name)
 
 
 def test_a_full_device_of_cuda_core_is_an_allocation_error(cuda_core: Any) -> None:

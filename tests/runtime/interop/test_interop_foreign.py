@@ -75,14 +75,14 @@ import ctypes
 from syncedmem.runtime import CPUDeviceAllocator
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.source import Source
-from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.exporter import Exporter
 class Noisy(CPUDeviceAllocator):
     def release(self, ptr):
         print("released")
 memory = ctypes.create_string_buffer(1000)
 foreign = ForeignHostAllocator(Source("a heap", lambda size: (ctypes.addressof(memory), lambda: print("given back"))))
-block, loan = foreign.allocate(1000), Lender(Noisy()).loan(1000)
-ctypes.pythonapi.Py_IncRef(ctypes.py_object((block, loan)))
+block, exported = foreign.allocate(1000), Exporter(Noisy()).export(1000)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object((block, exported)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

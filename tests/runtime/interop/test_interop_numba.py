@@ -101,9 +101,9 @@ def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
             self.pointers: list[Any] = []
 
         def memalloc(self, size: int) -> Any:
-            loan = numba.as_resource(cpu).lender.loan(size)
-            pointer = numba.bindings.CUdeviceptr(loan.ptr)
-            self.pointers.append(driver.AutoFreePointer(None, pointer, size, finalizer=loan.give_back))
+            block = numba.as_resource(cpu).exporter.export(size)
+            pointer = numba.bindings.CUdeviceptr(block.ptr)
+            self.pointers.append(driver.AutoFreePointer(None, pointer, size, finalizer=block.give_back))
             return self.pointers[-1].own()
 
     for manager in (plain, Counting()):

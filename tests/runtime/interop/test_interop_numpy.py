@@ -16,7 +16,7 @@ from numpy._core.multiarray import get_handler_name
 from syncedmem import interop
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.exporter import Exporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,8 +265,8 @@ def test_what_is_no_handler_is_refused(handler: Any) -> None:
 
 
 def test_nothing_is_given_back_when_python_goes(memory: Tracking) -> None:
-    lender = Lender(memory)
-    functions = handlers._LentHandler(lender)
+    exporter = Exporter(memory)
+    functions = handlers._ExportedHandler(exporter)
     functions._is_over = lambda: True
     functions.free(None, functions.malloc(None, SIZE), SIZE)
 

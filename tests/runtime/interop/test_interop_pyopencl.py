@@ -101,7 +101,7 @@ def test_arrays_of_pyopencl_lie_in_our_memory(pyopencl: Any, opencl: Any, cpu: L
         assert (0, None) == (ours.live_blocks, theirs(0))
 
 
-def test_a_block_inside_a_larger_buffer_is_lent_where_it_is(pyopencl: Any, opencl: Any) -> None:
+def test_a_block_inside_a_larger_buffer_is_exported_where_it_is(pyopencl: Any, opencl: Any) -> None:
     """The red zones of a guarding allocator, which are around the block, do not change."""
     import pyopencl.array as cla
 
@@ -166,7 +166,7 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
     assert 0 == cpu.live_blocks
 
 
-def test_a_lent_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
+def test_an_exported_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
     """Pools do this; our block is released when the Python object is freed."""
     theirs: Callable[[int], Any] = pyopencl.as_resource(opencl)
     buffer = theirs(SIZE)
@@ -176,13 +176,13 @@ def test_a_lent_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None
     assert 0 == opencl.live_blocks
 
 
-def test_a_lent_buffer_is_left_alone_when_python_goes(pyopencl: Any, opencl: Any) -> None:
+def test_an_exported_buffer_is_left_alone_when_python_goes(pyopencl: Any, opencl: Any) -> None:
     buffer = pyopencl.as_resource(opencl)(SIZE)
     cast("Any", type(buffer)).__del__(buffer, {}, lambda: True)
     assert 1 == opencl.live_blocks
 
 
-def test_a_lent_buffer_may_be_the_last_to_go(pyopencl: Any, opencl: Any) -> None:
+def test_an_exported_buffer_may_be_the_last_to_go(pyopencl: Any, opencl: Any) -> None:
     del pyopencl, opencl
     program = """
 import numpy as np

@@ -14,7 +14,7 @@ from interop_fixtures import SIZE, Limited, address_of, check_allocator, library
 
 from syncedmem.model import InvalidPointerError, SyncedMemoryError
 from syncedmem.runtime import Buffer, DeviceType
-from syncedmem.runtime.interop.lender import Lender
+from syncedmem.runtime.interop.exporter import Exporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ def test_device_memory_of_rmm_waits_for_its_stream(rmm: Any, cpu: Limited, monke
     monkeypatch.setattr(rmm, "mr", SimpleNamespace(CallbackMemoryResource=made))
     for kind in (DeviceType.CPU, DeviceType.CUDA):
         monkeypatch.setattr(Limited, "device_type", kind)
-        monkeypatch.setattr(Lender, "_start", staticmethod(address_of))
+        monkeypatch.setattr(Exporter, "_start", staticmethod(address_of))
         allocate, deallocate = rmm.as_resource(cpu)
         deallocate(allocate(SIZE, stream), SIZE, stream)
 

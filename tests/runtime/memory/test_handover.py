@@ -1,6 +1,6 @@
 """Blocks that change hands: each way back, taken where a call on the upstream is interrupted."""
 
-# The books are what is looked at.
+# The tests look at what each layer has recorded.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from syncedmem.runtime import (
     PoolAllocator,
     TrackingAllocator,
 )
-from syncedmem.runtime.interop.lender import Lender, Loan
+from syncedmem.runtime.interop.exporter import ExportedBlock, Exporter
 
 
 class Moody(CPUDeviceAllocator):
@@ -245,47 +245,49 @@ def test_a_finaliser_that_does_not_start_has_a_second_chance(
     assert ([KeyboardInterrupt], 0) == (shown, upstream.live_blocks)
 
 
-def test_a_loan_is_given_back_by_its_second_finaliser(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds also if the first finaliser was interrupted before it could give the loan back."""
+def test_an_exported_block_is_given_back_by_its_second_finaliser(
+    shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds also if the first finaliser was interrupted before it could give the block back."""
     upstream, calls = CPUDeviceAllocator(), [KeyboardInterrupt]
-    lender = Lender(upstream)
-    give_back = lender.give_back
+    exporter = Exporter(upstream)
+    give_back = exporter.give_back
 
     def give_back_later(*arguments: Any) -> None:
         if calls:
             raise calls.pop()
         give_back(*arguments)
 
-    monkeypatch.setattr(lender, "give_back", give_back_later)
-    loan = lender.loan(SIZE)
-    del loan
+    monkeypatch.setattr(exporter, "give_back", give_back_later)
+    block = exporter.export(SIZE)
+    del block
     gc.collect()
 
-    assert ([KeyboardInterrupt], 0, 0) == (shown, len(lender), upstream.live_blocks)
+    assert ([KeyboardInterrupt], 0, 0) == (shown, len(exporter), upstream.live_blocks)
 
 
-def test_a_loan_that_was_never_made_needs_no_finaliser() -> None:
+def test_an_exported_block_that_was_never_made_needs_no_finaliser() -> None:
     """Either there was no memory for it, or it was not made at all."""
-    lender = Lender(CPUDeviceAllocator())
+    exporter = Exporter(CPUDeviceAllocator())
     with pytest.raises(TypeError):
-        lender.loan("8")  # type: ignore[arg-type] # the point of the test
-    del (loan := [Loan.__new__(Loan)])[0]
+        exporter.export("8")  # type: ignore[arg-type] # the point of the test
+    del (block := [ExportedBlock.__new__(ExportedBlock)])[0]
 
-    assert (0, []) == (len(lender), loan)
+    assert (0, []) == (len(exporter), block)
 
 
-def test_an_address_that_cannot_be_told_is_not_lent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_cannot_be_told_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream = CPUDeviceAllocator()
-    lender = Lender(upstream)
+    exporter = Exporter(upstream)
 
     def interrupted(_block: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lender, "_start", interrupted)
+    monkeypatch.setattr(exporter, "_start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        lender.allocate(SIZE)
+        exporter.allocate(SIZE)
 
-    assert (0, 0) == (len(lender), upstream.live_blocks)
+    assert (0, 0) == (len(exporter), upstream.live_blocks)
 
 
 def test_a_trim_that_cannot_be_done_says_so_and_keeps_the_block() -> None:

@@ -61,7 +61,7 @@ class World:
     def live_blocks(self) -> int:
         return self.host.live_blocks + self.device.pinned_host().live_blocks + self.device.live_blocks
 
-    def check_books(self) -> None:
+    def check_blocks(self) -> None:
         """Nothing is lost, no lock is held, and there was no stray write."""
         owned = sum(facts.count("owned") for memory in self.memories if not memory.closed for facts in [repr(memory)])
         assert self.live_blocks == owned
@@ -167,7 +167,7 @@ def interrupted(error: type[BaseException], *ways: Callable[[World], object], **
         if isinstance(raised, ReleaseError) and world.memory.closed:  # one side was freed and not the other
             world.memory.close()
         assert world.seen() in possible
-        world.check_books()
+        world.check_blocks()
         world.use_and_close()
 
     report = interrupt_everywhere(lambda: World(*before, **options), act, check, error)
@@ -176,6 +176,7 @@ def interrupted(error: type[BaseException], *ways: Callable[[World], object], **
     return report
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("way", "error"), CASES, ids=str)
 def test_an_interrupt_anywhere_leaves_a_memory_as_before_or_as_after(
     way: str, error: type[BaseException], require_unbroken: Require
@@ -199,7 +200,7 @@ def test_two_memories_never_own_one_block(require_unbroken: Require) -> None:
         world.memories[1].cpu_data()
         first, second = [memory.mutable_cpu_data() for memory in world.memories]
         assert not np.shares_memory(first, second)
-        world.check_books()
+        world.check_blocks()
         world.use_and_close()
 
     fresh = lambda: World(fill, deviceless=True)  # noqa: E731 -- as short as it is
@@ -236,6 +237,7 @@ ENDS: dict[str, tuple[Callable[[World], object], ...]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("end", ENDS)
 def test_a_finaliser_finishes(end: str, error: type[BaseException], require_unbroken: Require) -> None:
@@ -289,6 +291,7 @@ def test_an_interrupt_in_a_finaliser_is_raised_behind_it() -> None:
     assert (code, device.live_blocks) == (3, 0)
 
 
+@pytest.mark.no_cover
 def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require) -> None:
     world = World()
 
@@ -305,7 +308,7 @@ def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require)
             )
 
     def check(_raised: BaseException | None) -> None:
-        world.check_books()
+        world.check_blocks()
         world.use_and_close()
         world.memories = [
             SyncedMemory(SIZE, device=world.device, host=world.host, pinned=world.device.pinned_host())

@@ -1,4 +1,4 @@
-"""What owns memory, or keeps the books of it by identity, is neither copied nor pickled; what only looks like it is."""
+"""What owns memory, or knows it by identity, is neither copied nor pickled; what only looks like it is."""
 
 from __future__ import annotations
 

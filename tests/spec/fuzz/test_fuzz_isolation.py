@@ -100,6 +100,7 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
         fuzz(f"{file}:x")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "requirement"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
     """The campaign continues after them."""

@@ -330,6 +330,7 @@ class Hoards(Pool):
         return super().allocate(size, alignment, stream)
 
 
+@pytest.mark.no_cover
 def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
     """In a process with many threads, other memory may grow while a cycle is measured."""
     with driver_of(Hoards(200, 500)) as driver:

@@ -77,12 +77,14 @@ def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
     return look
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("bug", ALLOCATOR_BUGS.values(), ids=ALLOCATOR_BUGS)
 def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
     """It names the broken requirement."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
 def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
     """A function in C may end the process, or never return."""

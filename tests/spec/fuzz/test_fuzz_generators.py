@@ -1,4 +1,4 @@
-"""The fuzzer's engines, in this process: what they catch, what they let pass, and which arguments control them."""
+"""The fuzzer's generators, in this process: what they catch, what they let pass, and which arguments control them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
         report.require()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("make", [Pool, CachingPool])
-def test_a_correct_pool_passes_every_engine(make: type) -> None:
+def test_a_correct_pool_passes_every_generator(make: type) -> None:
     promises = ALL if make is Pool else {"zero_size": "null", "double_free": "detect", "thread_safe": "yes"}
     report = fuzz(make, promises=promises, threads=3, steps=20_000)
     report.require()
@@ -139,6 +140,7 @@ def test_time_ends_a_campaign() -> None:
     assert 0 < several.operations < 1 << 30
 
 
+@pytest.mark.no_cover
 def test_memory_behind_get_and_set_is_checked() -> None:
     report = fuzz(SimulatedDeviceAllocator, steps=1_000)
     report.require()
@@ -187,12 +189,12 @@ def test_a_machine_needs_no_journal() -> None:
     assert allocator_machine(Pool)().driver.allocate(0, 8)
 
 
-def test_errors_of_the_engine_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_generator_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise KeyError("the engine")
+        raise KeyError("the generator")
 
     monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", broken)
-    with pytest.raises(KeyError, match="the engine"):
+    with pytest.raises(KeyError, match="the generator"):
         fuzz(Pool, steps=100)
 
 

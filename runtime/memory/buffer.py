@@ -24,12 +24,12 @@ from syncedmem.model import (
 from syncedmem.model.errors import said, words
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from .allocators.base import DeviceAllocator, check_allocator
-from .allocators.failures import reporting, where_of
-from .allocators.pointers import check_byte_size
-from .devices.host import cpu_allocator
-from .memory.flight import queue_copy
-from .memory.owned import Finaliser, Holding, OwnedBlock, finish
+from ..allocators.base import DeviceAllocator, check_allocator
+from ..allocators.failures import reporting, where_of
+from ..allocators.pointers import check_byte_size
+from ..devices.host import cpu_allocator
+from .flight import queue_copy
+from .owned import Finaliser, Holding, OwnedBlock, finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import DeviceArray, Pointer
 
-    from .allocators.pointers import HostArray
-    from .memory.flight import Push
+    from ..allocators.pointers import HostArray
+    from .flight import Push
 
     Effect = tuple[tuple[OwnedBlock], Pointer]
 
@@ -284,7 +284,7 @@ class Buffer:
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
         down, up = (it.allocator is not None and not is_host(it.allocator) for it in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
-        if size == 0:
+        if size == 0 or source is self:  # a device may refuse a copy whose ends overlap
             with reporting("copy_from", there):
                 there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
             return

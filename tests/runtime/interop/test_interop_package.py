@@ -26,7 +26,7 @@ def test_every_module_has_the_same_two_functions(name: str) -> None:
     assert callable(module.as_resource)
 
 
-def test_both_doors_list_the_same_modules() -> None:
+def test_the_package_and_the_room_list_the_same_modules() -> None:
     """`syncedmem.interop` and the room list the same modules, and the page has a row for each of them."""
     assert importlib.import_module("syncedmem.runtime.interop").__all__ == interop.__all__
     folder = Path(__file__).parents[3]
@@ -40,7 +40,7 @@ def test_an_unknown_library_is_an_attribute_error() -> None:
         _ = interop.umf  # type: ignore[attr-defined]
 
 
-def test_importing_the_front_door_imports_no_library() -> None:
+def test_importing_the_package_imports_no_library() -> None:
     program = "import sys; from syncedmem import interop; print({'rmm', 'cupy', 'numba', 'warp'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
 
-__all__ = ["Lender", "Loan"]
+__all__ = ["ExportedBlock", "Exporter"]
 
 
-class Lender:
-    """Lends memory of an allocator by address.
+class Exporter:
+    """Exports memory of an allocator by address.
 
-    Threads may borrow and give back at the same time, if the allocator allows it.
+    Threads may allocate and give back at the same time, if the allocator allows it.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Lender:
         return self.allocator.ordinal
 
     def __len__(self) -> int:
-        """How many blocks are lent."""
+        """How many blocks are exported."""
         return len(self._blocks)
 
     def allocate(self, byte_size: int) -> int:
-        """Lend memory.
+        """Export memory.
 
         Parameters
         ----------
@@ -103,8 +103,8 @@ class Lender:
     def _start(self, block: Pointer) -> int:
         return int(block.data.ptr if self.on_device else block.__array_interface__["data"][0])
 
-    def loan(self, byte_size: int, wait: Callable[[int], object] | None = None) -> Loan:
-        """Lend memory that is given back when the returned object is gone.
+    def export(self, byte_size: int, wait: Callable[[int], object] | None = None) -> ExportedBlock:
+        """Export memory that is given back when the returned object is gone.
 
         Parameters
         ----------
@@ -117,15 +117,15 @@ class Lender:
         AllocationError, InvalidSizeError, InvalidArgumentError
             As from `allocate`.
         """
-        return Loan(self, byte_size, wait)
+        return ExportedBlock(self, byte_size, wait)
 
-    def lent(self, address: int) -> Pointer:
-        """The array of exactly the bytes that are lent at an address.
+    def array_at(self, address: int) -> Pointer:
+        """The array of exactly the bytes that are exported at an address.
 
         Raises
         ------
         InvalidPointerError
-            If no memory is lent at this address: foreign, or given back already.
+            If no memory is exported at this address: foreign, or given back already.
         """
         block, gap, size = self._found(address)
         return block if size == len(block) else block[gap : gap + size]
@@ -149,8 +149,8 @@ class Lender:
         Raises
         ------
         InvalidPointerError
-            If no memory is lent at this address, or it has another size.  Nothing has changed then.  The allocator's
-            ``release`` may raise other errors; then the memory is still lent.
+            If no memory is exported at this address, or it has another size.  Nothing has changed then.  The
+            allocator's ``release`` may raise other errors; then the memory is still exported.
         """
         if address == 0:
             return
@@ -159,14 +159,14 @@ class Lender:
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
         releasing = map(self.allocator.release, (block,))
         # One step, so that of two threads that give the same block back only one succeeds.  It comes before the
-        # release, because the address may be lent again before release() returns.
-        (lent,) = map(self._blocks.pop, (address,), (None,))
-        if lent is None:
+        # release, because the address may be exported again before release() returns.
+        (exported,) = map(self._blocks.pop, (address,), (None,))
+        if exported is None:
             raise self._unknown(address)
         try:
             (_,) = releasing
         except BaseException:
-            self._blocks[address] = lent
+            self._blocks[address] = exported
             raise
 
     def give_back(
@@ -190,7 +190,7 @@ class Lender:
         try:
             (_,) = map(self._after, (wait,), (address,), (byte_size,))
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
-            with suppress(BaseException):  # after an interrupt the block is still lent, so this is repeated
+            with suppress(BaseException):  # after an interrupt the block is still exported, so this is repeated
                 self._after(wait, address, byte_size)
             print_unraisable(error)
 
@@ -204,26 +204,26 @@ class Lender:
         self.allocator.memcpy(None, None, 0, MemcpyKind.CUDA2CUDA, None, need_sync=True)
 
     def _unknown(self, address: int) -> InvalidPointerError:
-        return InvalidPointerError(where_of(self.allocator), hex(address), "no block is lent at this address")
+        return InvalidPointerError(where_of(self.allocator), hex(address), "no block is exported at this address")
 
 
 class _Block(NamedTuple):
-    """What is lent at an address: `size` bytes of an array, after a gap of so many bytes at its start."""
+    """What is exported at an address: `size` bytes of an array, after a gap of so many bytes at its start."""
 
     array: Pointer
     gap: int
     size: int
 
 
-class Loan:
-    """A block of memory that is lent until this object is gone.
+class ExportedBlock:
+    """A block of memory that is exported until this object is gone.
 
     Parameters
     ----------
-    lender : Lender
+    exporter : Exporter
     byte_size : int
     wait : callable or None
-        As for `Lender.give_back`.
+        As for `Exporter.give_back`.
 
     Attributes
     ----------
@@ -233,39 +233,39 @@ class Loan:
         In bytes.
     """
 
-    __slots__ = ("__weakref__", "_debt", "ptr", "size")
+    __slots__ = ("__weakref__", "_return", "ptr", "size")
 
-    def __init__(self, lender: Lender, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
-        debt = self._debt = _Debt(lender, wait)
+    def __init__(self, exporter: Exporter, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
+        pending = self._return = _Return(exporter, wait)
         self.size: int = byte_size
-        (debt.address,) = map(lender.allocate, (byte_size,))
-        self.ptr: int = debt.address
+        (pending.address,) = map(exporter.allocate, (byte_size,))
+        self.ptr: int = pending.address
 
     def give_back(self) -> None:
         """Give the block back now.  Giving it back twice is harmless."""
-        self._debt.pay()
+        self._return.give_back()
 
     def __del__(self) -> None:
-        if hasattr(self, "_debt"):
-            self._debt.pay()
+        if hasattr(self, "_return"):
+            self._return.give_back()
 
 
-class _Debt:
-    """Gives the block of a loan back.  It has a finaliser too, in case the finaliser of the loan is interrupted."""
+class _Return:
+    """Gives an exported block back.  It has a finaliser too, in case the finaliser of the block is interrupted."""
 
-    __slots__ = ("_lender", "_wait", "address")
+    __slots__ = ("_exporter", "_wait", "address")
 
-    def __init__(self, lender: Lender, wait: Callable[[int], object] | None) -> None:
-        self._lender = lender
+    def __init__(self, exporter: Exporter, wait: Callable[[int], object] | None) -> None:
+        self._exporter = exporter
         self._wait = wait
         self.address = 0
 
-    def pay(self) -> None:
+    def give_back(self) -> None:
         address, self.address = self.address, 0
         try:
-            (_,) = map(self._lender.give_back, (address,), (None,), (self._wait,))
+            (_,) = map(self._exporter.give_back, (address,), (None,), (self._wait,))
         except BaseException:  # an interrupt, before `give_back` has started
             self.address = address
             raise
 
-    __del__ = pay
+    __del__ = give_back

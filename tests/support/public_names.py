@@ -1,6 +1,6 @@
-"""Writes what type checkers read of the public names: ``python tests/support/front_door.py [--check]``.
+"""Writes what type checkers read of the public names: ``python tests/support/public_names.py [--check]``.
 
-The front door loads a name when it is used, which no type checker can follow.  For them it imports every name in a
+The package loads a name when it is used, which no type checker can follow.  For them it imports every name in a
 block that never runs.  This program makes that block from the lists that are used when the package runs.
 """
 
@@ -21,7 +21,7 @@ START, END = "    # Made by `make generated`.\n", "    # isort: on\n"
 
 
 def filled(source: str, homes: Mapping[str, str], whole: Sequence[str]) -> str:
-    """The front door with that block as it must be; a name that is imported as itself is public, as checkers see it."""
+    """The source with that block as it must be; a name that is imported as itself is public, as checkers see it."""
     lines = [f"    from .{home} import {name} as {name}\n" for name, home in sorted(homes.items())]
     lines += [f"    from .{module} import *  # noqa: F403 -- as _WHOLE says\n" for module in whole]
     before, start, rest = source.partition(START)

@@ -1,4 +1,4 @@
-"""Our memory lent by its address: alignment, wrong deallocations, and what is waited for."""
+"""Our memory exported by its address: alignment, wrong deallocations, and what is waited for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
 from syncedmem.runtime.allocators import GuardingAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator
 from syncedmem.runtime.allocators.pool import PoolAllocator
+from syncedmem.runtime.interop.exporter import Exporter
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator
-from syncedmem.runtime.interop.lender import Lender
 from syncedmem.runtime.interop.source import Source
 
 cpu = unlimited
@@ -32,100 +32,100 @@ class Fussy(CPUDeviceAllocator):
         super().release(ptr)
 
 
-def test_a_lender_hands_out_the_addresses_of_live_blocks(cpu: CPUDeviceAllocator) -> None:
-    lender = Lender(cpu)
-    address = lender.allocate(SIZE)
+def test_an_exporter_hands_out_the_addresses_of_live_blocks(cpu: CPUDeviceAllocator) -> None:
+    exporter = Exporter(cpu)
+    address = exporter.allocate(SIZE)
     assert (1, 1, address, SIZE) == (
-        len(lender),
+        len(exporter),
         cpu.live_blocks,
-        address_of(lender.lent(address)),
-        len(lender.lent(address)),
+        address_of(exporter.array_at(address)),
+        len(exporter.array_at(address)),
     )
-    lender.deallocate(address, SIZE)
+    exporter.deallocate(address, SIZE)
 
-    assert (0, 0, 0) == (len(lender), cpu.live_blocks, lender.ordinal)
+    assert (0, 0, 0) == (len(exporter), cpu.live_blocks, exporter.ordinal)
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 64, 256, 4096])
 def test_every_address_is_aligned(alignment: int) -> None:
     """It holds for every allocator below; this one gives addresses that are multiples of eight and no more."""
     below = ForeignHostAllocator(Source("a heap", Heap(shift=8).take))
-    lender = Lender(below, alignment=alignment)
-    addresses = [lender.allocate(size) for size in (1, 100, SIZE)]
+    exporter = Exporter(below, alignment=alignment)
+    addresses = [exporter.allocate(size) for size in (1, 100, SIZE)]
 
     assert [0] * 3 == [address % alignment for address in addresses]
     for address, size in zip(addresses, (1, 100, SIZE), strict=True):
-        assert (size, address) == (len(lender.lent(address)), address_of(lender.lent(address)))
-        lender.deallocate(address, size)
+        assert (size, address) == (len(exporter.array_at(address)), address_of(exporter.array_at(address)))
+        exporter.deallocate(address, size)
     assert 0 == below.live_blocks
 
 
 def test_an_allocator_that_is_aligned_already_is_asked_once_for_what_is_needed(cpu: CPUDeviceAllocator) -> None:
-    lender = Lender(cpu, alignment=64)
-    address = lender.allocate(SIZE)
+    exporter = Exporter(cpu, alignment=64)
+    address = exporter.allocate(SIZE)
 
-    assert SIZE == len(lender.lent(address))
-    lender.deallocate(address)
+    assert SIZE == len(exporter.array_at(address))
+    exporter.deallocate(address)
 
 
 @pytest.mark.parametrize(
     "adaptor", [GuardingAllocator, PoolAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator]
 )
 def test_adaptors_go_between_their_memory_and_ours(adaptor: Any, heap: Heap, foreign: ForeignHostAllocator) -> None:
-    """Foreign memory is at the bottom, an adaptor of ours over it, and the result is lent again."""
+    """Foreign memory is at the bottom, an adaptor of ours over it, and the result is exported again."""
     stack = adaptor(foreign)
-    lender = Lender(stack, alignment=256)
-    address = lender.allocate(SIZE)
+    exporter = Exporter(stack, alignment=256)
+    address = exporter.allocate(SIZE)
     ctypes.memset(address, 7, SIZE)
-    assert (0, True) == (address % 256, (lender.lent(address) == 7).all())
-    lender.deallocate(address, SIZE)
+    assert (0, True) == (address % 256, (exporter.array_at(address) == 7).all())
+    exporter.deallocate(address, SIZE)
     if hasattr(stack, "close"):
         stack.close()
-    del lender, stack
+    del exporter, stack
     gc.collect()
 
     assert (0, {}) == (foreign.live_blocks, heap.blocks)
 
 
 def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:
-    lender = Lender(cpu)
-    assert 0 == lender.allocate(0)
-    lender.deallocate(0)
-    lender.deallocate(0, 0)
-    lender.give_back(0, 0)
+    exporter = Exporter(cpu)
+    assert 0 == exporter.allocate(0)
+    exporter.deallocate(0)
+    exporter.deallocate(0, 0)
+    exporter.give_back(0, 0)
 
     assert 0 == cpu.live_blocks
 
 
 def test_a_wrong_deallocation_is_refused_and_changes_nothing(cpu: CPUDeviceAllocator) -> None:
     """The block is foreign, of another size, or given back twice."""
-    lender = Lender(cpu)
-    address = lender.allocate(SIZE)
-    with pytest.raises(InvalidPointerError, match=f"'{address + 1:#x}': no block is lent at this address"):
-        lender.deallocate(address + 1)
+    exporter = Exporter(cpu)
+    address = exporter.allocate(SIZE)
+    with pytest.raises(InvalidPointerError, match=f"'{address + 1:#x}': no block is exported at this address"):
+        exporter.deallocate(address + 1)
     with pytest.raises(InvalidPointerError, match="it has 1000 bytes, not 999"):
-        lender.deallocate(address, 999)
-    with pytest.raises(InvalidPointerError, match="no block is lent"):
-        lender.lent(address + 1)
-    assert (1, 1) == (len(lender), cpu.live_blocks)
-    lender.deallocate(address)
-    with pytest.raises(InvalidPointerError, match="no block is lent at this address"):
-        lender.deallocate(address)
+        exporter.deallocate(address, 999)
+    with pytest.raises(InvalidPointerError, match="no block is exported"):
+        exporter.array_at(address + 1)
+    assert (1, 1) == (len(exporter), cpu.live_blocks)
+    exporter.deallocate(address)
+    with pytest.raises(InvalidPointerError, match="no block is exported at this address"):
+        exporter.deallocate(address)
 
     assert 0 == cpu.live_blocks
 
 
-def test_a_release_that_fails_leaves_the_block_lent() -> None:
+def test_a_release_that_fails_leaves_the_block_exported() -> None:
     fussy = Fussy()
-    lender = Lender(fussy)
-    address = lender.allocate(SIZE)
+    exporter = Exporter(fussy)
+    address = exporter.allocate(SIZE)
     fussy.failing = RuntimeError("not now")
     with pytest.raises(RuntimeError, match="not now"):
-        lender.deallocate(address)
+        exporter.deallocate(address)
     fussy.failing = None
-    lender.deallocate(address)
+    exporter.deallocate(address)
 
-    assert (0, 0) == (len(lender), fussy.live_blocks)
+    assert (0, 0) == (len(exporter), fussy.live_blocks)
 
 
 def test_of_two_threads_that_give_the_same_block_back_one_does(cpu: CPUDeviceAllocator) -> None:
@@ -136,11 +136,11 @@ def test_of_two_threads_that_give_the_same_block_back_one_does(cpu: CPUDeviceAll
             super().pop(key)
             return super().pop(key, default)
 
-    lender = Lender(cpu)
-    address = lender.allocate(SIZE)
-    lender._blocks = Racing(lender._blocks)  # pyright: ignore[reportPrivateUsage] -- to plant the race
-    with pytest.raises(InvalidPointerError, match="no block is lent"):
-        lender.deallocate(address)
+    exporter = Exporter(cpu)
+    address = exporter.allocate(SIZE)
+    exporter._blocks = Racing(exporter._blocks)  # pyright: ignore[reportPrivateUsage] -- to cause the race
+    with pytest.raises(InvalidPointerError, match="no block is exported"):
+        exporter.deallocate(address)
 
     assert 1 == cpu.live_blocks
 
@@ -149,22 +149,22 @@ def test_of_two_threads_that_give_the_same_block_back_one_does(cpu: CPUDeviceAll
 def test_giving_back_never_raises(error: BaseException, printed: list[BaseException | None]) -> None:
     """Not even an interrupt is raised: C++ would end the process, or the next call would fail with a SystemError."""
     fussy = Fussy()
-    lender = Lender(fussy)
-    address = lender.allocate(SIZE)
+    exporter = Exporter(fussy)
+    address = exporter.allocate(SIZE)
     fussy.failing = error
-    lender.give_back(address)
-    lender.give_back(address + 1)
+    exporter.give_back(address)
+    exporter.give_back(address + 1)
 
     assert error is printed[0]
     assert isinstance(printed[1], InvalidPointerError)
 
 
 def test_nothing_is_given_back_when_python_goes(cpu: CPUDeviceAllocator) -> None:
-    lender = Lender(cpu)
-    address = lender.allocate(SIZE)
-    lender._is_over = lambda: True  # pyright: ignore[reportPrivateUsage] -- what sys.is_finalizing says then
-    lender.give_back(address)
-    assert 1 == len(lender)
+    exporter = Exporter(cpu)
+    address = exporter.allocate(SIZE)
+    exporter._is_over = lambda: True  # pyright: ignore[reportPrivateUsage] -- what sys.is_finalizing says then
+    exporter.give_back(address)
+    assert 1 == len(exporter)
 
 
 @pytest.mark.parametrize(("kind", "waits"), [(DeviceType.CUDA, 1), (DeviceType.CPU, 0)])
@@ -174,39 +174,39 @@ def test_work_on_device_memory_is_waited_for(
     """The wait comes before the release; if it fails, the block is not released."""
     monkeypatch.setattr(CPUDeviceAllocator, "device_type", kind)
     cpu = CPUDeviceAllocator()
-    lender = Lender(cpu)
-    monkeypatch.setattr(lender, "_start", address_of)
+    exporter = Exporter(cpu)
+    monkeypatch.setattr(exporter, "_start", address_of)
     calls: list[int] = []
 
     def fail(_: int) -> None:
         raise RuntimeError("the stream is lost")
 
-    first, second = lender.allocate(SIZE), lender.allocate(SIZE)
-    lender.give_back(first, SIZE, lambda _: calls.append(cpu.live_blocks))
-    lender.give_back(0, 0, fail)
+    first, second = exporter.allocate(SIZE), exporter.allocate(SIZE)
+    exporter.give_back(first, SIZE, lambda _: calls.append(cpu.live_blocks))
+    exporter.give_back(0, 0, fail)
     assert [2] * waits == calls
-    lender.give_back(second, SIZE, fail)
+    exporter.give_back(second, SIZE, fail)
     assert waits == cpu.live_blocks == len(printed)
 
 
 def test_the_address_of_device_memory_is_that_of_its_pointer(cpu: CPUDeviceAllocator) -> None:
     """CuPy's arrays tell their address so."""
-    lender = Lender(cpu)
-    lender.on_device = True
-    assert 4096 == lender._start(SimpleNamespace(data=SimpleNamespace(ptr=4096)))  # pyright: ignore[reportPrivateUsage] -- no GPU here
+    exporter = Exporter(cpu)
+    exporter.on_device = True
+    assert 4096 == exporter._start(SimpleNamespace(data=SimpleNamespace(ptr=4096)))  # pyright: ignore[reportPrivateUsage] -- no GPU here
 
 
 @pytest.mark.parametrize("allocator", [None, "cpu", CPUDeviceAllocator, SimulatedDeviceAllocator(), object()])
-def test_only_memory_with_addresses_can_be_lent(allocator: object) -> None:
+def test_only_memory_with_addresses_can_be_exported(allocator: object) -> None:
     with pytest.raises(InvalidArgumentError, match="an allocator of memory with addresses, on the host or on CUDA"):
-        Lender(allocator)
+        Exporter(allocator)
     with pytest.raises(InvalidArgumentError, match="with addresses, on the host, got"):
-        Lender(allocator, host_only=True)
+        Exporter(allocator, host_only=True)
 
 
-def test_a_loan_is_given_back_when_it_goes_or_before(cpu: CPUDeviceAllocator) -> None:
-    lender = Lender(cpu)
-    first, second = lender.loan(SIZE), lender.loan(SIZE)
+def test_a_block_is_given_back_when_it_goes_or_before(cpu: CPUDeviceAllocator) -> None:
+    exporter = Exporter(cpu)
+    first, second = exporter.export(SIZE), exporter.export(SIZE)
     assert (SIZE, 2) == (first.size, cpu.live_blocks)
     first.give_back()
     first.give_back()

@@ -1,0 +1,86 @@
+"""Host memory that the caller hands in: which may be adopted, and the array that it is then."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ..allocators.pointers import check_byte_size
+
+if TYPE_CHECKING:
+    from ..allocators.pointers import HostArray
+
+__all__ = ["adopt_host"]
+
+
+def adopt_host(buffer: Any, byte_size: int) -> HostArray:
+    """Somebody's host memory as a ``uint8`` array of `byte_size` elements, without a copy.
+
+    Parameters
+    ----------
+    buffer : object
+        A NumPy array, or an object with the buffer protocol.
+    byte_size : int
+        In bytes.  If the buffer is longer, its first bytes are used.
+
+    Returns
+    -------
+    array
+        A view that keeps `buffer` alive.
+
+    Raises
+    ------
+    ValueError
+        With the reason: not host memory, not contiguous, read-only, too small, or with Python objects in it.
+    """
+    size = check_byte_size(byte_size)
+    flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
+    if flat.size < size:
+        raise ValueError(f"it has {flat.size} bytes, and {size} are needed")
+    return flat[:size]
+
+
+def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
+    _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
+    # asarray: a matrix cannot be flattened, and a masked array would not let its masked elements be written.
+    return np.asarray(buffer).reshape(-1).view(np.uint8)
+
+
+def _flat_buffer(buffer: Any) -> HostArray:
+    try:
+        view = memoryview(buffer)
+    except (TypeError, BufferError):
+        raise ValueError("it is not host memory (no buffer interface)") from None
+    _check_adoptable(view.c_contiguous, view.readonly, _holds_objects(view))
+    return np.frombuffer(view, np.uint8)
+
+
+def _holds_objects(view: memoryview) -> bool:
+    """Whether there are Python objects in a buffer; its exporter knows this best."""
+    owner: Any = view.obj
+    if isinstance(owner, np.ndarray):
+        return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
+    if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
+        return _kind_holds_objects(cast("Any", owner).__class__)
+    # In a format string "O" means a Python object, except in the name of a field, which is between colons.
+    return "O" in re.sub(":.*?:", "", view.format)
+
+
+def _kind_holds_objects(kind: Any) -> bool:
+    """As `_holds_objects`, for a type of ``ctypes``: its format leaves out unions and packed structures."""
+    if issubclass(kind, ctypes.Array):
+        return _kind_holds_objects(kind._type_)
+    fields: list[Any] = [field for base in kind.__mro__ for field in getattr(base, "_fields_", ())]
+    return issubclass(kind, ctypes.py_object) or any(_kind_holds_objects(field[1]) for field in fields)
+
+
+def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:
+    if not contiguous:
+        raise ValueError("it is not contiguous")
+    if read_only:
+        raise ValueError("it is read-only, and the device is copied back into it")
+    if holds_objects:
+        raise ValueError("it holds Python objects")

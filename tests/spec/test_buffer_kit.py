@@ -1,0 +1,84 @@
+"""The kit for buffers: our buffers pass on every device, and every seeded bug is refused under its requirement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from subjects import device_subject, devices, host_subject
+
+from syncedmem.runtime import Buffer
+from syncedmem.spec import Violation
+from syncedmem.spec.buffer import buffer_requirements_for, check_buffer, check_buffers
+from syncedmem.spec.mutants.buffer import BUFFER_BUGS, Over
+from syncedmem.spec.requirements import requirements_of
+from syncedmem.verification import make_buffer_subject
+
+if TYPE_CHECKING:
+    from syncedmem.spec.mutants.registry import SeededBug
+
+NAMES = ("cpu", *(it.name.partition(":")[0] for it in devices()), "simulated-seeded")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_buffers_pass(name: str) -> None:
+    """Host memory has no streams, so nothing is required of them there."""
+    found = check_buffers(make_buffer_subject(name, 0))
+
+    assert [] == found.violations
+    assert found.passed
+    assert (len(requirements_of("buffer")) - (4 if name == "cpu" else 0)) == len(found.checked) == len(found.suites)
+
+
+@pytest.mark.parametrize("bug", BUFFER_BUGS.values(), ids=BUFFER_BUGS)
+def test_every_seeded_bug_is_refused(bug: SeededBug) -> None:
+    subject = device_subject(partial(bug.make, Buffer))
+    with pytest.raises(Violation, match=f"^{bug.requirement}: "):
+        check_buffer(subject, bug.requirement)
+
+
+def test_a_buffer_that_forwards_everything_passes() -> None:
+    """So each seeded bug is refused for its one difference."""
+    assert check_buffers(device_subject(partial(Over, Buffer))).passed
+
+
+def test_every_requirement_has_a_bug() -> None:
+    assert set(requirements_of("buffer")) == {bug.requirement for bug in BUFFER_BUGS.values()}
+    assert all(bug.text.endswith(".") and bug.source for bug in BUFFER_BUGS.values())
+
+
+def test_a_requirement_that_is_broken_leaves_the_others_checked() -> None:
+    """The reproducer is a program, and the other requirements pass."""
+    bug = BUFFER_BUGS["OnTheHostIfUnknown"]
+    steps: list[tuple[str, int]] = []
+    subject = replace(device_subject(partial(bug.make, Buffer)), source="subject = ...")
+
+    def tell(stage: str, cases: int) -> None:
+        steps.append((stage, cases))
+
+    found = check_buffers(subject, progress=tell)
+    (violation,) = found.violations
+
+    assert not found.passed
+    assert (bug.requirement, "failed") == found.verdict(violation.requirement)[:2]
+    assert {"passed"} == {found.verdict(it).status for it in found.checked if it != bug.requirement}
+    assert (
+        "from syncedmem.spec.buffer import check_buffer",
+        "subject = ...",
+        f"check_buffer(subject, '{bug.requirement}')",
+    ) == violation.statements
+    assert {*requirements_of("buffer")} == {name for name, _ in steps}
+
+
+def test_what_a_buffer_stumbles_over_is_a_violation() -> None:
+    """Any error that a class of buffers raises is reported."""
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise LookupError("no buffers today")
+
+    subject = replace(host_subject(), make=broken)
+    with pytest.raises(Violation, match=r"^F01-zero-bytes: LookupError: no buffers today"):
+        check_buffer(subject, "F01-zero-bytes")
+    assert "F12-queued" not in buffer_requirements_for(subject)
