@@ -23,7 +23,8 @@ from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
-from syncedmem.spec.vectors import REFUSALS, SUITES
+from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
+from syncedmem.spec.vectors.keys import BLOB_STEP, LINE, MEMORY_STEP
 from syncedmem.spec.vectors.kills import Kills
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.mutants.registry import SeededBug
     from syncedmem.spec.requirements import Kind, Profile
+    from syncedmem.spec.vectors.keys import Key
 
 __all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
 
@@ -199,11 +201,13 @@ def blob_table() -> str:
 
 def suite_table() -> str:
     """The table of the suites of test vectors, with their sizes."""
-    sizes = {it["file"]: f"{it['vectors']:,} / {it['steps']:,}" for it in _manifest()["suites"]}
-    rows = [
-        (f"`{name}`", suite.text, suite.profile, *(sizes[f"{edition}/{name}.jsonl"] for edition in EDITIONS))
-        for name, suite in SUITES.items()
-    ]
+    told = {it["file"]: it for it in _manifest()["suites"]}
+    rows: list[tuple[str, ...]] = []
+    for name, suite in ALL_SUITES.items():
+        found = [told.get(f"{edition}/{name}.jsonl") for edition in EDITIONS]
+        profiles = sorted({profile for it in found if it for profile in it["profiles"]})
+        sizes = (f"{it['vectors']:,} / {it['steps']:,}" if it else "–" for it in found)
+        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes))
     return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
 
 
@@ -211,6 +215,17 @@ def refusal_table() -> str:
     """The table of reasons for which a step can be refused."""
     rows = [(f"`{name}`" if name else "`null`", why) for name, why in REFUSALS.items()]
     return table(("`refusal`", "meaning"), rows)
+
+
+def blob_refusal_table() -> str:
+    """The table of reasons for which a step of a blob can be refused."""
+    return table(("`refusal` of a blob", "meaning"), [(f"`{name}`", why) for name, why in BLOB_REFUSALS.items()])
+
+
+def key_table(keys: Iterable[Key]) -> str:
+    """The table of the keys of a vector or of a step."""
+    rows = [(f"`{it.name}`", "does" if it.role == "does" else "must see", it.text) for it in keys]
+    return table(("key", "", "meaning"), rows)
 
 
 def committed_sentence() -> str:
@@ -229,7 +244,9 @@ def refused_sentence() -> str:
     refused = 0
     for bugs in kills.sets:
         refused |= bugs
-    return f"{refused.bit_count()} of the {len(kills.bugs)} seeded bugs of memories are refused by some vector."
+    return (
+        f"{refused.bit_count()} of the {len(kills.bugs)} seeded bugs of memories and blobs are refused by some vector."
+    )
 
 
 def _manifest() -> Any:  # noqa: ANN401 -- JSON
@@ -300,7 +317,11 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "vectors.md": {
         "suites": suite_table,
+        "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),
+        "step": lambda: key_table(MEMORY_STEP),
         "refusals": refusal_table,
+        "blobs": lambda: key_table(BLOB_STEP),
+        "blobrefusals": blob_refusal_table,
         "committed": committed_sentence,
         "refused": refused_sentence,
     },

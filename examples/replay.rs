@@ -1,83 +1,149 @@
-// Replay test vectors on a port: a few lines, and a port to try them on.
-//
-//     syncedmem vectors --out build/vectors
-//     rustc -o build/replay examples/replay.rs && build/replay < build/vectors/caffe/tour.jsonl
-//
-// You can replay every suite. This program compares heads, refusals and failures; docs/vectors.md says what else you
-// can compare. Lines have no spaces and their keys have an order, so no JSON library is needed to read them.
+//! Replay test vectors on a port with the C ABI of syncedmem_port.h, and judge everything that they say.
+//!
+//!     syncedmem vectors --out build/vectors
+//!     rustc --edition 2021 -O -L build -l port -o build/replay examples/replay.rs
+//!     LD_LIBRARY_PATH=build build/replay build/vectors/caffe/tour.jsonl
+//!
+//! docs/vectors.md defines the format.  Lines have no spaces and their keys have an order, so no JSON library is needed.
+//! A difference is one line: id, step, call, expected, seen.  What the port's level does not show (2: actions and bytes,
+//! 3: failures) is not judged.
 
-use std::io::BufRead;
+mod lent;
+use lent::{asked, byte, fill, Heap, Lent, Memory, Port, State, CALLER, DEVICE};
+use std::{collections::HashMap, ffi::CStr, ptr::null_mut, slice::from_raw_parts_mut};
 
+const CALLS: [&str; 8] = ["cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data", "set_cpu_data", "set_gpu_data", "async_gpu_push", "release"];
 const HEADS: [&str; 4] = ["UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED"];
-
-/// Yours: a head as two bits, for the host and for the device.
-struct Port {
-    head: usize,
-    has_gpu: bool,
+const WHY: [&str; 4] = ["", "null_data", "not_head_at_cpu", "no_gpu"];
+const FLAGS: [(&str, u32); 3] = [("\"own_cpu_data\":", 4), ("\"own_gpu_data\":", 8), ("\"cpu_malloc_use_cuda\":", 16)];
+const KINDS: [&str; 2] = ["pageable host memory", "page-locked host memory"];
+type Found = Result<(), String>;
+fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    Some(text.split_once(key)?.1)
+}
+fn number(text: &str, key: &str) -> Option<usize> {
+    let rest = after(text, key)?;
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+}
+fn word<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    after(text, key)?.strip_prefix('"')?.split('"').next()
+}
+fn same(what: &str, at: *mut u8, content: usize, size: usize) -> Found {
+    let there = unsafe { from_raw_parts_mut(at, size) };
+    let wrong = (0..size).find(|k| there[*k] != byte(content, *k));
+    wrong.map_or(Ok(()), |k| Err(format!("expected {} in byte {k} of {what}, seen {}", byte(content, k), there[k])))
+}
+fn expect<T: PartialEq + std::fmt::Display>(what: &str, wanted: T, seen: T) -> Found {
+    if wanted == seen { Ok(()) } else { Err(format!("expected {what}{wanted}, seen {seen}")) }
 }
 
-impl Port {
-    /// Do one call, or return why it is refused; if an action fails, nothing may change.
-    fn perform(&mut self, call: &str, argument: &str, fails: bool) -> Result<(), &'static str> {
-        let side = if call.contains("gpu") { 2 } else { 1 };
-        let set = call.starts_with("set_") && call.ends_with("data");
-        if side == 2 && !self.has_gpu {
-            return Err("no_gpu");
+struct Judge<'a> { port: &'a Port, heap: Heap, buffers: HashMap<usize, usize>, memories: Vec<Memory>, mode: u32 }
+impl Judge<'_> {
+    fn play(&mut self, call: &str, told: &str) -> Found {
+        let argument = after(told, "\"argument\":");
+        if call == "set_mode" { self.mode = argument.unwrap_or("").starts_with("\"GPU") as u32; }
+        if call == "set_mode" { return Ok(()); }
+        let n = number(told, "\"memory\":").unwrap_or(0);
+        let (side, size) = (call.contains("gpu") as usize, self.memories[n].size);
+        let buffer = argument.and_then(|it| number(it.split('}').next()?, "{\"buffer\":")).map(|key| {
+            let heap = &mut self.heap;
+            let made = *self.buffers.entry(key).or_insert_with(|| heap.block(size, DEVICE * side as u32, CALLER));
+            argument.and_then(|it| number(it.split('}').next()?, "\"bytes\":")).map(|it| fill(self.heap.blocks[made].at(), it, self.heap.blocks[made].size));
+            made
+        });
+        if let Some(k) = CALLS.iter().position(|it| *it == call) { self.call(k, told, n, side, buffer)?; }
+        self.compare(told, n)?;
+        expect("nothing written beside a block: ", true, self.heap.blocks.iter().all(|it| it.guarded()))
+    }
+    fn call(&mut self, call: usize, told: &str, n: usize, side: usize, buffer: Option<usize>) -> Found {
+        let (mut asked, mut answer) = asked(call, self.mode, self.memories[n].size, DEVICE * side as u32);
+        if told.contains("{\"own\"") { asked.data = self.memories[n].view[side]; }
+        if let Some(k) = buffer { asked.data = self.heap.blocks[k].at(); }
+        let (fails, wanted) = (number(told, "\"fail\":"), word(told, "\"refusal\":"));
+        (self.heap.fails, self.heap.done, self.heap.trouble) = (fails.unwrap_or(0) as i64, vec![], vec![]);
+        let status = (self.port.call)(self.memories[n].at, &asked, &mut answer);
+        self.heap.fails = 0;
+        self.heap.synchronize();
+        let seen = ["an answer", WHY.get(answer.refusal as usize).unwrap_or(&""), "a failure"][status as usize % 3];
+        if !(status != 0 && fails.is_some() || status == 1 && seen.is_empty() && wanted.is_some()) {
+            expect("", if fails.is_some() { "a failure" } else { wanted.unwrap_or("an answer") }, seen)?;
         }
-        if set && argument.starts_with("null") {
-            return Err("null_data");
+        let memory = &mut self.memories[n];
+        if status == 0 { memory.view[side] = answer.view; }
+        if status == 0 { memory.adopted[side] = buffer.or(memory.adopted[side]); }
+        if self.port.level < 2 { return Ok(()); }
+        expect("nothing else", "", &self.heap.trouble.join(", "))?;
+        if let (Some(shows), true) = (number(told, "\"shows\":"), memory.size > 0) {
+            expect("a view of its memory: ", true, self.heap.find(answer.view, memory.size).is_some())?;
+            same("the view", answer.view, shows, memory.size)?;
+            number(told, "\"write\":").map(|it| fill(answer.view, it, memory.size));
         }
-        if set && argument.starts_with("{\"own\"") {
-            return Err("own_buffer");
+        if let Some(actions) = after(told, "\"actions\":[").and_then(|it| it.split(']').next()) {
+            let names = actions.split(',').map(|it| it.trim_matches('"')).filter(|it| !it.starts_with("adopt") && !it.is_empty());
+            expect("the actions ", names.collect::<Vec<_>>().join(", "), self.heap.done.join(", "))?;
+            if let (Some(locked), true) = (after(told, FLAGS[2].0), actions.contains("allocate_cpu")) {
+                expect("", KINDS[locked.starts_with('t') as usize], KINDS[self.heap.made as usize % 2])?;
+            }
         }
-        if call == "async_gpu_push" && self.head != 1 {
-            return Err("not_head_at_cpu");
+        let left = self.heap.blocks.iter().filter(|it| it.live && it.owner == n).count();
+        expect("blocks left: ", 0, if call == 7 { left } else { 0 })
+    }
+    fn compare(&mut self, told: &str, n: usize) -> Found {
+        let (mut seen, size) = (State::default(), self.memories[n].size);
+        (self.port.state)(self.memories[n].at, &mut seen);
+        if let Some(head) = word(told, "\"head\":") {
+            expect("the head ", head, HEADS.get(seen.head as usize).unwrap_or(&"none"))?;
         }
-        if fails {
-            return Err("failed");
+        for (key, bit) in FLAGS.into_iter().filter(|it| seen.known_flags & it.1 != 0) {
+            let wanted = after(told, key).map(|it| it.starts_with('t'));
+            expect(key, wanted.unwrap_or(seen.flags & bit != 0), seen.flags & bit != 0)?;
         }
-        match call {
-            _ if set => self.head = side,
-            "mutable_cpu_data" | "mutable_gpu_data" => self.head = side,
-            "cpu_data" | "gpu_data" | "async_gpu_push" => self.head |= side,
-            _ => (),
+        let bytes = after(told, "\"bytes\":{\"cpu\":").filter(|_| self.port.level >= 2);
+        let contents = bytes.map_or([None, None], |it| [number(&format!("\"cpu\":{it}"), "\"cpu\":"), number(it, "\"gpu\":")]);
+        for side in 0..2 {
+            for k in 0..self.heap.blocks.len() {
+                let block = &mut self.heap.blocks[k];
+                let own = block.live && block.owner == n && (block.kind == DEVICE) == (side == 1);
+                if let (Some(content), true) = (contents[side], self.memories[n].adopted[side].map_or(own, |it| it == k)) {
+                    same(["the cpu side", "the gpu side"][side], block.at(), content, size)?;
+                }
+            }
         }
         Ok(())
     }
 }
 
-/// The rest of a line after a key of a step.
-fn field<'a>(step: &'a str, key: &str) -> Option<&'a str> {
-    Some(step.split_once(key)?.1)
-}
-
-/// The text value of a key of a step.
-fn text<'a>(step: &'a str, key: &str) -> Option<&'a str> {
-    field(step, key)?.strip_prefix('"')?.split('"').next()
-}
-
-fn main() {
-    let (mut count, mut wrong) = (0, 0);
-    for line in std::io::stdin().lock().lines().map(Result::unwrap) {
-        let mut port = Port { head: 0, has_gpu: text(&line, "\"edition\":") != Some("cpu_only") };
-        count += 1;
-        if !line.contains("{\"call\":\"") || !line.ends_with("}") {
-            println!("no vector: {line:.60}");
-            wrong += 1;
-        }
-        for step in line.split("{\"call\":\"").skip(1) {
-            let call = step.split('"').next().unwrap_or("");
-            let fails = field(step, "\"fail\":").is_some();
-            let outcome = port.perform(call, field(step, "\"argument\":").unwrap_or(""), fails).err();
-            let wanted = if fails { Some("failed") } else { text(step, "\"refusal\":") };
-            let head = HEADS[port.head];
-            if outcome != wanted || text(step, "\"head\":").unwrap_or(head) != head {
-                println!("{step} leads to {head}, {}", outcome.unwrap_or("done"));
-                wrong += 1;
-                break;
-            }
-        }
+/// What is wrong with a port; a vector that its level does not show is not run.
+fn judge(port: &Port, line: &str) -> Found {
+    let sizes = after(line, "\"sizes\":[").and_then(|it| it.split(']').next()).ok_or("no vector of memories")?;
+    expect("a port of the edition ", word(line, "\"edition\":").unwrap_or(""), port.edition())?;
+    expect("a whole line: ", true, line.ends_with("]}"))?;
+    if line.contains("\"fail\":") && port.level < 3 { return Ok(()); }
+    let mut it = Judge { port, heap: Heap::default(), buffers: HashMap::new(), memories: vec![], mode: 1 };
+    for (owner, size) in sizes.split(',').map(|it| it.parse().unwrap_or(0)).enumerate() {
+        let mut lent = Box::new(Lent { heap: &mut it.heap, owner, size });
+        let (table, mut at) = (Box::new(lent.allocators()), null_mut());
+        expect("create: ", 0, (port.create)(&*table, size, &mut at))?;
+        it.memories.push(Memory { at, _lent: (lent, table), size, adopted: [None; 2], view: [null_mut(); 2] });
     }
-    println!("{count} vectors, {wrong} failed");
-    std::process::exit((wrong > 0 || count == 0) as i32);
+    let steps = line.split("{\"call\":\"").skip(1).enumerate();
+    let wrong = steps.map(|(k, told)| (k, told.split('"').next().unwrap_or(""), told)).find_map(|(k, call, told)| it.play(call, told).err().map(|it| format!("step {k} {call}: {it}")));
+    it.memories.iter().for_each(|memory| (port.destroy)(memory.at));
+    wrong.map_or(Ok(()), Err)
+}
+
+/// How many of the vectors of a file failed, or -1 if there are none.
+#[no_mangle]
+pub extern "C" fn replay(port: &Port, path: *const std::ffi::c_char) -> i32 {
+    let text = std::fs::read_to_string(unsafe { CStr::from_ptr(path) }.to_str().unwrap_or("")).unwrap_or_default();
+    let found: Vec<_> = text.lines().map(|line| judge(port, line).map_err(|it| println!("{} {it}", word(line, "\"id\":").unwrap_or("")))).collect();
+    let failed = found.iter().filter(|it| it.is_err()).count();
+    println!("{} vectors, {failed} failed", found.len());
+    if found.is_empty() { -1 } else { failed as i32 }
+}
+
+extern "C" { fn syncedmem_port() -> *const Port; }
+fn main() {
+    let results: Vec<_> = std::env::args().skip(1).map(|it| replay(unsafe { &*syncedmem_port() }, std::ffi::CString::new(it).unwrap().as_ptr())).collect();
+    std::process::exit((results.is_empty() || results.iter().any(|it| *it != 0)) as i32);
 }

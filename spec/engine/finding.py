@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from ..requirements import REQUIREMENTS
 
-__all__ = ["Violation"]
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+__all__ = ["Violation", "noting"]
+
+
+Played = tuple[tuple[int, ...], tuple[tuple[int, object], ...]]
 
 
 class Violation(AssertionError):
@@ -18,6 +26,8 @@ class Violation(AssertionError):
     message : str
     statements : tuple of str
         The statements that show it: a Python program that needs a ``subject``.
+    played : (sizes, moves) or None
+        For memories: their sizes, and the moves with the number of the memory of each; a test vector can be made of it.
     """
 
     def __init__(self, requirement: str, message: str, statements: tuple[str, ...] = ()) -> None:
@@ -25,6 +35,7 @@ class Violation(AssertionError):
         self.requirement = requirement
         self.message = message
         self.statements = statements
+        self.played: Played | None = None
 
     @property
     def sentence(self) -> str:
@@ -41,3 +52,13 @@ class Violation(AssertionError):
 
     def __str__(self) -> str:
         return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence
+
+
+@contextmanager
+def noting(sizes: tuple[int, ...], moves: Iterable[tuple[int, object]]) -> Generator[None]:
+    """Note in a violation what was played."""
+    try:
+        yield
+    except Violation as violation:
+        violation.played = sizes, tuple(moves)
+        raise

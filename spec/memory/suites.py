@@ -14,6 +14,7 @@ from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
+from ..engine.finding import noting
 from ..engine.shrinking import shortest
 from .driver import MemoryDriver
 
@@ -93,11 +94,12 @@ def run_case(subject: Subject, case: Case) -> MemoryDriver:
     Violation
     """
     subject.mark()
-    driver = MemoryDriver(subject, case.size)
-    for move in case.moves:
-        make_move(driver, move)
-    driver.finish()
-    return driver
+    with noting((case.size,), ((0, move) for move in case.moves)):
+        driver = MemoryDriver(subject, case.size)
+        for move in case.moves:
+            make_move(driver, move)
+        driver.finish()
+        return driver
 
 
 def make_move(driver: MemoryDriver, move: Move) -> Kind:

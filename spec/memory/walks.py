@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_sequences
 
+from ..engine.finding import noting
 from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken
@@ -90,6 +91,17 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
 
 
 def run_walk(subject: Subject, walk: Walk) -> Taken:
+    """Take a walk, and note it in a violation; see `_taken`.
+
+    Raises
+    ------
+    Violation
+    """
+    with noting(walk.sizes, walk.moves):
+        return _taken(subject, walk)
+
+
+def _taken(subject: Subject, walk: Walk) -> Taken:
     """Take a walk; after every step check the memories that were not used.
 
     A memory without moves is not made.

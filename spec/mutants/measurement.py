@@ -21,13 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 
+from ..blob.reference import ReferenceBlob
 from ..engine.call_log import CallLog
 from ..engine.contents import fetch
 from ..engine.subject import Subject
 from ..engine.supervisor import Death, side_by_side
 from ..memory.reference import ReferenceMemory
-from ..vectors import SUITES, Kills, replay, vectors
+from ..vectors import ALL_SUITES, SUITES, Kills, replay, vectors
+from ..vectors.blob_replay import replay_blobs
 from ..vectors.kills import names_of
+from ..vectors.memory_replay import replay_memories
+from .blob import BLOB_BUGS
 from .memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
@@ -37,16 +41,19 @@ if TYPE_CHECKING:
     from ..engine.supervisor import Progress
     from .registry import SeededBug
 
-__all__ = ["measure", "refused"]
+__all__ = ["BUGS", "measure", "refused"]
+
+BUGS: dict[str, SeededBug] = {**MEMORY_BUGS, **BLOB_BUGS}
+"""The bugs that are measured: those of memories by suites of memories, those of blobs by suites of blobs."""
 
 Makers = tuple["Callable[[], Subject]", "Callable[[], Subject]"]
 
 
 def refused(bug: SeededBug, subject: Subject, vector: dict[str, Any]) -> bool:
-    """Whether a vector refuses a seeded bug, or finds it wasteful."""
+    """Whether a vector refuses a seeded bug."""
     wrong = replace(subject, name=bug.name, make=bug.make)
     try:
-        return replay(wrong, vector).result != "passed"
+        return replay(wrong, vector) is not None
     except Exception:  # noqa: BLE001 -- a bug may prevent the making of a memory
         return True
 
@@ -55,12 +62,12 @@ def measure(  # noqa: PLR0913 -- most are given by keyword
     device: Callable[[], Subject],
     no_device: Callable[[], Subject],
     *,
-    only: Iterable[str] = SUITES,
+    only: Iterable[str] = ALL_SUITES,
     kept: Path | None = None,
     processes: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Kills:
-    """Replay every vector on every seeded bug of memories.
+    """Replay every vector on every seeded bug of memories or of blobs.
 
     Parameters
     ----------
@@ -84,14 +91,14 @@ def measure(  # noqa: PLR0913 -- most are given by keyword
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        keys = {name: _key(bug, makers, suites) for name, bug in MEMORY_BUGS.items()}
+        keys = {name: _key(bug, makers, suites) for name, bug in BUGS.items()}
         changed = [name for name, key in keys.items() if _found(place, name).get("key") != key]
         job = partial(_measure, makers=makers, suites=suites, folder=place)
         if processes == 1:
             job(" ".join(changed), progress=lambda name, _: progress(name))
         else:
             _together(job, changed, processes, progress)
-        return _joined({name: _found(place, name)["refused"] for name in MEMORY_BUGS}, suites)
+        return _joined({name: _found(place, name)["refused"] for name in BUGS}, suites)
 
 
 def _together(job: Callable[..., None], names: Sequence[str], processes: int, progress: Callable[[str], None]) -> None:
@@ -106,14 +113,14 @@ def _together(job: Callable[..., None], names: Sequence[str], processes: int, pr
 
 def _measure(names: str, /, *, progress: Progress, makers: Makers, suites: Sequence[str], folder: Path) -> None:
     """Measure some bugs, each on a subject of its own, and store the results."""
-    for bug in map(MEMORY_BUGS.__getitem__, names.split()):
+    for bug in map(BUGS.__getitem__, names.split()):
         progress(bug.name, 0)
         subject = makers[_DEVICES.index(bug.shows_on)]() if bug.shows_on in _DEVICES else None
         found: dict[str, str] = {}
         for edition in EDITIONS:
             gc.collect()  # some bugs count the live memories; those of the last edition must not count
             if subject is not None and _shown_by(edition) == bug.shows_on:
-                for suite in suites:
+                for suite in _for(bug, suites):
                     marks = (str(int(refused(bug, subject, it))) for it in _replayed(edition, suite))
                     found[f"{edition}/{suite}"] = "".join(marks)
         data = {"key": _key(bug, makers, suites), "refused": found}
@@ -121,6 +128,11 @@ def _measure(names: str, /, *, progress: Progress, makers: Makers, suites: Seque
 
 
 _DEVICES = ("device", "no device")
+
+
+def _for(bug: SeededBug, suites: Iterable[str]) -> tuple[str, ...]:
+    """The suites that a bug is measured with."""
+    return tuple(suite for suite in suites if (suite in SUITES) == (bug.name in MEMORY_BUGS))
 
 
 def _shown_by(edition: str) -> str:
@@ -153,22 +165,29 @@ def _joined(refused_by: dict[str, dict[str, str]], suites: Sequence[str]) -> Kil
         rows = [(1 << k, marks[group]) for k, marks in enumerate(refused_by.values()) if group in marks]
         each = (sum(bit for bit, row in rows if row[at] == "1") for at in range(len(_replayed(edition, suite))))
         found[group] = names, tuple(sets.setdefault(bits, len(sets)) for bits in each)
-    return Kills(tuple(MEMORY_BUGS), tuple(sets), found)
+    return Kills(tuple(BUGS), tuple(sets), found)
 
 
 # --- what results depend on
 
+_REPLAYS = (replay, replay_memories, replay_blobs)
+
 
 def _key(bug: SeededBug, makers: Makers, suites: Sequence[str]) -> str:
     """A digest of everything that the results of a bug depend on."""
-    told = (bug.shows_on, _own_source(bug.make), _sources_of(makers), *(_digest_of(*it) for it in _groups(suites)))
+    told = (
+        bug.shows_on,
+        _own_source(bug.make),
+        _sources_of(makers),
+        *(_digest_of(*it) for it in _groups(_for(bug, suites))),
+    )
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 @cache
 def _sources_of(makers: Makers) -> str:
     """The source of the kit that replays, and of the allocators that it uses."""
-    homes = dict.fromkeys(it.__module__ for it in (replay, CallLog, fetch, Subject, ReferenceMemory))
+    homes = dict.fromkeys(it.__module__ for it in (*_REPLAYS, CallLog, fetch, Subject, ReferenceMemory, ReferenceBlob))
     made = [maker() for maker in makers]
     allocators = {type(it): None for subject in made for it in (subject.host, subject.device) if it is not None}
     homes |= {base.__module__: None for kind in allocators for base in kind.__mro__ if base.__module__ != "builtins"}

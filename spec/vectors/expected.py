@@ -1,9 +1,9 @@
-"""The expected results of a program: the model's table determines the steps, and its actions determine the bytes."""
+"""The expected results of a program: the model's table determines the steps, and its actions determine the contents."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
 from syncedmem.model.compiled import dispatch
@@ -12,17 +12,20 @@ from syncedmem.model.exploration import Space, explore
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS, SIDES, WRITES
+from ..engine.contents import pattern
 from ..proofs.states import FRESH, side_of
-from .programs import OWN, SET_MODE, WRITE_BUFFER
+from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from syncedmem.model.exploration import Step
+
     from ..engine.calls import Side
     from .programs import Operation, Program
 
-__all__ = ["OWN_BUFFER", "REFUSALS", "REQUIRED", "Class", "expected_steps"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps"]
 
-Class = Literal["required", "acceptable", "unspecified"]
-REQUIRED: Class = "required"
 OWN_BUFFER = "own_buffer"
 """The refusal of a memory's own pointer, which Caffe frees and then keeps; the model knows no pointers."""
 
@@ -53,101 +56,118 @@ def _space(edition: str) -> Space:
     return explore(dispatch(edition), inputs(edition, null=True))
 
 
+def content(number: int, size: int) -> bytes:
+    """The bytes of a content: zeros for 0, and the pattern of any other number."""
+    return pattern(number, size) if number else bytes(size)
+
+
 def expected_steps(program: Program) -> list[dict[str, Any]]:
     """The steps of a program: each operation with its expected result."""
-    follower = _Follower(program)
-    return [follower.step(operation) for operation in program.operations]
+    caller = _Caller(program)
+    return [caller.step(operation) for operation in program.operations]
 
 
-class _Follower:
-    """The state of the model and the bytes, while a program is followed."""
+class _Caller:
+    """The memories and the caller's buffers, while a program is followed."""
 
     def __init__(self, program: Program) -> None:
-        self._edition = EDITIONS[program.edition]
-        self._size = program.size
-        self._steps = _space(program.edition).steps
-        self._state = _space(program.edition).start
-        self._bytes: dict[Side, bytes] = {}
-        self._buffers: dict[str, bytes] = {}
-        self._adopted: dict[Side, str] = {}
+        self._buffers: dict[int, int] = {}
+        self._memories = [_Follower(program.edition, size, self._buffers) for size in program.sizes]
 
     def step(self, operation: Operation) -> dict[str, Any]:
         """The expected result of one operation."""
+        if operation["call"] == SET_MODE:
+            for memory in self._memories:
+                memory.take(Input(None, mode=Mode[operation["argument"]]))
+            return operation
+        if operation["call"] == WRITE_BUFFER:
+            self._buffers[operation["argument"]["buffer"]] = operation["argument"]["bytes"]
+        number: int = operation.get("memory", 0)
+        return {**operation, **self._memories[number].step(operation)}
+
+
+class _Follower:
+    """The state of the model of one memory, and the contents of its sides."""
+
+    def __init__(self, edition: str, size: int, buffers: dict[int, int]) -> None:
+        self._edition = EDITIONS[edition]
+        self._size = size
+        self._steps = _space(edition).steps
+        self._state = _space(edition).start
+        self._own: dict[Side, int] = {}
+        self._buffers = buffers
+        self._adopted: dict[Side, int] = {}
+
+    def take(self, entry: Input) -> Step:
+        """Take a step of the model."""
+        step = self._steps[self._state][entry]
+        self._state = step.after
+        return step
+
+    def step(self, operation: Operation) -> dict[str, Any]:
+        """The expected result of an operation on this memory."""
         name = operation["call"]
-        argument: Any = operation.get("argument")
-        if name == SET_MODE:
-            self._state = self._steps[self._state][Input(None, mode=Mode[argument])].after
-            return {**operation, "class": REQUIRED}
-        if name == WRITE_BUFFER:
-            self._fill(argument)
-            return {**operation, "class": REQUIRED, **self._seen()}
+        if name in (WRITE_BUFFER, LOOK):
+            return self._seen()
         call = Call(name)
         if call.ends:
-            return {**operation, **self._release()}
+            return self._release()
         if "fail" in operation:
-            return {**operation, "class": "unspecified", "refusal": None, **self._seen()}
-        if argument == OWN:
-            return {**operation, "class": REQUIRED, "refusal": OWN_BUFFER, "actions": [], **self._seen()}
-        return {**operation, **self._call(call, operation)}
-
-    def _fill(self, argument: dict[str, Any]) -> None:
-        """The caller writes to its own buffer."""
-        name = argument["buffer"]
-        self._buffers[name] = bytes.fromhex(argument["bytes"])
-        self._bytes.update({side: self._buffers[name] for side, it in self._adopted.items() if it == name})
+            return {"refusal": None, **self._seen()}
+        if operation.get("argument") == OWN:
+            return {"refusal": OWN_BUFFER, **self._acted(()), **self._seen()}
+        return self._call(call, operation)
 
     def _call(self, call: Call, operation: Operation) -> dict[str, Any]:
-        argument = operation.get("argument")
-        found = self._steps[self._state][Input(call, data="argument" not in operation or argument is not None)]
-        if found.refusal is None and argument is not None:
-            self._take(SIDES[call], argument)
-        for action in found.actions:
+        argument: Any = operation.get("argument")
+        taken = self.take(Input(call, data="argument" not in operation or argument is not None))
+        if taken.refusal is None and argument is not None:
+            self._adopt(SIDES[call], argument)
+        for action in taken.actions:
             self._act(action)
-        self._state = found.after
-        moving = found.refusal is None and argument is None
-        seen: dict[str, Any] = {
-            "class": "unspecified" if not self._size else "acceptable" if moving else REQUIRED,
-            "refusal": found.refusal and found.refusal.value,
-            "actions": [action.value for action in found.actions],
-        }
-        if found.refusal is None and call in READS + WRITES:
-            seen["shows"] = self._bytes[SIDES[call]].hex()
-        if found.refusal is None and "write" in operation:
-            self._store(SIDES[call], bytes.fromhex(operation["write"]))
+        seen: dict[str, Any] = {"refusal": taken.refusal and taken.refusal.value, **self._acted(taken.actions)}
+        if taken.refusal is None and call in READS + WRITES:
+            seen["shows"] = self._content(SIDES[call])
+        if taken.refusal is None and "write" in operation:
+            self._store(SIDES[call], operation["write"])
         return {**seen, **self._seen()}
 
-    def _take(self, side: Side, argument: dict[str, Any]) -> None:
-        """Adopt a buffer, with new bytes or with its present ones."""
-        name = argument["buffer"]
-        if "bytes" in argument:
-            self._buffers[name] = bytes.fromhex(argument["bytes"])
-        self._adopted[side] = name
+    def _acted(self, actions: Iterable[Action]) -> dict[str, Any]:
+        """The expected actions; those of a memory of zero bytes are not specified."""
+        return {"actions": [action.value for action in actions]} if self._size else {}
+
+    def _adopt(self, side: Side, argument: dict[str, int]) -> None:
+        """Adopt a buffer, with a new content or with its present one."""
+        buffer = argument["buffer"]
+        self._buffers[buffer] = argument.get("bytes", self._buffers.get(buffer, 0))
+        self._adopted[side] = buffer
 
     def _act(self, action: Action) -> None:
         side = side_of(action)
         verb = verb_of(action)
         if verb is Verb.ZERO:
-            self._store(side, bytes(self._size))
+            self._store(side, 0)
         elif verb is Verb.COPY:
-            self._store(side, self._bytes["gpu" if side == "cpu" else "cpu"])
-        elif verb is Verb.ADOPT:
-            self._bytes[side] = self._buffers[self._adopted[side]]
+            self._store(side, self._content("gpu" if side == "cpu" else "cpu"))
 
-    def _store(self, side: Side, content: bytes) -> None:
-        self._bytes[side] = content
+    def _content(self, side: Side) -> int:
+        """What a side holds: if it is a buffer of the caller, what is in the buffer."""
+        return self._buffers[self._adopted[side]] if side in self._adopted else self._own[side]
+
+    def _store(self, side: Side, number: int) -> None:
         if side in self._adopted:
-            self._buffers[self._adopted[side]] = content
+            self._buffers[self._adopted[side]] = number
+        else:
+            self._own[side] = number
 
     def _release(self) -> dict[str, Any]:
         cell = dispatch(self._edition.name).cell(Call.RELEASE, self._state.packed)
-        actions = [] if cell is None else [action.value for action in cell.actions]
-        return {"class": REQUIRED if self._size else "unspecified", "refusal": None, "actions": actions}
+        return {"refusal": None, **self._acted(() if cell is None else cell.actions)}
 
     def _seen(self) -> dict[str, Any]:
-        """The expected head, flags and bytes; ownership of a memory of zero bytes is not specified."""
+        """The expected head, flags and contents; ownership of a memory of zero bytes is not specified."""
         head, facts = head_of(self._state.packed), facts_of(self._state.packed)
-        fresh = FRESH[head]
         sides: tuple[Side, ...] = ("cpu", "gpu")
-        shown = {side: self._bytes[side].hex() if side in fresh else None for side in sides}
+        shown = {side: self._content(side) if side in FRESH[head] else None for side in sides}
         flags = {str(fact.name).lower(): fact in facts for fact in Fact if fact in self._edition.flags}
         return {"head": head.name, **({"flags": flags} if self._size else {}), "bytes": shown}

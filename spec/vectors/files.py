@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
-from importlib.resources import files
+import tarfile
+from collections import Counter
+from io import BytesIO
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.files import write_whole
 
-from .expected import REFUSALS
+from .blobs import BLOB_SUITES
+from .keys import schema
 from .kills import Kills
-from .programs import SUITES
-from .vector import FORMAT, model_digest, vectors
+from .vector import ALL_SUITES, FORMAT, model_digest, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["MANIFEST", "SCHEMA", "compare", "suite_files", "write"]
+__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
 
 MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
@@ -37,9 +40,12 @@ def suite_files() -> dict[str, str]:
     found: dict[str, str] = {}
     described: list[dict[str, Any]] = []
     for edition in EDITIONS:
-        for name, suite in SUITES.items():
+        for name, suite in ALL_SUITES.items():
             killed = kills.of(edition, name)
-            lines = [vector.line() for vector in vectors(name, edition, killed)]
+            made = [*vectors(name, edition, killed)]
+            if not made:
+                continue
+            lines = [vector.line() for vector in made]
             text = "".join(f"{line}\n" for line in lines)
             path = f"{edition}/{name}.jsonl"
             found[path] = text
@@ -47,7 +53,8 @@ def suite_files() -> dict[str, str]:
                 {
                     "file": path,
                     "text": suite.text,
-                    "profile": suite.profile,
+                    "of": "blobs" if name in BLOB_SUITES else "memories",
+                    "profiles": dict(sorted(Counter(vector.program.profile for vector in made).items())),
                     "vectors": len(lines),
                     "steps": text.count('{"call":'),
                     "kills": len({bug for names in killed for bug in names}),
@@ -56,16 +63,9 @@ def suite_files() -> dict[str, str]:
             )
     models = {edition: model_digest(edition) for edition in EDITIONS}
     manifest = {"format": FORMAT, "models": models, "seeded_bugs": len(kills.bugs), "suites": described}
-    found[SCHEMA] = _schema()
+    found[SCHEMA] = json.dumps(schema(), indent=2) + "\n"
     found[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
     return found
-
-
-def _schema() -> str:
-    """The schema of a line, with the descriptions of refusals from their one list."""
-    text = files("syncedmem.spec.vectors").joinpath("schema.json").read_text(encoding="utf-8")
-    said = (json.dumps({"const": name, "description": why}) for name, why in REFUSALS.items())
-    return text.replace('"REFUSALS"', "[\n            " + ",\n            ".join(said) + "\n          ]")
 
 
 def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
@@ -103,6 +103,29 @@ def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
         for path, text in chosen.items()
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
+
+
+def archive(version: str) -> tuple[str, bytes]:
+    """All files in one, the same bytes each time: the name of the archive, and its contents.
+
+    The manifest in it has the digests of the other files.
+
+    Parameters
+    ----------
+    version : str
+        The version of the package, which is in the name.
+    """
+    name, packed = f"syncedmem-vectors-{FORMAT}-{version}", BytesIO()
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as squeezed,
+        tarfile.open(mode="w", fileobj=squeezed, format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for path, text in sorted(suite_files().items()):
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{name}/{path}")  # made at no time, by nobody
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, BytesIO(content))
+    return f"{name}.tar.gz", packed.getvalue()
 
 
 def _chosen(wanted: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""The programs of vectors: the model's sequences of calls with bytes to write, and some programs beyond those."""
+"""The programs of vectors of memories: the model's sequences of calls with contents to write, and some beyond those.
+
+A content is a number, so that it is as short for 4,097 bytes as for one: 0 stands for zeros, and any other number for
+the pattern of that number (see `syncedmem.spec.vectors.expected.content`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from syncedmem.model.suites import access_sequences, counter_sequences, pair_tou
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
-from ..engine.contents import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,33 +23,57 @@ if TYPE_CHECKING:
 
     from ..requirements import Profile
 
-__all__ = ["OWN", "SET_MODE", "SUITES", "WRITE_BUFFER", "Operation", "Program", "Suite", "programs"]
+__all__ = [
+    "LOOK",
+    "OWN",
+    "SET_MODE",
+    "SUITES",
+    "WRITE_BUFFER",
+    "Operation",
+    "Program",
+    "Suite",
+    "numbered",
+    "operation_of",
+    "programs",
+]
 
-SET_MODE, WRITE_BUFFER = "set_mode", "write_buffer"
-"""The operations that are not calls of the memory."""
+SET_MODE, WRITE_BUFFER, LOOK = "set_mode", "write_buffer", "look"
+"""The operations that are not calls of a memory; `LOOK` only compares it."""
 OWN = {"own": True}
 """The argument that stands for the memory's own pointer."""
 
 Operation = dict[str, Any]
-"""A call with its argument, the bytes that are written after it, and the action that fails; see docs/vectors.md."""
+"""A call with its memory, its argument, what is written after it, and the action that fails; see docs/vectors.md."""
 
 _SIZE = 4
+_SIZES = (1, 3, 5, 64, 4097)
+_SEVERAL = (5, 3, 64)
+_MOST = 16
+"""The longest counter that `counters` finds."""
 
 
 class Program(NamedTuple):
-    """A sequence of operations on a new memory.
+    """A sequence of operations on new memories.
 
     Attributes
     ----------
     edition : str
-    size : int
-        The size of the memory in bytes.
+    sizes : tuple of int
+        The size of each memory in bytes.
     operations : tuple of Operation
+    profile : {"caffe", "safe"}
+        ``"caffe"`` if Caffe passes it; ``"safe"`` if it needs a promise beyond Caffe's.
     """
 
     edition: str
-    size: int
+    sizes: tuple[int, ...]
     operations: tuple[Operation, ...]
+    profile: Profile = "caffe"
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """What is made at the start, as data."""
+        return {"sizes": list(self.sizes)}
 
 
 class Suite(NamedTuple):
@@ -56,14 +83,11 @@ class Suite(NamedTuple):
     ----------
     text : str
         What the suite guarantees.
-    profile : {"caffe", "safe"}
-        ``"caffe"`` if Caffe passes it; ``"safe"`` if it needs the promise that a failed call has changed nothing.
     programs : callable
         Makes the programs for an edition.
     """
 
     text: str
-    profile: Profile
     programs: Callable[[str], Iterator[Program]]
 
 
@@ -80,29 +104,40 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
     return tuple(found.values())
 
 
-def _program(edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE) -> Program:
-    """A program from a sequence, with different bytes in every step, and a release at the end."""
-    done = [_operation(it, n, size) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
-    return Program(edition, size, (*done, {"call": Call.RELEASE.value}))
+def _program(
+    edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
+) -> Program:
+    """A program of one memory from a sequence, with another content in every step, and a release at the end."""
+    done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
+    return Program(edition, (size,), (*done, {"call": Call.RELEASE.value}), profile)
 
 
-def _operation(entry: Input, number: int, size: int) -> Operation:
+def operation_of(entry: Input, number: int) -> Operation:
+    """The operation of an input, with the content of this number."""
     if entry.call is None:
-        return _mode(entry.mode or Mode.GPU)
+        return {"call": SET_MODE, "argument": (entry.mode or Mode.GPU).name}
     done: Operation = {"call": entry.call.value}
     if entry.call in ADOPTIONS:
-        done["argument"] = {"buffer": f"b{number}", "bytes": pattern(number, size).hex()} if entry.data else None
+        done["argument"] = {"buffer": number, "bytes": number} if entry.data else None
     elif entry.call in WRITES:
-        done["write"] = pattern(number, size).hex()
+        done["write"] = number
     return done
 
 
-def _mode(mode: Mode) -> Operation:
-    return {"call": SET_MODE, "argument": mode.name}
+def numbered(memory: int, operation: Operation) -> Operation:
+    """An operation on another memory than the first."""
+    if not memory or operation["call"] == SET_MODE:
+        return operation
+    call, *rest = operation.items()
+    return dict((call, ("memory", memory), *rest))
 
 
-def _from_sequences(sequences: Callable[[str], Iterable[InputSequence]]) -> Callable[[str], Iterator[Program]]:
-    return lambda edition: (_program(edition, sequence) for sequence in sequences(edition))
+def _from_sequences(
+    sequences: Callable[[str], Iterable[InputSequence]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
+) -> Callable[[str], Iterator[Program]]:
+    return lambda edition: (
+        _program(edition, sequence, size, profile) for size in sizes for sequence in sequences(edition)
+    )
 
 
 def _cells(edition: str) -> Iterator[Program]:
@@ -118,10 +153,10 @@ def _failures(edition: str) -> Iterator[Program]:
         for entry, step in space(edition).steps[state].items():
             for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
-                failing = {**_operation(entry, number, _SIZE), "fail": k}
+                failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)
-                yield _program(edition, (*sequence, failing))
-                yield _program(edition, (*sequence, failing, entry, *_reads(edition)))
+                yield _program(edition, (*sequence, failing), profile="safe")
+                yield _program(edition, (*sequence, failing, entry, *_reads(edition)), profile="safe")
 
 
 def _reads(edition: str) -> tuple[Input, ...]:
@@ -134,15 +169,51 @@ def _aliases(edition: str) -> Iterator[Program]:
         write, *others = sorted((it for it in WRITES if _can(edition, it)), key=lambda it: SIDES[it] != SIDES[call])
         reads = _reads(edition)
         yield from _own_pointers(edition, call, write)
-        first = _operation(Input(call), 1, _SIZE)
-        again = {"call": call.value, "argument": {"buffer": "b1"}}
-        poked = {"call": WRITE_BUFFER, "argument": {"buffer": "b1", "bytes": pattern(9, _SIZE).hex()}}
+        first = operation_of(Input(call), 1)
+        again = {"call": call.value, "argument": {"buffer": 1}}
+        poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
         yield _program(edition, (first, again, *reads))
         yield _program(edition, (first, *reads, again, *reads))
         yield _program(edition, (first, poked, *reads))
         yield _program(edition, (first, Input(write), again, *reads))
         for other in others:  # bytes that are written on the other side are copied to the caller's buffer
             yield _program(edition, (first, Input(other), *reads, again, *reads))
+        yield from _same_buffer(edition, call, write)
+
+
+def _same_buffer(edition: str, call: Call, write: Call) -> Iterator[Program]:
+    """Two memories adopt one buffer, and each sees what is written through the other."""
+    first, again = operation_of(Input(call), 1), {"call": call.value, "argument": {"buffer": 1}}
+    reads = [operation_of(entry, 0) for entry in _reads(edition)]
+    others = [{"call": LOOK}, *reads]
+    poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
+    written = operation_of(Input(write), 3)
+    for change in (
+        (poked,),
+        (written,),
+        (*reads, written),
+        (numbered(1, written),),
+        (*(numbered(1, it) for it in reads), poked),
+    ):
+        ends = ({"call": Call.RELEASE.value}, numbered(1, {"call": Call.RELEASE.value}))
+        steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
+        yield Program(edition, (_SIZE, _SIZE), steps)
+
+
+def _several(edition: str) -> Iterator[Program]:
+    """Sequences of the tour on three memories in turns; after each step the other memories are compared."""
+    sequences = tour(edition)
+    for n in range(len(sequences)):
+        turns = [sequences[(n + k * len(sequences) // len(_SEVERAL)) % len(sequences)] for k in range(len(_SEVERAL))]
+        steps: list[Operation] = []
+        for at in range(max(map(len, turns))):
+            for memory, sequence in enumerate(turns):
+                if at < len(sequence):
+                    steps.append(numbered(memory, operation_of(sequence[at], 1 + at * len(turns) + memory)))
+                    others = (it for it in range(len(turns)) if it != memory)
+                    steps += [numbered(it, {"call": LOOK}) for it in others if sequence[at].call is not None]
+        ends = (numbered(memory, {"call": Call.RELEASE.value}) for memory in range(len(turns)))
+        yield Program(edition, _SEVERAL, (*steps, *ends))
 
 
 def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
@@ -150,7 +221,7 @@ def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
     for state, sequence in access_sequences(edition).items():
         if owned in space(edition).steps[state][Input(write)].after.facts:
             own = {"call": call.value, "argument": OWN}
-            yield _program(edition, (*sequence, Input(write), own, *_reads(edition)))
+            yield _program(edition, (*sequence, Input(write), own, *_reads(edition)), profile="safe")
 
 
 def _can(edition: str, call: Call) -> bool:
@@ -168,33 +239,31 @@ def _modes(edition: str) -> Iterator[Program]:
                 yield _program(edition, (Input(None, mode=first), *made, Input(None, mode=second), *freed))
 
 
-def _zero(edition: str) -> Iterator[Program]:
-    """The tour of a memory of zero bytes."""
-    return (_program(edition, sequence, size=0) for sequence in tour(edition))
+def _counters(edition: str) -> tuple[InputSequence, ...]:
+    return counter_sequences(edition, range(2, _MOST + 1))
 
 
 SUITES: dict[str, Suite] = {
-    "cells": Suite("every call, also with NULL data, in every state", "caffe", _cells),
-    "tour": Suite("every transition, in few long sequences", "caffe", _from_sequences(tour)),
-    "pairs": Suite(
-        "every transition right after every other that can come before it", "caffe", _from_sequences(pair_tour)
-    ),
+    "cells": Suite("every call, also with NULL data, in every state", _cells),
+    "tour": Suite("every transition, in few long sequences", _from_sequences(tour)),
+    "sizes": Suite("the tour of memories of 1, 3, 5, 64 and 4,097 bytes", _from_sequences(tour, _SIZES)),
+    "several": Suite("three memories in turns: no call affects another memory", _several),
+    "pairs": Suite("every transition right after every other that can come before it", _from_sequences(pair_tour)),
     "hsi": Suite(
-        "complete for implementations with no more states than the minimal machine", "caffe", _from_sequences(hsi_suite)
+        "complete for implementations with no more states than the minimal machine", _from_sequences(hsi_suite)
     ),
     "hsi-extra": Suite(
-        "complete for implementations with one state more", "caffe", _from_sequences(lambda it: hsi_suite(it, 1))
+        "complete for implementations with one state more", _from_sequences(lambda it: hsi_suite(it, 1))
     ),
-    "counters": Suite(
-        "cycles of copies, pushes and adoptions, 2 to 8 times", "caffe", _from_sequences(counter_sequences)
-    ),
-    "modes": Suite("the mode changes between allocation and free", "caffe", _modes),
+    "counters": Suite(f"cycles of copies, pushes and adoptions, 2 to {_MOST} times", _from_sequences(_counters)),
+    "modes": Suite("the mode changes between allocation and free", _modes),
     "failures": Suite(
-        "each action of each call except release fails in each state, and nothing has changed then", "safe", _failures
+        "each action of each call except release fails in each state, and nothing has changed then", _failures
     ),
     "aliases": Suite(
-        "adopting the own pointer, adopting a buffer twice, and writing to an adopted buffer", "safe", _aliases
+        "adopting a buffer twice, also in two memories, writing to an adopted buffer, and adopting the own pointer",
+        _aliases,
     ),
-    "zero": Suite("the tour of a memory of zero bytes", "safe", _zero),
+    "zero": Suite("the tour of a memory of zero bytes", _from_sequences(tour, (0,), "safe")),
 }
-"""Every suite by name."""
+"""Every suite of memories by name."""

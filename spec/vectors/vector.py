@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Call, Input, inputs, space
 from syncedmem.model.compiled import dispatch
 
+from .blobs import BLOB_SUITES, BlobProgram, blob_programs, expected_blob_steps
 from .expected import expected_steps
 from .programs import SUITES, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .programs import Program
+    from .blobs import BlobSuite
+    from .programs import Program, Suite
 
-__all__ = ["FORMAT", "Vector", "canonical", "model_digest", "vectors"]
+__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "vectors"]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format; it changes when a valid vector becomes invalid."""
+
+ALL_SUITES: Mapping[str, Suite | BlobSuite] = {**SUITES, **BLOB_SUITES}
+"""Every suite by name: those of memories, and those of blobs."""
 
 _DIGITS = 16
 
@@ -34,19 +39,19 @@ class Vector:
     Attributes
     ----------
     suite : str
-    program : Program
+    program : Program or BlobProgram
     kills : tuple of str
         The names of the seeded bugs that it refuses.
     """
 
     suite: str
-    program: Program
+    program: Program | BlobProgram
     kills: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """The hash of the program without the expected results; it stays when those are corrected."""
-        done = {"edition": self.program.edition, "size": self.program.size, "operations": self.program.operations}
+        done = {"edition": self.program.edition, **self.program.made, "operations": self.program.operations}
         return digest(json.dumps(done, sort_keys=True, separators=(",", ":")))
 
     def as_json(self) -> dict[str, Any]:
@@ -56,12 +61,17 @@ class Vector:
             "id": self.id,
             "suite": self.suite,
             "edition": self.program.edition,
-            "profile": SUITES[self.suite].profile,
+            "profile": self.program.profile,
             "model": model_digest(self.program.edition),
-            "size": self.program.size,
+            **self.program.made,
             "kills": list(self.kills),
-            "steps": expected_steps(self.program),
+            "steps": self._steps(),
         }
+
+    def _steps(self) -> list[dict[str, Any]]:
+        if isinstance(self.program, BlobProgram):
+            return expected_blob_steps(self.program)
+        return expected_steps(self.program)
 
     def line(self) -> str:
         """The vector as one line of JSON, the same bytes each time."""
@@ -101,7 +111,7 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
     Parameters
     ----------
     suite : str
-        A name from ``SUITES``.
+        A name from ``ALL_SUITES``.
     edition : str
     kills : tuple of tuple of str, optional
         For each vector, the bugs that it refuses.
@@ -111,6 +121,7 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
     KeyError
         If there is no such suite.
     """
-    found = programs(suite, edition)
+    made: Callable[[str, str], Sequence[Program | BlobProgram]] = blob_programs if suite in BLOB_SUITES else programs
+    found = made(suite, edition)
     for program, names in zip(found, kills or ((),) * len(found), strict=True):
         yield Vector(suite, program, names)

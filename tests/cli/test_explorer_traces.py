@@ -240,7 +240,7 @@ def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
         ("[" * 100_000, "This is broken JSON."),
         ("cpu_data " * (MOST_STEPS + 1), "It has 10,001 steps; the most is 10,000."),
         (json.dumps({"program": [[]] * (MOST_STEPS + 1)}), "It has 10,001 steps; the most is 10,000."),
-        ('{"steps": ["cpu_data"], "size": 1e9}', "It has 1,000,000,000 bytes of memory; the most is 4,096."),
+        ('{"steps": ["cpu_data"], "size": 1e9}', "It has 1,000,000,000 bytes of memory; the most is 8,192."),
         ('{"steps": ["cpu_data"], "size": -1}', "The size is no number of bytes: -1."),
         ("null", "It is neither a report, nor a replay, nor a vector."),
     ],
@@ -294,9 +294,9 @@ def test_a_link_with_too_many_calls_keeps_the_first_of_them(explorer: Explorer) 
 
 
 def test_one_trace_of_several_that_cannot_be_played_leaves_the_others(explorer: Explorer) -> None:
-    lines = '{"steps": ["cpu_data"], "size": 5000}\n{"steps": ["gpu_data"]}'
+    lines = '{"steps": ["cpu_data"], "size": 9000}\n{"steps": ["gpu_data"]}'
 
-    assert load(explorer, lines) == "It has 5,000 bytes of memory; the most is 4,096."
+    assert load(explorer, lines) == "It has 9,000 bytes of memory; the most is 8,192."
     explorer.press("#trace-choices button:last-child")
     assert explorer.steps() == ["gpu_data"]
     explorer.press("#trace-choices button:first-child")

@@ -29,7 +29,7 @@ def test_a_command_prints_its_help(command: str | None) -> None:
 
 def test_the_page_of_the_package_names_commands_that_exist() -> None:
     page = (Path(__file__).parents[2] / "src" / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`syncedmem (\w+)`", page))
+    named = set(re.findall(r"`syncedmem ([\w-]+)`", page))
     assert set(COMMANDS) - {"replay"} <= named <= set(COMMANDS)
 
 
@@ -43,7 +43,7 @@ def test_a_command_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "words.py").write_text("def say(): ...\n", encoding="utf-8")
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
 
-    assert {"greet", *COMMANDS} == {command.__name__ for command in cli.commands()}
+    assert {"greet", *COMMANDS} == {command.__name__.replace("_", "-") for command in cli.commands()}
 
 
 def test_a_list_in_a_docstring_stays_one() -> None:
@@ -63,6 +63,7 @@ def test_a_list_in_a_docstring_stays_one() -> None:
 def test_what_a_command_does_is_said_in_one_line(command: str) -> None:
     """The list of commands would cut off a longer sentence."""
     listed = CliRunner().invoke(cli.app, ["--help"]).output
-    first = (getattr(import_module(f"syncedmem.cli.{command}"), command).__doc__ or "").strip().splitlines()[0]
+    name = command.replace("-", "_")
+    first = (getattr(import_module(f"syncedmem.cli.{name}"), name).__doc__ or "").strip().splitlines()[0]
 
     assert re.search(rf"^  {command} +{re.escape(first)}$", listed, re.MULTILINE)

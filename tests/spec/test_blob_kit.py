@@ -88,6 +88,18 @@ def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
     assert {name for name, it in REQUIREMENTS.items() if it.kind == "blob"} == device | host | caffe
 
 
+def test_what_a_subject_is_not_judged_by_is_no_violation() -> None:
+    """Only the profile `safe` has B62; the call is accepted, and its steps go on."""
+    judged, lenient = (BlobDriver(replace(blob_device_subject(), profile=profile)) for profile in ("safe", "caffe"))
+    for driver in (judged, lenient):
+        driver.make((2, 3))
+    lenient.refused("B62-negative-index", "blob.offset(0)")
+
+    assert "blob.offset(0)" == lenient.reproducer.lines[-1]
+    with pytest.raises(Violation, match="B62-negative-index: the last call was not refused"):
+        judged.refused("B62-negative-index", "blob.offset(0)")
+
+
 class Limited(ShapeAllocatedAtOnce):
     """Caffe's limits: four types, extents at once, an ``int`` for a count, and half of a shape that is refused."""
 

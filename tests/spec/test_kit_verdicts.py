@@ -172,7 +172,7 @@ def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
 @pytest.mark.parametrize("suite", ["tour", "walks"])
 def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
     """It is quicker, and the requirement is the same."""
-    subject = device_subject(MEMORY_BUGS["FifthCopyDownSkipped"].make)
+    subject = device_subject(MEMORY_BUGS["PushTakesOwnership"].make)
     short, first = (
         check_conformance(subject, suites=[suite], shorten=shorten).violations[0] for shorten in (True, False)
     )

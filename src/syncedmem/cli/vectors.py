@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 
 from .output import named, place
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(
+def vectors(  # noqa: PLR0913 -- the options of the command
     *,
     out: Annotated[
         str,
@@ -42,12 +43,21 @@ def vectors(
             "--check", metavar="", help="Write nothing. Compare the files with what would be written to them."
         ),
     ] = False,
+    archive: Annotated[
+        bool,
+        typer.Option(
+            "--archive",
+            metavar="",
+            help="Write everything as one file, syncedmem-vectors-FORMAT-VERSION.tar.gz. One version gives the same "
+            "bytes each time.",
+        ),
+    ] = False,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
             metavar="",
-            help="Write only kills.json: which seeded bugs of memories each vector finds. This takes minutes.",
+            help="Write only kills.json: which seeded bugs each vector finds. This takes minutes.",
         ),
     ] = False,
     kept: Annotated[
@@ -73,11 +83,17 @@ def vectors(
     folder = place("--out", out, "folder")
     if measure and check:
         raise InvalidExportError("--measure and --check exclude each other: leave one of them out")
+    if archive and (measure or check or suite):
+        raise InvalidExportError(
+            "--archive has every suite, and excludes --suite, --check and --measure: leave them out"
+        )
     if kept is not None and not measure:
         raise InvalidExportError("--kept needs --measure: leave it out, or add --measure")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
-    if measure:
+    if archive:
+        _archive(folder)
+    elif measure:
         _measure(folder, wanted, None if kept is None else place("--kept", kept, "folder"))
     elif check:
         _compare(folder, wanted)
@@ -85,6 +101,16 @@ def vectors(
         with named(out):
             files = write(folder, wanted)
         typer.echo(f"{len(files)} files in {folder}")
+
+
+def _archive(folder: Path) -> None:
+    from hashlib import sha256
+
+    from syncedmem.spec.vectors.files import archive
+
+    name, content = archive(__version__)
+    write_file(folder / name, content)
+    typer.echo(f"{folder / name}, SHA-256 {sha256(content).hexdigest()}")
 
 
 def _compare(folder: Path, wanted: Sequence[str]) -> None:
@@ -99,24 +125,24 @@ def _compare(folder: Path, wanted: Sequence[str]) -> None:
 
 
 def _check_names(wanted: Sequence[str]) -> None:
-    from syncedmem.spec.vectors import SUITES
+    from syncedmem.spec.vectors import ALL_SUITES
 
-    known = {*SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in SUITES)}
+    known = {*ALL_SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in ALL_SUITES)}
     for name in wanted:
         if name not in known:
-            raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")
 
 
 def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:
     from syncedmem.spec.engine.supervisor import processors
     from syncedmem.spec.mutants.measurement import measure as measure_kills
-    from syncedmem.spec.vectors import SUITES
+    from syncedmem.spec.vectors import ALL_SUITES
     from syncedmem.verification import make_subject
 
     found = measure_kills(
         partial(make_subject, "simulated", 0),
         partial(make_subject, "cpu", 0),
-        only=wanted or SUITES,
+        only=wanted or ALL_SUITES,
         kept=kept,
         processes=processors(),
         progress=lambda name: typer.echo(name, err=True),

@@ -83,9 +83,10 @@ export class Library {
     const [id, ...others] = this.idsOf(wanted);
     if (!id || others.length) return this.saidOf(wanted);
     const suite = this.shelf.find(({ ids }) => ids.split(" ").includes(id));
-    const calls = callsOf(suite)[suite.ids.split(" ").indexOf(id)];
+    const number = suite.ids.split(" ").indexOf(id);
+    const calls = callsOf(suite)[number];
     at("vector-id").value = id;
-    const trace = { ...this.traceOf(calls), size: suite.size };
+    const trace = { ...this.traceOf(calls), size: suite.sizes[number % suite.sizes.length] };
     this.load({ title: `vector ${id}`, note: `Suite ${suite.name}: ${suite.text}.`, trace });
     return `Loaded: ${counted(calls.length, "step")}.`;
   }

@@ -13,7 +13,7 @@ from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
-from syncedmem.spec.vectors.programs import OWN, SET_MODE, WRITE_BUFFER
+from syncedmem.spec.vectors.programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
 from .trace import MOST_STEPS
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 SIZES = (0, 4, 16, 64)
 """The sizes in bytes that the page offers; nothing of the machine depends on them."""
 
-MOST_SIZE = 4096
+MOST_SIZE = 8192
 """The size in bytes of the largest memory of a trace: the page shows each byte."""
 
 _DEFAULT_SIZE = 16
@@ -80,16 +80,17 @@ def explorer_vectors() -> list[Json]:
 
 
 def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:
-    """The operations of a vector that are inputs of the machine, by name.
+    """The operations of a vector that are inputs of the machine, by name; of several memories, those of the first.
 
     Handing in a memory's own pointer is none, because it is this project that refuses it; nor is what a caller writes
-    into a buffer.  A call of which an allocator call is to fail has its number behind ``!``.
+    into a buffer, nor a look.  A call of which an allocator call is to fail has its number behind ``!``.
     """
     return tuple(_name(it) for it in operations if _is_input(it))
 
 
 def _is_input(operation: Operation) -> bool:
-    return operation["call"] != WRITE_BUFFER and operation.get("argument") != OWN
+    skipped = operation["call"] in (WRITE_BUFFER, LOOK) or "memory" in operation
+    return not skipped and operation.get("argument") != OWN
 
 
 def _name(operation: Operation) -> str:
@@ -105,12 +106,13 @@ def _suite(edition: str, name: str) -> Json:
     """A suite with its vectors spelled, a letter for each call."""
     found = list(vectors(name, edition))
     words = [calls_of(vector.program.operations) for vector in found]
+    sizes = [vector.program.made["sizes"][0] for vector in found]
     letters = dict(zip(dict.fromkeys(call for word in words for call in word), _LETTERS, strict=False))
     return {
         "edition": edition,
         "name": name,
         "text": SUITES[name].text,
-        "size": found[0].program.size,
+        "sizes": sizes if len(set(sizes)) > 1 else sizes[:1],  # of each vector, or of all
         "letters": {letter: call for call, letter in letters.items()},
         "ids": " ".join(vector.id[:_DIGITS] for vector in found),
         "words": " ".join("".join(letters[call] for call in word) for word in words),

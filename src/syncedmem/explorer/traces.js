@@ -90,7 +90,9 @@ function readProgram(data) {
 }
 
 function readVector(data, usual, session) {
-  const trace = { ...usual, ...pick(data, ["edition", "size", "mode"]) };
+  if (data.shapes) throw new Error("It is a vector of blobs, and the page plays memories.");
+  const size = data.sizes?.[0] ?? data.size ?? usual.size;
+  const trace = { ...usual, ...pick(data, ["edition", "mode"]), size };
   const machine = session.machineOf(trace.edition, trace.mode);
   const armed = data.steps.filter(isInput).map((step) => ({ name: nameOf(machine, step), armed: step.fail ?? 0 }));
   const left = data.steps.length - armed.length;
@@ -100,8 +102,9 @@ function readVector(data, usual, session) {
   return { title: `vector ${data.id ?? ""}`.trim(), note, trace: { ...trace, calls: toActions(machine, armed) } };
 }
 
-/** What a caller does with a buffer of its own, and handing in a memory's own pointer, is not the machine's. */
-const isInput = (step) => typeof step === "string" || (step.call !== "write_buffer" && !step.argument?.own);
+/** A buffer of the caller, a memory's own pointer, a look, and other memories than the first are not the machine's. */
+const isInput = (step) =>
+  typeof step === "string" || !(["write_buffer", "look"].includes(step.call) || step.argument?.own || step.memory);
 
 const pick = (data, keys) => Object.fromEntries(keys.filter((key) => data[key] !== undefined).map((key) => [key, data[key]]));
 

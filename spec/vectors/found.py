@@ -1,0 +1,115 @@
+"""Vectors of violations: what the kit of memories has found, for ports in other languages and for regression tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from syncedmem.model import Input, Mode, space
+from syncedmem.model.vocabulary import Verb, verb_of
+
+from ..engine.calls import ADOPTIONS
+from ..memory.suites import Fail, Stumble
+from .programs import SET_MODE, WRITE_BUFFER, Program, numbered, operation_of
+from .replay import replay
+from .vector import Vector
+
+if TYPE_CHECKING:
+    from ..engine.finding import Violation
+    from ..engine.subject import Subject
+    from .programs import Operation
+
+__all__ = ["FOUND", "vector_of"]
+
+FOUND = "found"
+"""The suite of these vectors."""
+
+
+def vector_of(violation: Violation, subject: Subject) -> Vector | None:
+    """The vector that shows a violation.
+
+    Parameters
+    ----------
+    violation : Violation
+    subject : Subject
+        The memory that has it.
+
+    Returns
+    -------
+    Vector or None
+        None if a vector cannot say it: the replay of the memory passes, or the violation is not one of calls, as for
+        interrupts, streams in flight and finalisers.
+    """
+    if violation.played is None:
+        return None
+    sizes, moves = violation.played
+    taker = _Taker(subject.edition, len(sizes))
+    for number, move in moves:
+        taker.take(number, move)
+    program = Program(subject.edition, sizes, taker.done(), subject.profile)
+    vector = Vector(FOUND, program)
+    try:
+        difference = replay(replace(subject, elsewhere=None), vector.as_json())
+    except Exception:  # noqa: BLE001 -- a memory that cannot be made
+        return None
+    return None if difference is None else vector
+
+
+class _Taker:
+    """Makes operations of moves, in the states of the model."""
+
+    def __init__(self, edition: str, count: int) -> None:
+        self._space = space(edition)
+        self._states = [self._space.start] * count
+        self._modes = [Mode.GPU] * count
+        self._ended: set[int] = set()
+        self._operations: list[Operation] = []
+        self._mode = Mode.GPU
+
+    def take(self, number: int, move: object) -> None:
+        """Add the operations of a move of one memory."""
+        if isinstance(move, Fail):
+            steps = self._space.steps[self._states[number]]
+            actions = steps[move.entry].actions if move.entry in steps else ()
+            if move.k <= sum(verb_of(action) is not Verb.ADOPT for action in actions):
+                self._add(number, move.entry, {"fail": move.k})
+                if not move.again:
+                    return
+            self._enter(number, move.entry)
+        elif isinstance(move, Stumble):
+            self._enter(number, move.entry)
+        elif isinstance(move, Input):
+            self._enter(number, move)
+
+    def done(self) -> tuple[Operation, ...]:
+        """All operations, and the end of each memory."""
+        ends = (number for number in range(len(self._states)) if number not in self._ended)
+        return (*self._operations, *(numbered(number, {"call": "release"}) for number in ends))
+
+    def _enter(self, number: int, entry: Input) -> None:
+        if number in self._ended:
+            return
+        if entry.call is None:
+            self._modes[number] = entry.mode or Mode.GPU
+        elif entry.call.ends:
+            self._ended.add(number)
+            self._operations.append(numbered(number, {"call": entry.call.value}))
+            return
+        else:
+            self._add(number, entry, {})
+        steps = self._space.steps[self._states[number]]
+        if entry in steps:
+            self._states[number] = steps[entry].after
+        if entry.call in ADOPTIONS and entry.data:  # the kit writes into what it has handed in
+            buffer = {"buffer": len(self._operations), "bytes": len(self._operations) + 1}
+            self._operations.append(numbered(number, {"call": WRITE_BUFFER, "argument": buffer}))
+
+    def _add(self, number: int, entry: Input, more: Operation) -> None:
+        """Add a call in the mode of its memory."""
+        if self._modes[number] is not self._mode:
+            self._mode = self._modes[number]
+            self._operations.append({"call": SET_MODE, "argument": self._mode.name})
+        done = operation_of(entry, len(self._operations) + 1)
+        if more:
+            done.pop("write", None)
+        self._operations.append(numbered(number, {**done, **more}))

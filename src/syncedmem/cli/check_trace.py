@@ -1,0 +1,39 @@
+"""The command ``check-trace``."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 -- typer reads the types of the options
+from typing import Annotated
+
+import typer
+
+from syncedmem.model import EDITIONS, InvalidArgumentError
+
+__all__ = ["check_trace"]
+
+
+def check_trace(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Recorded run, in JSON lines.")],
+    edition: Annotated[
+        str, typer.Option(metavar="NAME", help="Edition of a run that does not name one: caffe, early or cpu_only.")
+    ] = "caffe",
+) -> None:
+    """Check whether a recorded run is one of the machine's.
+
+    A line is a call with what was seen of it, or only the actions that were seen. docs/vectors.md describes the lines.
+
+    Exit status:
+      0  it is one of the machine's
+      1  it is not; the line where it stops is printed
+      2  it cannot be read, or it is no recorded run
+    """
+    from syncedmem.spec.vectors.traces import Stop
+    from syncedmem.spec.vectors.traces import check_trace as check
+
+    if edition not in EDITIONS:
+        raise InvalidArgumentError("edition", edition, f"one of {', '.join(EDITIONS)}")
+    found = check(log, edition)
+    if isinstance(found, Stop):
+        typer.echo(f"{log} is not a run of {edition} from {found}")
+        raise typer.Exit(1)
+    typer.echo(f"{log} is a run of {edition}: {found} lines")

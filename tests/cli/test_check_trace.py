@@ -1,0 +1,239 @@
+"""The commands ``check-trace`` and ``replay`` with vectors, and ``vectors --archive``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem.cli import app, main
+from syncedmem.model import EDITIONS, FileFormatError
+from syncedmem.spec.vectors import SUITES, vectors
+from syncedmem.spec.vectors.reading import holds_vectors, read_vectors
+from syncedmem.spec.vectors.traces import Stop, check_trace, checked_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def stop_of(*lines: dict[str, Any], edition: str = "caffe") -> Stop | int:
+    return checked_lines([*enumerate(lines, 1)], edition)
+
+
+# --- runs of the machine
+
+
+@pytest.mark.parametrize("suite", [name for name in SUITES if name != "hsi-extra"])
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_vector_is_a_run_of_its_machine(edition: str, suite: str) -> None:
+    found = [json.loads(vector.line()) for vector in vectors(suite, edition)][:150]
+    assert len(found) == stop_of(*found)
+
+
+RUN: Sequence[dict[str, Any]] = (
+    {"edition": "caffe", "size": 2},
+    {"call": "set_mode", "argument": "CPU"},
+    {"call": "mutable_cpu_data", "actions": ["allocate_cpu", "zero_cpu"], "write": "0102"},
+    {"call": "gpu_data", "actions": ["allocate_gpu", "copy_to_gpu"], "shows": "0102", "head": "SYNCED"},
+    {"call": "set_gpu_data", "argument": None, "refused": True},
+    {"call": "cpu_data", "mode": "GPU", "shows": "0102", "flags": {"own_gpu_data": True}, "bytes": {"cpu": "0102"}},
+    {"call": "gpu_data", "failed": True},
+    {"call": "release", "actions": ["free_cpu", "free_gpu"]},
+)
+
+
+def test_a_recorded_run_is_one_of_the_machines() -> None:
+    assert stop_of(*RUN) == len(RUN)
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "said"),
+    [
+        (3, {"actions": ["allocate_cpu"]}, "line 3: seen mutable_cpu_data, actions ['allocate_cpu'], expected "),
+        (3, {"actions": []}, "expected mutable_cpu_data: allocate_cpu, zero_cpu, then HEAD_AT_CPU"),
+        (4, {"shows": "0103"}, "line 4: seen gpu_data"),
+        (4, {"head": "HEAD_AT_GPU"}, "expected gpu_data: allocate_gpu, copy_to_gpu, then SYNCED"),
+        (5, {"refused": None}, "expected set_gpu_data: the refusal null_data, then SYNCED"),
+        (6, {"flags": {"own_gpu_data": False}}, "expected cpu_data: no action, then SYNCED"),
+        (6, {"bytes": {"cpu": "0000"}}, "line 6"),
+        (8, {"actions": ["free_gpu", "free_cpu"]}, "expected release: free_cpu, free_gpu, then the end"),
+    ],
+)  # fmt: skip
+def test_it_is_said_where_a_run_stops_being_one(line: int, change: dict[str, Any], said: str) -> None:
+    lines = [dict(it) for it in RUN]
+    lines[line - 1].update(change)
+    found = stop_of(*lines)
+    assert isinstance(found, Stop)
+    assert found.line == line
+    assert said in str(found)
+
+
+def test_actions_alone_are_enough() -> None:
+    """Which calls they were is found out; a copy down cannot come before anything is on the device."""
+    good = [["allocate_gpu", "zero_gpu"], ["allocate_cpu", "copy_to_cpu"], [], ["free_cpu", "free_gpu"]]
+    assert stop_of(*({"actions": it} for it in good)) == len(good)
+    bad = stop_of({"actions": ["allocate_cpu", "zero_cpu"]}, {"actions": ["copy_to_cpu"]})
+    assert isinstance(bad, Stop)
+    assert str(bad).startswith("line 2: seen actions alone, actions ['copy_to_cpu'], expected cpu_data: no action, ")
+    assert " more" in str(bad)
+
+
+def test_nothing_follows_the_end() -> None:
+    found = stop_of({"call": "release"}, {"call": "cpu_data"})
+    assert str(found) == "line 2: seen cpu_data, expected nothing"
+
+
+def test_contents_may_be_numbers_and_unknown() -> None:
+    written = {"call": "mutable_cpu_data", "write": 3}
+    assert stop_of({"size": 4}, written, {"call": "gpu_data", "shows": 3}) == 3
+    assert isinstance(stop_of({"size": 4}, written, {"call": "gpu_data", "shows": 4}), Stop)
+    assert stop_of(written, {"call": "gpu_data", "shows": 4}) == 2  # the size is not known
+    unknown = ({"call": "mutable_cpu_data"}, {"call": "cpu_data", "shows": "0102"})
+    assert stop_of(*unknown, {"call": "gpu_data", "shows": "0102"}) == 3
+    assert isinstance(stop_of(*unknown, {"call": "gpu_data", "shows": "0103"}), Stop)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nonsense\n", "this is broken JSON"),
+        ("[]\n", "it is no JSON object; wanted is a recorded run"),
+        ('{"call":"fly"}\n', "it is no recorded run: ValueError: 'fly' is not a valid Call"),
+        ('{"edition":"none"}\n', "there is no edition 'none'"),
+        ('{"call":"cpu_data","shows":"zz"}\n', "it is no recorded run"),
+    ],
+)
+def test_what_is_no_recorded_run_is_said(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(FileFormatError, match=said):
+        check_trace(tmp_path / "log.jsonl")
+
+
+def test_the_command_says_where_a_run_stops(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f"{json.dumps(it)}\n\n" for it in RUN), encoding="utf-8")
+    result = run("check-trace", str(log))
+    assert (0, f"{log} is a run of caffe: 15 lines\n") == (result.exit_code, result.output)
+    log.write_text('{"call":"gpu_data","head":"SYNCED"}\n', encoding="utf-8")
+    result = run("check-trace", str(log))
+    assert result.exit_code == 1
+    assert "is not a run of caffe from line 1: seen gpu_data, head SYNCED, expected " in result.output
+
+
+def test_an_edition_that_there_is_not_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["syncedmem", "check-trace", "log", "--edition", "later"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "one of caffe, early, cpu_only" in capsys.readouterr().err
+
+
+# --- replay takes vectors
+
+
+def test_our_memory_passes_committed_vectors() -> None:
+    result = run("replay", str(ROOT / "vectors" / "caffe" / "aliases.jsonl"))
+    assert (0, "90 vectors, 0 failed\n") == (result.exit_code, result.output)
+
+
+def test_vectors_run_on_a_target() -> None:
+    target = "syncedmem.spec.mutants.memory.copies:CopiesUpOnlyOnce"
+    result = run("replay", str(ROOT / "vectors" / "caffe" / "modes.jsonl"), target)
+    *lines, last = result.output.splitlines()
+    assert (1, "36 vectors, 4 failed") == (result.exit_code, last)
+    assert lines[0].endswith(": step 5, gpu_data: expected the view 23242526, seen 00000000")
+
+
+def test_vectors_of_blobs_and_of_no_device_run_too(tmp_path: Path) -> None:
+    lines = [next(iter(vectors("blob-cells", edition))).line() for edition in ("caffe", "cpu_only")]
+    (tmp_path / "some.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    result = run("replay", str(tmp_path / "some.jsonl"))
+    assert (0, "2 vectors, 0 failed\n") == (result.exit_code, result.output)
+
+
+GOOD: dict[str, Any] = json.loads((ROOT / "vectors" / "cpu_only" / "tour.jsonl").read_text("utf-8").splitlines()[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 1}, "line 1: it is no vector: its format is 1, not 2"),
+        ({"id": None}, "it has no 'id'"),
+        ({"more": 1}, "it has a key 'more', which is unknown"),
+        ({"sizes": []}, "it does not say what is made"),
+        ({"shapes": [[1]]}, "it does not say what is made"),
+        ({"steps": [1]}, "step 0 is no object"),
+        ({"steps": [{"do": 1}]}, "step 0 has no 'call'"),
+        ({"steps": [{"call": "fly"}]}, "step 0 has no call 'fly'"),
+        ({"steps": [{"call": "look", "memory": 9}]}, "step 0 has no memory 9"),
+    ],
+)
+def test_a_file_that_has_no_vectors_is_said(
+    change: dict[str, Any],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = {name: it for name, it in {**GOOD, **change}.items() if it is not None}
+    (tmp_path / "some.jsonl").write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["syncedmem", "replay", str(tmp_path / "some.jsonl")])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_steps_that_are_none_are_said(tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text(json.dumps({**GOOD, "steps": []}) + "\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match="it has no steps"):
+        read_vectors(tmp_path / "some.jsonl")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    assert not holds_vectors(tmp_path / "bytes")
+    assert not holds_vectors(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("target", ["nowhere:Memory", "syncedmem:Nothing", "syncedmem"])
+def test_a_target_that_there_is_not_is_said(
+    target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["syncedmem", "replay", str(ROOT / "vectors" / "cpu_only" / "tour.jsonl"), target])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert "target must be module:maker (" in said
+    assert f"got '{target}'" in said
+
+
+# --- the archive
+
+
+def test_the_archive_is_written(tmp_path: Path) -> None:
+    result = run("vectors", "--archive", "--out", str(tmp_path))
+    (path,) = tmp_path.iterdir()
+    assert result.exit_code == 0
+    assert path.name.startswith("syncedmem-vectors-2-")
+    assert f"{path}, SHA-256 " in result.output
+
+
+@pytest.mark.parametrize("other", ["--check", "--measure", "--suite=tour"])
+def test_the_archive_excludes_other_options(
+    other: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["syncedmem", "vectors", "--archive", "--out", "x", other])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "excludes --suite, --check and --measure" in capsys.readouterr().err
