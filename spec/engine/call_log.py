@@ -206,7 +206,7 @@ class RecordingAllocator:
             self.log.stray.append(self._stray(ptr, found))
             raise StrayFree(self.log.stray[-1][1])
         if self.log.uses_in_flight(self._side, ptr, self.inner.overlaps):
-            self.log.freed_in_flight.append(f"{self.name}: freed while a push still used it")
+            self.log.freed_in_flight.append(f"{self.name} freed memory while a push still used it")
         self.inner.release(ptr)
         del self.log.live[id(ptr)]
         self.log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))

@@ -63,8 +63,9 @@ def shortest(
 ) -> Violation:
     """The violation of the shortest steps that break the same requirement.
 
-    If the subject is a program, each attempt has a new process.  If the steps alone do not fail there, the violation
-    has all requests of the process in which they failed.
+    If the subject is a program, each attempt has a new process.  If the steps alone do not fail there, they are
+    repeated, because a program may count its calls; if that does not fail either, the violation has all requests of
+    the process in which they failed.
 
     Parameters
     ----------
@@ -93,12 +94,37 @@ def shortest(
         return False
 
     if program is not None and not fails(steps):
-        message = f"{violation.message} (it takes all these requests, in one process)"
-        return Violation(violation.requirement, message, history)
+        return _repeated(steps, violation, run, program) or Violation(
+            violation.requirement, f"{violation.message} (it takes all these requests, in one process)", history
+        )
     shrink(steps, fails, simpler=simpler, seconds=float("inf") if program is None else _SECONDS)
     if program is not None:
         program.renew()
     return found[-1]
+
+
+_REPEATED = 40
+"""How often steps are repeated in one process."""
+
+
+def _repeated(
+    steps: tuple[Step, ...], violation: Violation, run: Callable[[tuple[Step, ...]], object], program: Program
+) -> Violation | None:
+    """The violation with the requests of steps that fail only when they are repeated; None if they do not."""
+    program.renew()
+    for count in range(_REPEATED):
+        try:
+            run(steps)
+        except Violation as other:
+            if other.requirement != violation.requirement:
+                break
+            requests = program.requests(whole=True)
+            program.renew()
+            return Violation(
+                other.requirement, f"{other.message} (in run {count + 1} of the same steps, in one process)", requests
+            )
+    program.renew()
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class MemoryInspection:
         kinds = {"external": "R18-external-not-freed", "pinned": "R25-pinned-frozen", "stray": "R28-freed-once"}
         for kind, sentence in self._run.log.stray:
             self._run.require(False, kinds[kind], sentence)
-        early = "; ".join(self._run.log.freed_in_flight)
+        early = "; ".join(dict.fromkeys(self._run.log.freed_in_flight))
         self._run.require(not early, "R42-in-flight-not-freed", early)
 
     def compare_refusal(self, entry: Input, expected: Expected, raised: BaseException | None) -> None:
@@ -117,7 +117,8 @@ class MemoryInspection:
 
     def _leak(self, live: set[int]) -> str:
         new = [entry for key, (_, entry) in self._run.log.live.items() if key not in live]
-        return f"leaked {new}" if new else "something was freed"
+        sizes = ", ".join(f"{it.byte_size} bytes on {it.side}{', page-locked' if it.pinned else ''}" for it in new)
+        return f"still allocated after the failure: {sizes}" if new else "something was freed"
 
     def compare_state(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
         """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
@@ -138,7 +139,8 @@ class MemoryInspection:
         head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
         if head is not wanted:
             named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
-            self._run.require(named, requirement, f"the head is {head!r}, expected {wanted.name}")
+            found = head.name if isinstance(head, SyncedHead) else repr(head)
+            self._run.require(named, requirement, f"the head is {found}, expected {wanted.name}")
         size = getattr(self.memory, "size", self._size)
         self._run.require(size == self._size, "R31-size-constant", f"the size is {size}, expected {self._size}")
 

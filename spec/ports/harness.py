@@ -643,7 +643,8 @@ class Harness:
 
     def _on_write_view(self, request: dict[str, Any]) -> Answer:
         memory, side = self._memories[request["memory"]], request["side"]
-        self.heap.write(side, memory.views[side], bytes.fromhex(request["bytes"]))
+        if content := bytes.fromhex(request["bytes"]):  # a memory of zero bytes may have no address
+            self.heap.write(side, memory.views[side], content)
         return self._shown(memory)
 
     def _on_synchronize(self, _request: dict[str, Any]) -> Answer:

@@ -10,9 +10,12 @@ import pytest
 from exported import exported
 from programs import program
 
-from syncedmem.model import EDITIONS, Call, Input, Refusal, State, inputs, space
+from syncedmem.model import EDITIONS, Call, Fact, Input, Refusal, State, inputs, space
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.errors import DeclarationError
+from syncedmem.model.exports.document import machine_document
+from syncedmem.model.head import EFFECTS
+from syncedmem.spec.vectors.expected import OWN_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +31,7 @@ int main(void) {
     const smd_row *row = smd_find((smd_call)call, (smd_head)head, facts, data);
     if (row == NULL) return 1;
     printf("%d %u %d", row->dest, smd_facts_after(row, facts, (smd_mode)mode), row->refusal);
-    for (unsigned i = 0; i < row->actions_count; ++i) printf(" %d", row->actions[i]);
+    for (unsigned i = 0; i < row->actions_count; ++i) printf(" %d", row->actions[i] - 1);
     printf("\\n");
   }
   return smd_find(SMD_CPU_DATA, (smd_head)9, 0, 0) != NULL;
@@ -55,6 +58,60 @@ fn main() {
 """
 
 
+EFFECTS_IN_C = """\
+#include <stdio.h>
+#include "machine.h"
+int main(void) {
+  int call, head, data, mode;
+  unsigned facts;
+  for (int action = SMD_NONE; action <= SMD_FREE_GPU; ++action) {
+    const smd_effect *it = &smd_effects[action];
+    printf("%d %d %d %u %u %u\\n", it->verb, it->side, it->asynchronous, it->sets, it->clears, it->by_mode);
+  }
+  while (scanf("%d %d %u %d %d", &call, &head, &facts, &data, &mode) == 5) {
+    const smd_row *row = smd_find((smd_call)call, (smd_head)head, facts, data);
+    unsigned after = facts, slots = sizeof row->actions / sizeof row->actions[0];
+    for (unsigned i = 0; i < slots; ++i) {
+      const smd_effect *it = &smd_effects[row->actions[i]];
+      if ((row->actions[i] == SMD_NONE) != (i >= row->actions_count)) return 2;
+      after = (after & ~it->clears & ~it->by_mode) | it->sets | (mode ? it->by_mode : 0);
+    }
+    if (after != smd_facts_after(row, facts, (smd_mode)mode)) return 3;
+    if (call == SMD_RELEASE && smd_find(SMD_RELEASE, row->dest, after, 0)->actions_count) return 4;
+  }
+  return 0;
+}
+"""
+EFFECTS_IN_RUST = """\
+mod machine;
+use machine::*;
+fn main() {
+    let calls = [Call::CpuData, Call::MutableCpuData, Call::GpuData, Call::MutableGpuData, Call::SetCpuData,
+                 Call::SetGpuData, Call::AsyncGpuPush, Call::Release];
+    let heads = [Head::Uninitialized, Head::HeadAtCpu, Head::HeadAtGpu, Head::Synced];
+    let modes = [Mode::Cpu, Mode::Gpu];
+    let actions = [Action::AllocateCpu, Action::ZeroCpu, Action::CopyToCpu, Action::AdoptCpu, Action::FreeCpu,
+                   Action::AllocateGpu, Action::ZeroGpu, Action::CopyToGpu, Action::CopyToGpuAsync, Action::AdoptGpu,
+                   Action::FreeGpu];
+    for it in actions.map(Action::effect) {
+        println!("{} {} {} {} {} {}", it.verb as u8 + 1, it.side as u8, it.asynchronous as u8, it.sets, it.clears,
+                 it.by_mode);
+    }
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let n: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let (facts, mode) = (n[2] as u32, modes[n[4]]);
+        let row = find(calls[n[0]], heads[n[1]], facts, n[3] == 1).unwrap();
+        let after = row.actions.iter().map(|it| it.effect()).fold(facts, |facts, it| {
+            facts & !it.clears & !it.by_mode | it.sets | if mode == Mode::Gpu { it.by_mode } else { 0 }
+        });
+        assert_eq!(after, row.facts_after(facts, mode));
+        assert!(row.call != Call::Release || find(Call::Release, row.dest, after, false).unwrap().actions.is_empty());
+    }
+}
+"""
+
+
 def questions(edition: str) -> dict[str, str]:
     """Return every reachable state with every call, NULL and the destructor as numbers, with the table's answers."""
     found: dict[str, str] = {}
@@ -74,14 +131,30 @@ def questions(edition: str) -> dict[str, str]:
     return found
 
 
+def effects(edition: str) -> list[str]:
+    """Return what each action does, as numbers."""
+    document = machine_document(edition)
+    verbs = list(dict.fromkeys(action["verb"] for action in document["actions"]))
+    sides = {"cpu": 0, "gpu": 1}
+
+    def mask(facts: Fact) -> int:
+        return sum(fact.value for fact in facts if fact.name in document["editions"][0]["facts"])
+
+    return [
+        f"{verbs.index(told['verb']) + 1} {sides[told['side']]} {int(told['asynchronous'])} "
+        f"{mask(it.sets)} {mask(it.clears)} {mask(it.by_mode)}"
+        for told, it in zip(document["actions"], EFFECTS.values(), strict=True)
+    ]
+
+
 def ask(binary: Path, edition: str) -> list[str]:
     text = "\n".join(questions(edition)) + "\n"
     return subprocess.run([binary], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def compiled_c(folder: Path, header: str) -> Path:
+def compiled_c(folder: Path, header: str, source: str = C) -> Path:
     (folder / "machine.h").write_text(header, encoding="utf-8")
-    (folder / "main.c").write_text(C, encoding="utf-8")
+    (folder / "main.c").write_text(source, encoding="utf-8")
     strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([program("cc"), *strict, "-o", str(folder / "main"), str(folder / "main.c")], check=True)
     return folder / "main"
@@ -102,14 +175,36 @@ def test_c_is_cplusplus_too(tmp_path: Path) -> None:
     assert not done.returncode
 
 
+def compiled_rust(folder: Path, edition: str, source: str) -> Path:
+    (folder / "machine.rs").write_text(exported("rust", edition), encoding="utf-8")
+    # Unused items are the only warnings that are allowed: this program is not a complete port.
+    (folder / "main.rs").write_text("#![allow(dead_code)]\n" + source, encoding="utf-8")
+    command = [program("rustc"), "-D", "warnings", "-o", str(folder / "main"), str(folder / "main.rs")]
+    subprocess.run(command, check=True)
+    return folder / "main"
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
-    (tmp_path / "machine.rs").write_text(exported("rust", edition), encoding="utf-8")
-    # Unused items are the only warnings that are allowed: this program is not a complete port.
-    (tmp_path / "main.rs").write_text("#![allow(dead_code)]\n" + RUST, encoding="utf-8")
-    command = [program("rustc"), "-D", "warnings", "-o", str(tmp_path / "main"), str(tmp_path / "main.rs")]
-    subprocess.run(command, check=True)
-    assert list(questions(edition).values()) == ask(tmp_path / "main", edition)
+    assert list(questions(edition).values()) == ask(compiled_rust(tmp_path, edition, RUST), edition)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_effects_in_c_are_those_of_the_model(edition: str, tmp_path: Path) -> None:
+    """The first is that of no action; a row's facts are those of its actions; a second release does nothing."""
+    none, *found = ask(compiled_c(tmp_path, exported("c", edition), EFFECTS_IN_C), edition)
+    assert (none, found) == ("0 0 0 0 0 0", effects(edition))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_effects_in_rust_are_those_of_the_model(edition: str, tmp_path: Path) -> None:
+    assert effects(edition) == ask(compiled_rust(tmp_path, edition, EFFECTS_IN_RUST), edition)
+
+
+def test_a_port_can_refuse_the_buffer_of_a_memory_itself() -> None:
+    """No row refuses it, and the vectors name it."""
+    assert OWN_BUFFER == "own_buffer"
+    assert exported("c").count("SMD_REFUSED_OWN_BUFFER = 4") == exported("rust").count("OwnBuffer = 3") == 1
 
 
 def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:

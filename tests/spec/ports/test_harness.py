@@ -547,6 +547,13 @@ def test_what_no_port_may_do_is_seen(size: int, status: int, last: str, c_port: 
     assert (answers[-1].get("refused") == "refused") is (size == 6)
 
 
+def test_no_bytes_need_no_view(c_port: Callable[[str], str]) -> None:
+    """A memory of zero bytes may have no address."""
+    port = Session(c_port("port"))
+    port.ask("new", memory=1, size=0)
+    assert port.ask("write_view", memory=1, side="cpu", bytes="")["head"] == "UNINITIALIZED"
+
+
 def test_a_write_beside_a_block_ends_the_answers(c_port: Callable[[str], str]) -> None:
     port = Session(c_port("rude"))
     port.ask("new", memory=1, size=2)

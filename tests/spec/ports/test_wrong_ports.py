@@ -140,7 +140,7 @@ def test_a_port_that_forks_answers_twice() -> None:
     assert "P02-one-answer" == found("fork", *READS, *READS).requirement
 
 
-def test_what_only_an_old_process_does_has_all_its_requests() -> None:
+def test_what_only_an_old_process_does_is_shown_by_repeating_the_steps() -> None:
     with wrong("old").connect(LIMITS, "") as port:
         subject, case = subject_of(port, "old", "caffe", "L3"), Case((Input(Call.GPU_DATA),))
         for _ in range(12):
@@ -149,7 +149,7 @@ def test_what_only_an_old_process_does_has_all_its_requests() -> None:
             run_case(subject, case)
         violation = shortened(subject, case, caught.value)
 
-    assert "it takes all these requests, in one process" in violation.message
+    assert "(in run 13 of the same steps, in one process)" in violation.message
     assert 13 == sum('"gpu_data"' in line for line in violation.statements)
 
 

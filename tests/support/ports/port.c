@@ -29,6 +29,7 @@ static int act(memory *it, smd_action action, const smp_arguments *asked) {
     case SMD_FREE_GPU: return from->deallocate(own, SMP_DEVICE, it->gpu);
     case SMD_ADOPT_CPU: it->cpu = asked->data; return 0;
     case SMD_ADOPT_GPU: it->gpu = asked->data; return 0;
+    case SMD_NONE: return 0;
   }
   return 1;
 }

@@ -1,0 +1,43 @@
+/* The glue between syncedmem.h and syncedmem_port.h. */
+#include <stdlib.h>
+
+#include "syncedmem.h"
+
+static int create(const smp_allocators *from, size_t size, void **memory) {
+  syncedmem *it = malloc(sizeof *it);
+  if (it == NULL) return SMP_FAILED;
+  *it = syncedmem_make(size, from);
+  *memory = it;
+  return SMP_OK;
+}
+
+static int call(void *memory, const smp_arguments *asked, smp_result *result) {
+  const syncedmem_argument with = {asked->data, asked->data_size, asked->stream};
+  syncedmem *it = memory;
+  const int outcome = syncedmem_call(it, (smd_call)asked->call, with, (smd_mode)asked->mode);
+  if (outcome == SYNCEDMEM_FAILED) return SMP_FAILED;
+  if (outcome != 0) {
+    result->refusal = outcome > 0 ? (uint32_t)outcome : (uint32_t)SMP_REFUSED_OTHER;
+    return SMP_REFUSED;
+  }
+  result->view = it->pointers[asked->call <= SMP_CALL_MUTABLE_CPU_DATA ? SMD_CPU : SMD_GPU];
+  return SMP_OK;
+}
+
+static void state(const void *memory, smp_state *seen) {
+  const syncedmem *it = memory;
+  seen->head = (uint32_t)it->head;
+  seen->known_flags = SMP_FLAG_OWN_CPU_DATA | SMP_FLAG_OWN_GPU_DATA | SMP_FLAG_CPU_MALLOC_USE_CUDA;
+  seen->flags = it->facts & seen->known_flags;
+  seen->size = it->size;
+}
+
+static void destroy(void *memory) {
+  const syncedmem_argument nothing = {NULL, 0, NULL};
+  syncedmem_call(memory, SMD_RELEASE, nothing, SMD_MODE_CPU);
+  free(memory);
+}
+
+static const smp_port port = {SMP_ABI_VERSION, 4, "C", "caffe", NULL, create, call, state, destroy};
+
+const smp_port *syncedmem_port(void) { return &port; }

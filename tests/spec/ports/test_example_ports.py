@@ -1,0 +1,166 @@
+"""The example ports: each is built with its Makefile, is small and conforms; and the kit finds bugs in the C++ port."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from ctypes import c_void_p
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from port_bugs import HARMLESS, PORT_BUGS, PortBug
+from programs import program
+
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.ports import harness
+from syncedmem.spec.ports.conformance import PortReport, Wanted, conform_program
+from syncedmem.spec.ports.targets import ProgramTarget
+from syncedmem.spec.requirements import requirements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.spec.engine.finding import Violation
+
+    Build = Callable[..., Path]
+
+ROOT = Path(__file__).parents[3]
+PORTS = ROOT / "examples" / "ports"
+COMPILERS = {"c": "cc", "cpp": "c++", "rust": "rustc"}
+SIZES = {
+    "c": (("syncedmem.h", "syncedmem.c"), "port.c"),
+    "cpp": (("syncedmem.hpp", "cuda.hpp"), "port.cpp"),
+    "rust": (("memory.rs", "allocator.rs"), "port.rs"),
+}
+"""The files of the memory, and that of the glue; declarations of the ABI are not counted."""
+
+NOT_JUDGED = {
+    "needs the objects of a language": "R35 R36 R37 R38 R39 R40 R45 R46 R47 R52 R54 R55 R56",
+    "needs two devices": "R50 R51",
+    "is about a memory without a device": "R30",
+}
+"""The requirements of profile safe that are not judged for a port with the C ABI, and why."""
+
+
+@cache
+def glue(name: str) -> list[str]:
+    """Return the lines of the glue without comments, blank lines and imports."""
+    lines = (PORTS / name / SIZES[name][1]).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not re.match(r"\s*(//|/\*|#|use |mod |using |$)", line)]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Return a function that builds a port as its users do, once; or the C++ port with a bug."""
+    folder = tmp_path_factory.mktemp("examples") / "ports"
+    ignored = shutil.ignore_patterns("*.so", "machine.*")
+    shutil.copytree(PORTS, folder, ignore=ignored)
+
+    def built(name: str, bug: PortBug | None = None) -> Path:
+        program(COMPILERS[name])
+        program("make")
+        place = folder / name
+        if bug is not None:
+            place = folder / f"bug{PORT_BUGS.index(bug) if bug in PORT_BUGS else ''}"
+            built(name)
+            shutil.copytree(folder / name, place, ignore=shutil.ignore_patterns("*.so"), dirs_exist_ok=True)
+            bug.seed(place)
+        make = ["make", "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem", "CXXFLAGS=-O0 -Wno-error"]
+        subprocess.run(make[: 3 if bug is None else 4], cwd=place, check=True)
+        return place / "libport.so"
+
+    return built
+
+
+def conformed(library: Path, level: str = "", on_change: Callable[[PortReport], None] | None = None) -> PortReport:
+    """Return the verdict on a library."""
+    arguments = (sys.executable, "-I", "-S", harness.__file__, str(library))
+    limits = Limits(seconds=2, first=10)
+    wanted = Wanted("safe", level=level, steps=62, seed=1)
+    return conform_program(ProgramTarget(str(library), arguments), wanted, limits, on_change=on_change)
+
+
+class Found(Exception):
+    """The first violation was found."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(violation)
+        self.violation = violation
+
+
+def first_violation(library: Path) -> Violation:
+    """Return the first violation, without looking for others."""
+
+    def stop(report: PortReport) -> None:
+        raise Found(report.found[0])
+
+    with pytest.raises(Found) as found:
+        conformed(library, "L4", stop)
+    return found.value.violation
+
+
+# --- the ports
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> None:
+    report = conformed(build(name))
+    assert re.fullmatch(r"conforms to safe/L4: (\d+) of \1 requirements, 558 of 558 transitions", report.line)
+    assert report.reached is not None
+    left = [it for it in requirements_of("memory") if it not in report.reached.found.checked]
+    assert {name.partition("-")[0] for name in left} == set(" ".join(NOT_JUDGED.values()).split())
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_an_example_port_is_small(name: str) -> None:
+    lines = sum(len((PORTS / name / file).read_text(encoding="utf-8").splitlines()) for file in SIZES[name][0])
+    assert 100 < lines < 300
+    assert 20 < len(glue(name)) <= 40
+
+
+def test_the_memory_in_rust_is_safe() -> None:
+    """Only the allocator and the ABI have unsafe code."""
+    unsafe = {path.name for path in PORTS.glob("rust/*.rs") if re.search(r"\bunsafe\b", path.read_text("utf-8"))}
+    assert unsafe - {"machine.rs"} == {"allocator.rs", "abi.rs", "port.rs"}
+    assert "#![forbid(unsafe_code)]" in (PORTS / "rust" / "memory.rs").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_an_example_port_refuses_its_own_buffer_and_one_that_is_too_small(name: str, build: Build) -> None:
+    """The kit names buffers, so it cannot hand a port the port's own buffer, nor one that is too small."""
+    library = harness.Library(str(build(name)))
+    heap, memory, table = harness.Heap(), c_void_p(), library.table
+    asked, result, seen = harness.Arguments(), harness.Result(), harness.State()
+    assert table.create(heap.table, 8, memory) == harness.OK
+    asked.call = harness.CALLS.index("mutable_cpu_data")
+    assert table.call(memory, asked, result) == harness.OK
+    asked.call, own = harness.CALLS.index("set_cpu_data"), result.view
+    heap.buffer("mine", "cpu", bytes(7))
+    for address, size in ((own, 8), (own + 7, 8), (heap.buffers["mine"].address, 7)):
+        asked.data, asked.data_size = address, size
+        assert table.call(memory, asked, result) == harness.REFUSED
+    table.state(memory, seen)
+    table.destroy(memory)
+    assert harness.HEADS[seen.head] == "HEAD_AT_CPU"
+    assert [action["action"] for action in heap.actions] == ["allocate_cpu", "zero_cpu", "free_cpu"]
+
+
+# --- bugs in the C++ port
+
+
+@pytest.mark.parametrize("bug", PORT_BUGS, ids=lambda bug: bug.name)
+def test_a_bug_is_found_and_its_message_says_what_is_wrong(bug: PortBug, build: Build) -> None:
+    found = first_violation(build("cpp", bug))
+    assert found.requirement.partition("-")[0] == bug.found, found
+    assert re.search(bug.says, found.message), found
+    assert found.statements
+
+
+def test_a_library_may_print(build: Build) -> None:
+    """The harness keeps standard output for its answers."""
+    report = conformed(build("cpp", HARMLESS), "L2")
+    assert report.passed, report.line

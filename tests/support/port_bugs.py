@@ -1,0 +1,161 @@
+"""Bugs for the C++ port of ``examples/ports``: each replaces a piece of its text, and the kit has to find it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["HARMLESS", "PORT_BUGS", "PortBug"]
+
+
+class PortBug(NamedTuple):
+    """A bug.
+
+    Attributes
+    ----------
+    name : str
+    old, new : str
+        The piece of text, which is there once, and its replacement.
+    found : str
+        The requirement that the kit has to name.
+    says : str
+        A regular expression for the message.
+    file : str
+    """
+
+    name: str
+    old: str
+    new: str
+    found: str
+    says: str
+    file: str = "syncedmem.hpp"
+
+    def seed(self, folder: Path) -> None:
+        """Seed it in a copy of the port."""
+        path = folder / self.file
+        text = path.read_text(encoding="utf-8")
+        assert text.count(self.old) == 1, self.name
+        path.write_text("#include <cstdio>\n#include <cstdlib>\n" + text.replace(self.old, self.new), encoding="utf-8")
+
+
+_COPY = "from_.copy(here, pointers_[other], size_);"
+_PUSH = "from_.copy_async(here, pointers_[other], size_, with.stream);"
+_FREE = "from_.free(owned_[side].get_deleter().kind, here);"
+_ZERO = "from_.zero(here, size_);"
+_COMMIT = "facts_ = smd_facts_after(row, facts_, mode);"
+
+_DATA = "if (with.data != nullptr) check("
+_NO_ROW = "if (row->refusal != SMD_REFUSED_NONE) throw Refused(row->refusal, row->id);"
+_WAIT = "if (in_flight_) from_"
+_TOUCH = "*static_cast<volatile char *>"
+_OWN_ADOPTED = "if (call == SMD_SET_CPU_DATA) owned_[SMD_CPU] = Block(with.data, Free{&from_, SMP_HOST});"
+_EAGER = "from_.free(SMP_HOST, from_.allocate(SMP_HOST, size));"
+_HEAD = "smd_head head_ = SMD_UNINITIALIZED;"
+
+PORT_BUGS = (
+    # It ends, or does not come back.
+    PortBug(
+        "crashes in a push", _PUSH, f"{_PUSH} {_TOUCH}(nullptr) = 0;",
+        "P01", r"async_gpu_push: the program was ended by SIGSEGV; .*the port touched memory that was not lent, at 0x0",
+    ),
+    PortBug(
+        "aborts when it adopts", _DATA, f"if (with.data != nullptr) std::abort(); {_DATA}",
+        "P01", "set_cpu_data: the program was ended by SIGABRT",
+    ),
+    PortBug(
+        "exits on release", "void release() { call(SMD_RELEASE); }", "void release() { std::exit(0); }",
+        "P01", "release: the program ended with status 0",
+    ),
+    PortBug(
+        "hangs while it waits", _WAIT, f"for (volatile int k = 0; in_flight_; ++k) {{}} {_WAIT}",
+        "P01", "release: the program was ended after 2 seconds",
+    ),
+    PortBug(
+        "returns an unknown status", "return SMP_REFUSED;", "return 7;",
+        "P01", "call returned 7, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED", "port.cpp",
+    ),
+    # It touches what it may not touch.
+    PortBug(
+        "uses what it has freed", _FREE, f"{_FREE} if (side == SMD_CPU) {_TOUCH}(here) = 0;",
+        "P01", "release: .*the port touched byte 0 of a freed page-locked block of 5 bytes",
+    ),
+    PortBug(
+        "writes one byte too far", _ZERO, f"{_ZERO} if (side == SMD_CPU) static_cast<char *>(here)[size_] = 0;",
+        "P01", "in cpu_data the port wrote after the end of a block of 5 bytes",
+    ),
+    PortBug(
+        "writes device memory on the host", _ZERO, f"{_ZERO} if (side == SMD_GPU) {_TOUCH}(here) = 0;",
+        "P01", "gpu_data: .*the port touched byte 0 of a device block, which only copies and fills may touch",
+    ),
+    # It copies and fills wrongly.
+    PortBug(
+        "copies one byte too few", _COPY, "from_.copy(here, pointers_[other], size_ - 1);",
+        "R04", "copy of 4 bytes, the size is 5",
+    ),
+    PortBug(
+        "skips every 13th copy", _COPY, f"static int copies = 0; if (++copies % 13 != 0) {_COPY}",
+        "R08", r"expected allocate gpu, copy gpu \(in run 13 of the same steps, in one process\)",
+    ),
+    PortBug(
+        "copies in the wrong direction", _COPY, "from_.copy(pointers_[other], here, size_);",
+        "R08", "saw allocate gpu, copy cpu, expected allocate gpu, copy gpu",
+    ),
+    PortBug("does not zero", _ZERO, "", "R05", "saw allocate cpu, expected allocate cpu, zero cpu"),
+    # Pushes.
+    PortBug("forgets the push", _PUSH, "", "R21", "saw allocate gpu, expected allocate gpu, push gpu"),
+    PortBug("waits in the push", _PUSH, f"{_PUSH} from_.synchronize(with.stream);", "R21", "waited for its copy"),
+    PortBug(
+        "never waits for a push", "if (call != SMD_CPU_DATA) wait();", "",
+        "R42", "freed memory while a push still used it",
+    ),
+    # It owns wrongly.
+    PortBug("leaks", _FREE, "", "R27", "saw nothing, expected free cpu"),
+    PortBug(
+        "leaks after a failure", "from->free(kind, pointer); }", "(void)pointer; }",
+        "R33", "still allocated after the failure: 5 bytes on cpu, page-locked",
+    ),
+    PortBug(
+        "frees twice", "(void)owned_[side].release();", "",
+        "R28", "asked to free memory that is not allocated",
+    ),
+    PortBug(
+        "frees the buffer of the caller", _COMMIT, f"{_COMMIT} {_OWN_ADOPTED}",
+        "R18", "asked to free external memory",
+    ),
+    PortBug(
+        "frees page-locked memory as pageable", "get_deleter().kind, here", "get_deleter().kind * 0, here",
+        "R25", "asked to free page-locked memory as pageable",
+    ),
+    PortBug("allocates eagerly", "size_(size) {}", f"size_(size) {{ {_EAGER} }}", "R01", "making a memory called"),
+    # It says something else than what it does.
+    PortBug(
+        "has a wrong flag", _COMMIT, "facts_ = smd_facts_after(row, facts_, SMD_MODE_GPU);",
+        "R24", "cpu_malloc_use_cuda is True, expected False",
+    ),
+    PortBug(
+        "owns what it adopted", _COMMIT, f"{_COMMIT} if (with.data != nullptr) facts_ |= SMD_OWN_CPU_DATA;",
+        "R23", "own_cpu_data is True, expected False",
+    ),
+    PortBug("refuses nothing", _NO_ROW, "", "R22", "async_gpu_push was not refused"),
+    PortBug(
+        "refuses what is allowed", "released_ && call", "head_ == SMD_SYNCED && call",
+        "R10", "cpu_data raised Refused",
+    ),
+    PortBug(
+        "shares its head", f"  {_HEAD}", f"  static inline {_HEAD}",
+        "R02", "the head is HEAD_AT_CPU, expected UNINITIALIZED",
+    ),
+    PortBug(
+        "moves the head before it copies", "    Blocks fresh;", "    head_ = row->dest; Blocks fresh;",
+        "R32", "the head is HEAD_AT_CPU, expected UNINITIALIZED",
+    ),
+    PortBug(
+        "lives on after release", "released_ && call", "false && call",
+        "R48", "saw allocate (cpu, zero c|gpu, zero g)pu, expected nothing",
+    ),
+)  # fmt: skip
+
+HARMLESS = PortBug("prints", _ZERO, f'{_ZERO} std::puts("zeroed");', "", "")
+"""A library may print: the harness keeps its standard output away from the protocol."""
