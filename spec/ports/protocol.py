@@ -322,8 +322,8 @@ def _mismatch(kind: Type, value: Any) -> str:
         return f"not of type {' or '.join(types)}"
     if isinstance(value, str):
         return _wrong_text(kind, value)
-    if type(value) is list:
-        items: list[Any] = value
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
         return next((f"where {found}" for found in map(_wrong_item, items) if found), "")
     minimum = kind.get("minimum")
     return "" if minimum is None or value is None or value >= minimum else f"less than {minimum}"
