@@ -322,7 +322,7 @@ def _mismatch(kind: Type, value: Any) -> str:
         return f"not of type {' or '.join(types)}"
     if isinstance(value, str):
         return _wrong_text(kind, value)
-    if type(value) is list:
+    if "array" in types:
         return next((f"where {found}" for found in _wrong_items(value) if found), "")
     minimum = kind.get("minimum")
     return "" if minimum is None or value is None or value >= minimum else f"less than {minimum}"
