@@ -322,9 +322,8 @@ def _mismatch(kind: Type, value: Any) -> str:
         return f"not of type {' or '.join(types)}"
     if isinstance(value, str):
         return _wrong_text(kind, value)
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return next((f"where {found}" for found in map(_wrong_item, items) if found), "")
+    if "array" in types:
+        return next((f"where {found}" for found in _wrong_items(value) if found), "")
     minimum = kind.get("minimum")
     return "" if minimum is None or value is None or value >= minimum else f"less than {minimum}"
 
@@ -335,6 +334,10 @@ def _wrong_text(kind: Type, value: str) -> str:
     if "pattern" in kind and (len(value) % 2 or not _HEX_DIGITS.issuperset(value)):
         return "not pairs of lower-case hexadecimal digits"
     return "an empty string" if len(value) < kind.get("minLength", 0) else ""
+
+
+def _wrong_items(values: list[Any]) -> Iterator[str]:
+    return map(_wrong_item, values)
 
 
 def _wrong_item(value: object) -> str:
