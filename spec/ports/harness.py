@@ -231,7 +231,10 @@ class Block:
     __slots__ = ("_base", "_length", "_tail", "address", "kind", "name", "number", "size")
 
     def __init__(self, number: int, kind: int, size: int, name: str = "") -> None:
-        self.number, self.kind, self.size, self.name = number, kind, size, name
+        self.number: int = number
+        self.kind: int = kind
+        self.size: int = size
+        self.name: str = name
         room = -(-size // _ALIGNMENT) * _ALIGNMENT
         self._length = -(-(room + len(_BEFORE)) // _PAGE) * _PAGE
         base = _mmap(None, self._length + _PAGE, _ANYBODY, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
@@ -239,7 +242,7 @@ class Block:
             raise MemoryError
         self._base: int = base
         _mprotect(base + self._length, _PAGE, _NOBODY)
-        self.address = base + self._length - room
+        self.address: int = base + self._length - room
         self._tail = bytes([_GUARD]) * (room - size)
         ctypes.memmove(self.address - len(_BEFORE), _BEFORE, len(_BEFORE))
         ctypes.memset(self.address, _FRESH, size)
@@ -320,7 +323,7 @@ class Heap:
         self.actions: list[dict[str, Any]] = []
         self.moved: dict[str, int] = {}
         self.defers = False
-        self.fail = 0
+        self.fail: int = 0
         self.partial = False
         self.buffers: dict[str, Buffer] = {}
         self._own = own
@@ -330,7 +333,7 @@ class Heap:
         self._queued: dict[int, list[tuple[int, int, int]]] = {}
         self._number = 0
         functions = [kind(getattr(self, f"_{name}")) for name, kind in _FUNCTIONS.items()]
-        self.table = Allocators(None, *functions)
+        self.table: Allocators = Allocators(None, *functions)
 
     # --- for the harness
 
@@ -576,7 +579,7 @@ class Harness:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self.heap = Heap(library.own)
+        self.heap: Heap = Heap(library.own)
         self._level = 0
         self._memories: dict[int, _Memory] = {}
         self._released: deque[int] = deque()

@@ -166,9 +166,9 @@ class RemoteAllocator:
     ordinal = 0
 
     def __init__(self, port: Port, side: Side) -> None:
-        self.port = port
+        self.port: Port = port
         self.side: Side = side
-        self.waits = 0
+        self.waits: int = 0
         self._buffers = 0
         self._streams = 0
 

@@ -60,10 +60,10 @@ class Port:
     def __init__(
         self, arguments: Sequence[str], *, level: str = "L4", edition: str = "", limits: Limits = _NO_LIMITS
     ) -> None:
-        self.arguments = tuple(arguments)
+        self.arguments: tuple[str, ...] = tuple(arguments)
         self.level = level
         self.hello: dict[str, Any] = {}
-        self.asked = 0
+        self.asked: int = 0
         self._edition = edition
         self._limits = replace(limits, answer=_LONGEST_ANSWER)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the port
