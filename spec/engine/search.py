@@ -82,10 +82,6 @@ class Taken(NamedTuple):
     start: Hashable
 
 
-def _tolerates_none(_: Violation) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Hunt(Generic[Walk]):
     """A search for a walk that fails.
@@ -112,8 +108,8 @@ class Hunt(Generic[Walk]):
     run: Callable[[Subject, Walk], Taken]
     shortened: Callable[[Subject, Walk, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
-    shorten: bool = True
-    tolerates: Callable[[Violation], bool] = _tolerates_none
+    shorten: bool
+    tolerates: Callable[[Violation], bool]
 
     def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
         """Take walks with at least `steps` moves; return the violation of the first that fails, shrunk, or None.

@@ -218,10 +218,6 @@ class RemoteAllocator:
     def memset_zero(self, *_: object) -> None:
         """Nothing: the port has zeroed it."""
 
-    def adopt(self, _buffer: object, _byte_size: int) -> RemotePointer:
-        """A pointer to a buffer of the caller."""
-        return RemotePointer()
-
     def overlaps(self, first: object, second: object) -> bool:
         """Whether they are one block."""
         return first is second
@@ -248,7 +244,7 @@ class RemoteMemory:
             ("cpu", True): RecordingAllocator(inner, host.log, "cpu", pinned=True),
             ("gpu", False): device or RecordingAllocator(inner, host.log, "gpu"),
         }
-        self._device: Any = None if device is None else device.inner
+        self._allocators: list[Any] = [recorder.inner for recorder in (host, device) if recorder]
         self._blocks: dict[str, list[RemotePointer]] = {"cpu": [], "gpu": []}
         self._adopted: dict[str, tuple[str, RemotePointer]] = {}
         self._stream: object = None
@@ -367,8 +363,8 @@ class RemoteMemory:
         if name.startswith("adopt"):
             return
         if name == "wait":
-            if self._device is not None:
-                self._device.waits += 1
+            for allocator in self._allocators:
+                allocator.waits += 1
             return
         if action.get("failed"):
             with suppress(InjectedFailure):

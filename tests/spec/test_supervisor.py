@@ -220,6 +220,17 @@ def test_a_program_that_does_not_end_is_ended() -> None:
     assert command.process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("program", ["import time; time.sleep(600)", "import os, time; os.close(1); time.sleep(600)"])
+def test_a_program_that_does_not_read_or_closes_its_output_hangs(program: str) -> None:
+    with Command(
+        [sys.executable, "-c", program], limits=Limits(seconds=1, first=60 if "close" in program else 1)
+    ) as it:
+        found = it.ask("x" * (1 << 20) if "close" not in program else "x")
+
+    assert isinstance(found, Death)
+    assert "hang" == found.kind
+
+
 def test_a_process_that_is_gone_needs_no_limit() -> None:
     with Command([sys.executable, "-c", ""]) as command:
         command.process.wait()

@@ -84,6 +84,7 @@ CALLS: dict[str, Callable[[Answer], None]] = {
     "head": changed(head="AT_CPU"),
     "no head": lacking("head"),
     "no actions": lacking("actions"),
+    "no flag": lacking("own_gpu_data"),
     "action": changed(actions=["fly"]),
     "bytes": changed(cpu="XY"),
     "view": changed(view=None),
@@ -104,8 +105,12 @@ ADOPTIONS: dict[str, Callable[[Answer], None]] = {
     "frees buffer": freeing(buffer="host1"),
     "frees other buffer": freeing(buffer="host9"),
     "frees adopted": freeing(),
+    "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
 }
 """What a port does when it answers ``set_cpu_data``."""
+
+PUSHES: dict[str, Callable[[Answer], None]] = {"push": changed(head="HEAD_AT_CPU")}
+"""What a port does when it answers ``async_gpu_push``."""
 
 RELEASES: dict[str, Callable[[Answer], None]] = {
     "frees block": freeing(block=99),
@@ -124,6 +129,7 @@ HELLOS: dict[str, Callable[[Answer], None]] = {
     "early": changed(edition="early"),
     "cpu_only": changed(edition="cpu_only"),
     "defers": changed(level="L4", defers=True),
+    "rude": changed(level="L4", defers=True),
     "small": changed(largest=4096),
 }
 """What a port does when it says hello."""
@@ -190,7 +196,7 @@ def main(way: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("id")
-        answer = deferring.answer(**request) if way == "defers" else answered(port, way, request)
+        answer = deferring.answer(**request) if way in ("defers", "rude") else answered(port, way, request)
         answer["id"] = number
         calls += request["op"] == "gpu_data"
         if request["op"] == "hello" and way in HELLOS:
@@ -199,8 +205,14 @@ def main(way: str) -> None:
             CALLS[way](answer)
         if request["op"] == "set_cpu_data" and "refused" not in answer and way in ADOPTIONS:
             ADOPTIONS[way](answer)
+        if request["op"] == "set_cpu_data" and way == "null":
+            answer.pop("refused", None)
+        if request["op"] == "async_gpu_push" and way in PUSHES:
+            PUSHES[way](answer)
         if request["op"] == "release" and way in RELEASES:
             RELEASES[way](answer)
+        if request["op"] == "release" and way == "rude":
+            answer["actions"] = [it for it in answer["actions"] if it != "wait"]
         if way == "old" and calls > 12:
             os.abort()
         say(json.dumps(answer) + "\n")

@@ -17,7 +17,7 @@ from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.coverage import transitions_of
 from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.ports.conformance import Wanted, conform, conform_maker, conform_program
+from syncedmem.spec.ports.conformance import PortReport, Wanted, _tested, conform, conform_maker, conform_program
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
@@ -225,6 +225,20 @@ def test_a_maker_in_python_has_a_process_of_its_own(tmp_path: Path) -> None:
     assert 'failures="1"' in died.as_junit()
     with pytest.raises(PortError, match="has no nothing"):
         conform_maker(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe", "L0"), limits)
+
+
+@pytest.mark.usefixtures("few_suites")
+def test_what_is_done_in_the_other_process() -> None:
+    def ignore(_stage: str, _cases: int) -> None: ...
+
+    found = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0")), progress=ignore)
+    lacking = _tested((MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe")), progress=ignore)
+    low = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0", blobs=True)), progress=ignore)
+
+    assert isinstance(found, PortReport)
+    assert found.passed
+    assert isinstance(lacking, PortError)
+    assert isinstance(low, PortError)
 
 
 SUBJECT = Subject("mine", maker_of(REFERENCE), CPUDeviceAllocator(), None)

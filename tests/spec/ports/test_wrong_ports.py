@@ -107,6 +107,30 @@ FREES = [
 ]
 
 
+def test_what_a_level_does_not_show_is_a_wrong_head_or_wrong_bytes() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+
+    assert ["R11-head", "R10-same-bytes", "R21-push"] == [
+        found("push", WRITE, push, level=level).requirement for level in ("L0", "L1", "L2")
+    ]
+
+
+def test_null_must_be_refused() -> None:
+    assert "R20-null-refused" == found("null", Input(Call.SET_CPU_DATA, data=False)).requirement
+
+
+def test_a_push_that_nobody_waits_for_is_found() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+
+    assert "R42-in-flight-not-freed" == found("rude", WRITE, push, RELEASE, level="L4").requirement
+
+
+@pytest.mark.parametrize("way", ["no flag", "adopts"])
+def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> None:
+    with wrong(way).connect(LIMITS, "") as port:
+        run_case(subject_of(port, way, "caffe", "L3"), Case((*READS, ADOPT)))
+
+
 @pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
 def test_wrong_frees_are_found(way: str, requirement: str, first: Input, last: Input) -> None:
     assert requirement == found(way, first, last).requirement
