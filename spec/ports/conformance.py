@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .targets import MakerTarget, ProgramTarget
 
-__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_maker", "conform_program"]
+__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_maker", "conform_program", "judge_maker"]
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,11 @@ class PortReport:
         return junit(f"{title}/{last.level}", _CLASS, last.verdicts, last.found.violations, last.found.seconds)
 
 
+def _is_tested(level: str, top: str, wanted: Wanted) -> bool:
+    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
+    return level == wanted.level if wanted.level else lowest <= level <= top
+
+
 def conform(
     bench: Callable[[Level], Subject],
     top: str,
@@ -237,10 +242,7 @@ def conform(
         Called with the report until now, after each violation and after each level.
     """
     results: list[LevelResult] = []
-    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
-    levels = [
-        level for level in reversed(LEVELS) if (level == wanted.level if wanted.level else lowest <= level <= top)
-    ]
+    levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, wanted)]
     report = PortReport("", wanted.edition, wanted)
     for level in levels:
         subject = bench(level)
@@ -303,7 +305,7 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    answer = Child(_tested, (target, wanted), limits=limits, progress=progress).wait()
+    answer = Child(judge_maker, (target, wanted), limits=limits, progress=progress).wait()
     if isinstance(answer, PortError):
         raise answer
     if isinstance(answer, Death):
@@ -312,7 +314,7 @@ def conform_maker(
     return answer
 
 
-def _tested(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
+def judge_maker(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
     """What `conform_maker` does in the other process."""
     target, wanted = argument
     if wanted.blobs and wanted.level not in ("", LEVELS[-1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import SyncedMemoryError
 
@@ -168,18 +168,19 @@ class Port:
         if isinstance(reply, Death):
             raise self.violation("P01-answers", f"{op}: the program {reply.how}{self._last_words()}")
         try:
-            answer = json.loads(reply)
+            answer: Any = json.loads(reply)
         except ValueError:
             raise self.violation(
                 "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
             ) from None
-        if isinstance(answer, dict) and type(answer.get("id")) is int and 0 < answer["id"] < number:
-            raise self.violation("P02-one-answer", f"{op}: an earlier request, {answer['id']}, was answered twice")
-        if isinstance(answer, dict) and answer.get("id", number) != number:
-            raise self.violation("P02-one-answer", f"{op}: the answer has id {answer['id']!r}, expected {number}")
+        found = cast("dict[str, Any]", answer if type(answer) is dict else {})
+        given = found.get("id", number)
+        if type(given) is int and 0 < given < number:
+            raise self.violation("P02-one-answer", f"{op}: an earlier request, {given}, was answered twice")
+        if given != number:
+            raise self.violation("P02-one-answer", f"{op}: the answer has id {given!r}, expected {number}")
         if sentence := wrong(REQUESTS[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
-        found: dict[str, Any] = answer
         return found
 
     def violation(self, requirement: str, message: str) -> Violation:

@@ -11,7 +11,7 @@ from them.  The module imports only the standard library, so that a port in Pyth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -295,10 +295,11 @@ _JSON = {"integer": int, "boolean": bool, "string": str, "array": list, "object"
 _HEX_DIGITS = frozenset("0123456789abcdef")
 
 
-def wrong(kind: str, answer: object, level: str) -> str:
+def wrong(kind: str, answer: Any, level: str) -> str:
     """What is wrong with an answer of this kind at this level, in one sentence; empty if nothing is."""
-    if not isinstance(answer, dict):
+    if type(answer) is not dict:
         return "it is not a JSON object"
+    answer = cast("dict[str, Any]", answer)
     fields = {field.name: field for field in (_ID, *ANSWERS[kind])}
     if unknown := sorted(map(repr, answer.keys() - fields.keys())):
         return f"it has {unknown[0]}, which no answer to this request has"
@@ -316,13 +317,14 @@ def _mismatch(kind: Type, value: Any) -> str:
     """Why a value is not of a type, as the rest of a sentence; empty if it is."""
     if "anyOf" in kind:
         return _wrong_text(kind["anyOf"][0], value) if isinstance(value, str) else _wrong_action(value)
-    types = kind["type"] if isinstance(kind["type"], list) else [kind["type"]]
+    types: list[str] = [kind["type"]] if isinstance(kind["type"], str) else kind["type"]
     if not any(type(value) is _JSON[name] for name in types):
         return f"not of type {' or '.join(types)}"
     if isinstance(value, str):
         return _wrong_text(kind, value)
     if isinstance(value, list):
-        return next((f"where {found}" for found in map(_wrong_item, value) if found), "")
+        items = cast("list[Any]", value)
+        return next((f"where {found}" for found in map(_wrong_item, items) if found), "")
     minimum = kind.get("minimum")
     return "" if minimum is None or value is None or value >= minimum else f"less than {minimum}"
 
@@ -340,9 +342,10 @@ def _wrong_item(value: object) -> str:
     return f"{_short(value)} is {sentence}" if sentence else ""
 
 
-def _wrong_action(value: object) -> str:
-    if not isinstance(value, dict):
+def _wrong_action(value: Any) -> str:
+    if type(value) is not dict:
         return "neither the name of an action nor an object"
+    value = cast("dict[str, Any]", value)
     fields = {field.name: field for field in ACTION}
     if unknown := sorted(map(repr, value.keys() - fields.keys())):
         return f"an action with {unknown[0]}"

@@ -99,8 +99,11 @@ def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:
     def broken() -> None:
         raise Violation("F01-zero-bytes", "wrong")
 
+    def unprinted(_requirement: str, _case: str) -> tuple[str, ...]:
+        return ()
+
     checks = {"F01-zero-bytes": {"one": skipped, "two": lambda: None}, "F02-allocates": {"one": broken, "two": skipped}}
-    found = run_checks("a subject", checks, lambda *_: ())
+    found = run_checks("a subject", checks, unprinted)
 
     assert (1, 2) == (found.coverage.taken, found.coverage.missing)
     assert [("F02-allocates", "one: wrong")] == [(it.requirement, it.message) for it in found.violations]

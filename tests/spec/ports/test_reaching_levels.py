@@ -17,17 +17,28 @@ from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.coverage import transitions_of
 from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.ports.conformance import PortReport, Wanted, _tested, conform, conform_maker, conform_program
+from syncedmem.spec.ports.conformance import PortReport, Wanted, conform, conform_maker, conform_program, judge_maker
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.spec.requirements import Level, Profile
 
 WRONG = Path(__file__).parents[2] / "support" / "wrong_port.py"
 LIMITS = Limits(seconds=60, memory=8 << 30)
 ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
 REFERENCE = "syncedmem.spec:ReferenceMemory"
+
+
+def only(suite: str) -> Callable[[Subject], tuple[str, ...]]:
+    """Names of suites: of this one alone."""
+
+    def names(_: Subject) -> tuple[str, ...]:
+        return (suite,)
+
+    return names
 
 
 def wrong(way: str) -> ProgramTarget:
@@ -107,7 +118,7 @@ def bench(way: str, wanted: Wanted) -> Any:
 
 @pytest.fixture
 def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", lambda _: ("tour",))
+    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("tour"))
 
 
 @pytest.mark.usefixtures("few_suites")
@@ -171,14 +182,14 @@ def test_walks_go_on_too() -> None:
 
 
 def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", lambda _: ("flights",))
+    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("flights"))
 
     assert "does not conform to caffe/L0: " in bench("right", Wanted("caffe", "L0")).line
     assert "transitions were not taken" in bench("right", Wanted("caffe", "L0")).line
 
 
 @pytest.mark.usefixtures("few_suites")
-def test_a_maker_in_python_is_tested_too() -> None:
+def test_a_maker_in_python_istested_too() -> None:
     found = target(REFERENCE, ALLOCATORS)
     assert isinstance(found, MakerTarget)
     report = conform(lambda level: found.subject("caffe", level, ""), "L4", Wanted("caffe", "L1"))
@@ -187,7 +198,7 @@ def test_a_maker_in_python_is_tested_too() -> None:
 
 
 def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", lambda _: ("shapes",))
+    monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", only("shapes"))
     found = MakerTarget("syncedmem.spec:ReferenceBlob", ALLOCATORS)
     report = conform(lambda level: found.subject("safe", level, ""), "L4", Wanted("safe", blobs=True))
 
@@ -231,9 +242,9 @@ def test_a_maker_in_python_has_a_process_of_its_own(tmp_path: Path) -> None:
 def test_what_is_done_in_the_other_process() -> None:
     def ignore(_stage: str, _cases: int) -> None: ...
 
-    found = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0")), progress=ignore)
-    lacking = _tested((MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe")), progress=ignore)
-    low = _tested((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0", blobs=True)), progress=ignore)
+    found = judge_maker((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0")), progress=ignore)
+    lacking = judge_maker((MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe")), progress=ignore)
+    low = judge_maker((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0", blobs=True)), progress=ignore)
 
     assert isinstance(found, PortReport)
     assert found.passed
