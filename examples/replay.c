@@ -5,7 +5,9 @@
        cc -Ibuild -o build/replay examples/replay.c PORT.c && build/replay build/vectors/caffe/tour.jsonl
 
    docs/vectors.md defines the format; its lines have no spaces and their keys an order, so no JSON library is needed.
-   A difference is one line: id, step, call, expected, seen.  What the port's level does not show is not judged. */
+   A difference is one line: id, step, call, expected, seen.  What the port's level does not show is not judged.  If the
+   port crashes or exits, the line says where.  If it may hang, run it as `timeout -s ABRT 60 build/replay FILE`. */
+#include <signal.h>
 #include "lent.h"
 
 enum { BUFFERS = 4096, ACTIONS = 2, FAILURES = 3 /* levels */ };
@@ -133,8 +135,14 @@ int replay(const smp_port *port, const char *path) { /* how many vectors failed,
     printf("%d vectors, %d failed\n", vectors, failed);
     return fflush(stdout), vectors ? failed : -1;
 }
+static int finished;
+static void died(int number) {
+    wrong_start(), printf(number ? "an answer, seen signal %d\n" : "an answer, seen an exit\n", number), fflush(stdout), _Exit(1);
+}
+static void ended(void) { if (!finished) died(0); }
 int main(int files, char **names) {
     int failed = files < 2;
+    if (signal(SIGSEGV, died) != SIG_ERR && signal(SIGABRT, died) != SIG_ERR) atexit(ended);
     for (int k = 1; k < files; ++k) failed |= replay(syncedmem_port(), names[k]) != 0;
-    return failed;
+    return finished = 1, failed;
 }

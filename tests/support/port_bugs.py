@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HARMLESS", "PORT_BUGS", "PortBug"]
+__all__ = ["HARMLESS", "NOT_IN_VECTORS", "PORT_BUGS", "PortBug"]
 
 
 class PortBug(NamedTuple):
@@ -116,8 +116,9 @@ PORT_BUGS = (
         "leaks after a failure", "from->free(kind, pointer); }", "(void)pointer; }",
         "R33", "still allocated after the failure: 5 bytes on cpu, page-locked",
     ),
+    PortBug("frees twice", _FREE, f"{_FREE} {_FREE}", "R28", "asked to free memory that is not allocated"),
     PortBug(
-        "frees twice", "(void)owned_[side].release();", "",
+        "frees again when it is destroyed", "(void)owned_[side].release();", "",
         "R28", "asked to free memory that is not allocated",
     ),
     PortBug(
@@ -156,6 +157,17 @@ PORT_BUGS = (
         "R48", "saw allocate (cpu, zero c|gpu, zero g)pu, expected nothing",
     ),
 )  # fmt: skip
+
+NOT_IN_VECTORS = {
+    "uses what it has freed": "the runner does not protect memory",
+    "writes device memory on the host": "the runner does not protect memory",
+    "waits in the push": "vectors do not say when a push is done",
+    "never waits for a push": "vectors of Caffe do not ask for it",
+    "frees again when it is destroyed": "nothing is compared after the last step",
+    "allocates eagerly": "making a memory is no step",
+    "lives on after release": "vectors of Caffe do not ask for it",
+}
+"""The bugs that the runner of vectors in C does not see, and why."""
 
 HARMLESS = PortBug("prints", _ZERO, f'{_ZERO} std::puts("zeroed");', "", "")
 """A library may print: the harness keeps its standard output away from the protocol."""

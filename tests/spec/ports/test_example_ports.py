@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from port_bugs import HARMLESS, PORT_BUGS, PortBug
+from port_bugs import HARMLESS, NOT_IN_VECTORS, PORT_BUGS, PortBug
 from programs import program
 
 from syncedmem.spec.engine.supervisor import Limits
@@ -20,6 +20,7 @@ from syncedmem.spec.ports import harness
 from syncedmem.spec.ports.conformance import PortReport, Wanted, conform_program
 from syncedmem.spec.ports.targets import ProgramTarget
 from syncedmem.spec.requirements import requirements_of
+from syncedmem.spec.vectors import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +159,43 @@ def test_a_bug_is_found_and_its_message_says_what_is_wrong(bug: PortBug, build: 
     assert found.requirement.partition("-")[0] == bug.found, found
     assert re.search(bug.says, found.message), found
     assert found.statements
+
+
+SUITES = ("tour", "modes", "sizes", "several", "failures", "aliases", "counters")
+
+
+@pytest.fixture(scope="session")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[int, list[str]]]:
+    """Return a function that replays vectors on a library with the runner in C: its status, and what it prints."""
+    folder = tmp_path_factory.mktemp("replayed")
+    write(folder, [f"caffe/{suite}" for suite in SUITES])
+
+    def replay(library: Path) -> tuple[int, list[str]]:
+        runner = library.with_name("replay")
+        command = [program("cc"), "-O1", f"-I{PORTS}", "-o", str(runner), str(ROOT / "examples" / "replay.c")]
+        subprocess.run([*command, str(library), f"-Wl,-rpath,{library.parent}"], check=True)
+        files = [str(folder / "caffe" / f"{suite}.jsonl") for suite in SUITES]
+        limited = [program("timeout"), "-s", "ABRT", "20", str(runner), *files]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False)
+        return done.returncode, [line for line in done.stdout.splitlines() if " vectors, " not in line]
+
+    return replay
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_an_example_port_replays_all_vectors(
+    name: str, build: Build, replayed: Callable[[Path], tuple[int, list[str]]]
+) -> None:
+    assert replayed(build(name)) == (0, [])
+
+
+@pytest.mark.parametrize("bug", PORT_BUGS, ids=lambda bug: bug.name)
+def test_the_runner_in_c_says_where_a_bug_shows(
+    bug: PortBug, build: Build, replayed: Callable[[Path], tuple[int, list[str]]]
+) -> None:
+    status, lines = replayed(build("cpp", bug))
+    assert (status == 0) is (bug.name in NOT_IN_VECTORS), lines[:1]
+    assert status == 0 or re.match(r"[0-9a-f]{16} step \d+ \w+: expected .+, seen .+", lines[0])
 
 
 def test_a_library_may_print(build: Build) -> None:
