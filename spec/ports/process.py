@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import SyncedMemoryError
+from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.finding import Violation
 from ..engine.supervisor import Command, Death, Limits
@@ -97,7 +98,7 @@ class Port:
     @property
     def edition(self) -> str:
         """The edition that the port is."""
-        edition: str = self.hello.get("edition", "caffe")
+        edition: str = self.hello.get("edition", DEFAULT_EDITION)
         return edition
 
     def next_id(self) -> int:

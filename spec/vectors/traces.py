@@ -13,6 +13,7 @@ from syncedmem.model import EDITIONS, Call, FileFormatError, Input, Mode, inputs
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.exploration import State, explore
+from syncedmem.model.head import DEFAULT_EDITION
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -83,7 +84,7 @@ class _Outcome(NamedTuple):
         return f"{self.call}: {what or 'no action'}, then {end}"
 
 
-def check_trace(path: Path, edition: str = "caffe") -> Stop | int:
+def check_trace(path: Path, edition: str = DEFAULT_EDITION) -> Stop | int:
     """Check a recorded run: a file of JSON lines, which docs/vectors.md defines.
 
     Parameters
@@ -111,7 +112,7 @@ def check_trace(path: Path, edition: str = "caffe") -> Stop | int:
         raise FileFormatError(str(path), f"it is no recorded run: {type(error).__name__}: {error}") from error
 
 
-def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: str = "caffe") -> Stop | int:
+def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: str = DEFAULT_EDITION) -> Stop | int:
     """Check the lines of a recorded run, with their numbers; see `check_trace`."""
     run, last = _Run({"edition": edition}), 0
     for last, line in lines:

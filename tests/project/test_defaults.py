@@ -34,8 +34,8 @@ def literal_defaults(source: str, parameter: str) -> list[str]:
 
 
 def is_text(default: ast.expr | None) -> bool:
-    """Return whether a default is a string literal."""
-    return isinstance(default, ast.Constant) and isinstance(default.value, str)
+    """Return whether a default is a string literal that names something."""
+    return isinstance(default, ast.Constant) and isinstance(default.value, str) and bool(default.value)
 
 
 def test_no_signature_names_the_default_edition() -> None:

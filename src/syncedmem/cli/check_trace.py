@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
+from syncedmem.model.head import DEFAULT_EDITION
 
 __all__ = ["check_trace"]
 
@@ -16,7 +17,7 @@ def check_trace(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="Recorded run, in JSON lines.")],
     edition: Annotated[
         str, typer.Option(metavar="NAME", help="Edition of a run that does not name one: caffe, early or cpu_only.")
-    ] = "caffe",
+    ] = DEFAULT_EDITION,
 ) -> None:
     """Check whether a recorded run is one of the machine's.
 
