@@ -2,7 +2,9 @@
 
 import gc
 import sys
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
@@ -33,5 +35,13 @@ settings.load_profile("untimed")
 
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection: the kits and many tests run the collector often."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collector() -> Generator[None]:
+    """Exempt also what a module leaves in caches: with all test vectors in memory, a collection takes seconds."""
+    yield
     gc.collect()
     gc.freeze()
