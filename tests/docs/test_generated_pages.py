@@ -82,7 +82,8 @@ def test_every_requirement_is_there_with_a_mutant_that_breaks_it() -> None:
     rows = [line for line in requirements_page().splitlines() if line.startswith("| <a id=")]
 
     assert len(REQUIREMENTS) == len(rows)
-    assert all(line.rstrip(" |").endswith(".py)") for line in rows)
+    # What a port that is a program does wrong is in tests/support/wrong_port.py.
+    assert all(line.rstrip(" |").endswith(".py)") for line in rows if "**P0" not in line)
 
 
 def test_every_erratum_is_there() -> None:
@@ -91,7 +92,7 @@ def test_every_erratum_is_there() -> None:
     assert all(f"| {it.place} | {it.says}: ".replace("||", "\\|\\|") in page for it in ERRATA)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
+@pytest.mark.parametrize("page", sorted(name for name in PAGES if name.endswith(".md")))
 def test_what_they_link_to_is_there(page: str) -> None:
     """These are links to files of the checkout. The build of the site checks the links inside the site."""
     links = {part.partition(")")[0] for part in PAGES[page]().split("](../")[1:]}

@@ -23,7 +23,7 @@ from syncedmem.spec import (
 from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
-from syncedmem.spec.blob.moves import AdoptPart, AskedNothing, Extents, Fail
+from syncedmem.spec.blob.moves import AdoptPart, AskedNothing, Extents, Fail, Unchanged
 from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Other, failing_calls, foresee
@@ -415,6 +415,7 @@ def test_blobs_that_take_no_part_are_left_out_and_the_rest_is_counted_anew() -> 
         (AdoptPart(2, "cpu"), {0: 0, 2: 1}, AdoptPart(1, "cpu")),
         (Extents(again=True), {0: 0, 1: 1}, Extents(again=True)),
         (AskedNothing("B64-no-elements"), {1: 0}, AskedNothing("B64-no-elements")),
+        (Unchanged("B56-unchanged", "blob2.reshape(-1)"), {1: 0}, Unchanged("B56-unchanged", "blob.reshape(-1)")),
         (TableRow(next(rows(has_device=False))), {0: 0}, TableRow(next(rows(has_device=False)))),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, dev
 from syncedmem.model import Call, Input, Mode
 from syncedmem.model.vocabulary import Role, place_of, role_of
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.spec import Coverage, MemoryDriver
+from syncedmem.spec import Coverage, MemoryDriver, Violation
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
 from syncedmem.spec.engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
@@ -65,6 +65,20 @@ def test_the_driver_takes_buffers_for_granted_only_where_there_is_a_device() -> 
     driver.finish()
 
     assert 5 == len(driver.visited)
+
+
+def test_a_port_that_dies_when_a_call_is_made_again_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is about the port, and not about what a memory does after a failure."""
+    driver = MemoryDriver(device_subject(), 8)
+    perform = driver.perform
+
+    def dying(entry: Input) -> None:
+        raise driver.run.violation("P01-answers", f"{entry.call} killed it")
+
+    monkeypatch.setattr(driver, "perform", dying)
+    with pytest.raises(Violation, match="P01-answers"):
+        driver.perform_failing(READ, 1)
+    perform(RELEASE)
 
 
 # --- the oracle

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+import numpy as np
 import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import InvalidArgumentError, tour
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
     ReferenceBlob,
@@ -190,3 +192,18 @@ def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert list(few) == [kill.bug.name for kill in kills]
     assert all(kill.killed for kill in kills)
+
+
+def test_a_bug_is_right_where_nothing_is_wrong() -> None:
+    """Numbers that nobody has written are scaled, equal shapes are shared, and a buffer is adopted."""
+    host, device = CPUDeviceAllocator(), SimulatedDeviceAllocator()
+    scaled, sharing, adopting = (
+        BLOB_BUGS[name].make(2, 3, dtype="float32", host=host, device=device)
+        for name in ("ScalesTheFirst", "SharesOneShape", "IgnoresNull")
+    )
+    scaled.scale_data(2.0)
+    sharing.share_data(scaled)
+    adopting.set_cpu_data(np.ones(6, np.float32))
+
+    assert sharing.data_memory is scaled.data_memory
+    assert [0.0, 1.0] == [scaled.data_at(0, 0), adopting.data_at(1, 2)]

@@ -17,6 +17,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import AllocatorContract, TargetError, check_allocator
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.requirements import requirements_of
+from syncedmem.verification.allocators import check_allocators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,3 +135,18 @@ def test_the_class_has_a_test_for_every_requirement() -> None:
         Exempt().check(LATE)
     with pytest.raises(TargetError, match=r"AllocatorContract has no make\(\)"):
         AllocatorContract().check(LATE)
+
+
+def test_a_wrong_allocator_is_reported_with_a_program_that_shows_it() -> None:
+    """The program that is printed runs, and raises what it shows."""
+
+    class LeavesBytes(CPUDeviceAllocator):
+        def memset_zero(self, *_: Any, **__: Any) -> None:
+            pass
+
+    found = check_allocators("wrong", LeavesBytes(), "device = DEVICE")
+    violation = next(it for it in found.violations if it.requirement == "D14-zeros")
+
+    with pytest.raises(Violation, match="D14-zeros"):
+        exec("\n".join(violation.statements), {"DEVICE": LeavesBytes()})  # noqa: S102 -- the program is ours
+    assert not found.passed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -214,3 +215,16 @@ def test_a_tracked_pool_and_a_pool_of_tracked_memory() -> None:
     assert (0, 1) == (above.live_blocks, below.live_blocks)
     pool.close()
     assert 0 == below.live_blocks
+
+
+def test_a_pool_with_nothing_lent_goes_quietly() -> None:
+    """What it keeps idle goes back, and nothing warns."""
+    upstream = TrackingAllocator(CPUDeviceAllocator())
+    pool = PoolAllocator(upstream)
+    pool.release(pool.allocate(SIZE))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del pool
+        gc.collect()
+
+    assert ([], []) == (caught, upstream.outstanding_allocations)
