@@ -23,7 +23,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from ..engine.checklist import run_checks
+from ..engine.checklist import register, run_checks
 from ..engine.contents import Watched, pattern
 from ..engine.finding import Violation
 from ..requirements import applicable
@@ -156,12 +156,7 @@ class _Case:
 _CHECKS: dict[str, Callable[[_Case], None]] = {}
 
 
-def _checks(requirement: str) -> Callable[[Callable[[_Case], None]], Callable[[_Case], None]]:
-    def register(check: Callable[[_Case], None]) -> Callable[[_Case], None]:
-        _CHECKS[requirement] = check
-        return check
-
-    return register
+_checks = partial(register, _CHECKS)
 
 
 # --- memory and its owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from unittest import SkipTest
 
 from .finding import Violation
@@ -16,7 +16,21 @@ if TYPE_CHECKING:
     Check = Callable[[], None]
     Progress = Callable[[str, int], None]
 
-__all__ = ["Checklist", "run_checks"]
+__all__ = ["Checklist", "register", "run_checks"]
+
+CaseT = TypeVar("CaseT")
+
+
+def register(
+    checks: dict[str, Callable[[CaseT], None]], requirement: str
+) -> Callable[[Callable[[CaseT], None]], Callable[[CaseT], None]]:
+    """Put the decorated check of a case into a table, under its requirement."""
+
+    def add(check: Callable[[CaseT], None]) -> Callable[[CaseT], None]:
+        checks[requirement] = check
+        return check
+
+    return add
 
 
 @dataclass

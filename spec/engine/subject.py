@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
+from syncedmem.model.compiled import edition_for
 
 from ..requirements import LEVELS, PROFILES
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .calls import Side
 
-__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject", "edition_of"]
+__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject"]
 
 
 class Memory(Protocol):
@@ -99,11 +100,6 @@ class Program(Protocol):
         ...
 
 
-def edition_of(*, has_device: bool) -> str:
-    """The edition of the model with which a memory with a device, or without one, is compared."""
-    return "caffe" if has_device else "cpu_only"
-
-
 @dataclass(frozen=True)
 class _Pinning:
     """Calls a maker that has a parameter ``pinned``, with the device's allocator of page-locked memory."""
@@ -154,7 +150,8 @@ class Subject:
     level : {"L0", "L1", "L2", "L3", "L4"}
         How much of a memory is observed; what a higher level shows is not tested.
     edition : str
-        The edition of the model with which its memories are compared.  If empty, it is `edition_of`.
+        The edition of the model with which its memories are compared.  If empty, it is the first edition with a device,
+        or without one.
     program : Program or None
         The program that has the memories, if they are not Python objects.
     """
@@ -175,7 +172,7 @@ class Subject:
         if self.level not in LEVELS:
             raise InvalidArgumentError("level", self.level, f"one of {', '.join(LEVELS)}")
         if not self.edition:
-            object.__setattr__(self, "edition", edition_of(has_device=self.device is not None))
+            object.__setattr__(self, "edition", edition_for(has_device=self.device is not None))
         if self.edition not in EDITIONS:
             raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}")
         if self.profile not in PROFILES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import SkipTest
 
@@ -20,6 +21,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
+from ..engine.checklist import register
 from ..engine.contents import Watched, pattern
 from ..engine.finding import Violation
 from ..requirements import requirements_of
@@ -140,12 +142,7 @@ def is_row(ptr: Any) -> bool:
 _CHECKS: dict[str, Callable[[_Case], None]] = {}
 
 
-def _checks(requirement: str) -> Callable[[Callable[[_Case], None]], Callable[[_Case], None]]:
-    def register(check: Callable[[_Case], None]) -> Callable[[_Case], None]:
-        _CHECKS[requirement] = check
-        return check
-
-    return register
+_checks = partial(register, _CHECKS)
 
 
 # --- blocks

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from syncedmem.model.head import DEFAULT_EDITION
 
 from ..blob.kit import check_blobs
 from ..engine.finding import Violation
@@ -151,7 +153,7 @@ class PortReport:
     edition: str
     wanted: Wanted
     results: tuple[LevelResult, ...] = ()
-    found: tuple[Violation, ...] = field(default=())
+    found: tuple[Violation, ...] = ()
 
     @property
     def reached(self) -> LevelResult | None:
@@ -173,7 +175,7 @@ class PortReport:
     def line(self) -> str:
         """The verdict in one line."""
         profile, reached = self.wanted.profile, self.reached
-        edition = "" if self.edition == "caffe" else f" of edition {self.edition}"
+        edition = "" if self.edition == DEFAULT_EDITION else f" of edition {self.edition}"
         last = reached or (self.results[-1] if self.results else None)
         if last is None:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))
@@ -310,7 +312,9 @@ def conform_maker(
         raise answer
     if isinstance(answer, Death):
         message = f"the process {answer.how}, in {answer.stage} after {answer.cases} cases"
-        return PortReport(target.name, wanted.edition or "caffe", wanted, found=(Violation("P01-answers", message),))
+        return PortReport(
+            target.name, wanted.edition or DEFAULT_EDITION, wanted, found=(Violation("P01-answers", message),)
+        )
     return answer
 
 

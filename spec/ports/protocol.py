@@ -5,13 +5,16 @@ JSON object on a line of its own.  The port answers every request before it read
 ends.  What it writes to standard error is kept for messages.
 
 Everything about the format is in the tables of this module.  The page, the schema and the checks of answers are made
-from them.  The module imports only the standard library, so that a port in Python can use it.
+from them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+from syncedmem import model
+from syncedmem.model import Action, SyncedHead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,13 +53,9 @@ LEVELS: Mapping[str, str] = {
 BLACK_BOX = ("L0", "L1")
 """The levels at which a port has its own allocators, and nothing is known of them."""
 
-EDITIONS = ("caffe", "early", "cpu_only")
-HEADS = ("UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED")
-ACTIONS = (
-    "allocate_cpu", "zero_cpu", "copy_to_cpu", "adopt_cpu", "free_cpu",
-    "allocate_gpu", "zero_gpu", "copy_to_gpu", "copy_to_gpu_async", "adopt_gpu", "free_gpu",
-    "copy_cpu", "copy_gpu", "wait",
-)  # fmt: skip
+EDITIONS = tuple(model.EDITIONS)
+HEADS = tuple(head.name for head in SyncedHead)
+ACTIONS = (*(action.value for action in Action), "copy_cpu", "copy_gpu", "wait")
 """The model's actions; copies within a side, which no call needs; and a wait for the pushes of the memory."""
 
 LARGEST = 65536

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from syncedmem.model import EDITIONS, Call, head_machine
+from syncedmem.model import EDITIONS
+from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.subject import Subject
 from .memory import RemoteAllocator, RemoteMemory
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
 
 __all__ = ["MakerTarget", "ProgramTarget", "command_target", "maker_of", "subject_of", "target"]
-
-
-def _has_device(edition: str) -> bool:
-    """Whether memories of an edition have a device: some head says that the device side is fresh."""
-    return Call.GPU_DATA in head_machine(edition).calls and len(EDITIONS[edition].heads) == len(EDITIONS["caffe"].heads)
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def subject_of(port: Port, name: str, profile: Profile, level: Level) -> Subject
     """The memories of a program, at a level that it can show."""
     port.renew()
     port.level = level
-    device = RemoteAllocator(port, "gpu") if _has_device(port.edition) else None
+    device = RemoteAllocator(port, "gpu") if EDITIONS[port.edition].has_device else None
     host: Any = RemoteAllocator(port, "cpu")
     made: Any = RemoteMemory
     return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
@@ -103,10 +99,9 @@ class MakerTarget:
         if isinstance(found, Subject):
             return replace(found, profile=profile, level=level, edition=edition or found.edition)
         host, device = self.allocators
-        edition = edition or "caffe"
-        return Subject(
-            self.name, found, host(), device() if _has_device(edition) else None, profile, level=level, edition=edition
-        )
+        edition = edition or DEFAULT_EDITION
+        there = device() if EDITIONS[edition].has_device else None
+        return Subject(self.name, found, host(), there, profile, level=level, edition=edition)
 
 
 def maker_of(text: str) -> Any:

@@ -10,7 +10,8 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead
+from syncedmem.model.compiled import edition_for
 
 from ..blob.elements import USUAL, decoded, numbers
 from ..blob.oracle import World
@@ -113,9 +114,8 @@ def blob_programs(suite: str, edition: str) -> tuple[BlobProgram, ...]:
     KeyError
         If there is no such suite.
     """
-    make = BLOB_SUITES[suite].programs
-    has_device = {"caffe": True, "cpu_only": False}
-    return tuple(dict.fromkeys(make(has_device[edition]))) if edition in has_device else ()
+    make, has_device = BLOB_SUITES[suite].programs, EDITIONS[edition].has_device
+    return tuple(dict.fromkeys(make(has_device))) if edition == edition_for(has_device=has_device) else ()
 
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
@@ -210,16 +210,12 @@ def _operation(program: BlobProgram, call: BlobCall, number: int) -> dict[str, A
 # --- suites
 
 
-def _edition(has_device: bool) -> str:
-    return "caffe" if has_device else "cpu_only"
-
-
 def _cells(has_device: bool) -> Iterator[BlobProgram]:
     """Every cell of the tables, in both modes."""
     for row in rows(has_device):
         starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
         calls = (in_mode(row.cell.mode), *chain.from_iterable(starts), row.step)
-        yield BlobProgram(_edition(has_device), USUAL, (_SHAPE, _SHAPE), calls)
+        yield BlobProgram(edition_for(has_device=has_device), USUAL, (_SHAPE, _SHAPE), calls)
 
 
 def _refusals(has_device: bool) -> Iterator[BlobProgram]:
@@ -227,7 +223,9 @@ def _refusals(has_device: bool) -> Iterator[BlobProgram]:
     heads = tuple(SyncedHead) if has_device else (SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU)
     for head in heads:
         for dtype, call in _refused(has_device):
-            yield BlobProgram(_edition(has_device), dtype, (_SHAPE, _OTHER), (*way(0, "data", WAYS[head]), call))
+            yield BlobProgram(
+                edition_for(has_device=has_device), dtype, (_SHAPE, _OTHER), (*way(0, "data", WAYS[head]), call)
+            )
 
 
 def _refused(has_device: bool) -> Iterator[tuple[str, BlobCall]]:

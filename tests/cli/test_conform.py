@@ -76,6 +76,17 @@ def test_a_maker_in_python(tmp_path: Path) -> None:
     assert f"It is in {tmp_path / 'R10-same-bytes.py'}." in done.output
 
 
+def test_a_maker_that_ends_its_process_has_no_program_to_print(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text("import os\n\n\ndef maker(size, *, host, device): os._exit(3)\n", encoding="utf-8")
+    done = conform(tmp_path, f"{tmp_path / 'ends.py'}:maker", "--level", "L0", "--steps", "0", "--timeout", "60")
+
+    assert 1 == done.exit_code, done.output
+    assert "P01-answers: the process ended with status 3" in done.output
+    assert "Shortest program" not in done.output
+    assert "It is in" not in done.output
+    assert ["report.json"] == [it.name for it in tmp_path.iterdir() if it.name != "ends.py"]
+
+
 def test_reports_are_written_where_they_are_wanted(tmp_path: Path) -> None:
     done = conform(tmp_path, *port("right"), "--level", "L0", "--json", "-", "--junit", str(tmp_path / "report.xml"))
 

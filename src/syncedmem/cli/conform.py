@@ -226,8 +226,13 @@ def _follow(progress: Progress) -> Callable[[str, int], None]:
 def _keep(report: PortReport, out: Path) -> None:
     """Write what is known until now: the report, and the program of each violation."""
     write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
-    for violation in report.violations:
+    for violation in filter(_has_program, report.violations):
         write(_file(violation, out), "\n".join(violation.statements) + "\n")
+
+
+def _has_program(violation: Violation) -> bool:
+    """Whether there is a program that shows it: not if a maker in Python has ended its process."""
+    return bool(violation.statements)
 
 
 def _file(violation: Violation, out: Path) -> Path:
@@ -236,7 +241,7 @@ def _file(violation: Violation, out: Path) -> Path:
 
 def _is_requests(violation: Violation) -> bool:
     """Whether its program is requests, and not Python."""
-    return violation.statements[:1] != () and violation.statements[0].startswith('{"id"')
+    return violation.statements[0].startswith('{"id"')
 
 
 def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
@@ -260,6 +265,8 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     console.print(rows)
     for violation in report.violations:
         console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+        if not _has_program(violation):
+            continue
         text, path = "\n".join(violation.statements), _file(violation, out)
         if len(text) <= _SHOWN:
             console.print(

@@ -21,6 +21,7 @@ from syncedmem.model import (
     space,
     tour,
 )
+from syncedmem.model.compiled import edition_for
 from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
@@ -40,7 +41,6 @@ from syncedmem.spec import (
 from syncedmem.spec.buffer import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
-from syncedmem.spec.engine.subject import edition_of
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.requirements import requirements_of
@@ -197,7 +197,7 @@ def _check_allocators(name: str, steps: int, seed: int, progress: Progress | Non
 
 
 PARTS: Mapping[str, Part] = {
-    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_of(has_device=here))),
+    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here))),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
     "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
     "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),
