@@ -77,7 +77,9 @@ def test_a_maker_in_python(tmp_path: Path) -> None:
 
 
 def test_a_maker_that_ends_its_process_has_no_program_to_print(tmp_path: Path) -> None:
-    (tmp_path / "ends.py").write_text("import os\n\n\ndef maker(size, *, host, device): os._exit(3)\n", encoding="utf-8")
+    (tmp_path / "ends.py").write_text(
+        "import os\n\n\ndef maker(size, *, host, device): os._exit(3)\n", encoding="utf-8"
+    )
     done = conform(tmp_path, f"{tmp_path / 'ends.py'}:maker", "--level", "L0", "--steps", "0", "--timeout", "60")
 
     assert 1 == done.exit_code, done.output
