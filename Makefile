@@ -34,7 +34,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs mutation proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -77,6 +77,10 @@ test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow fr
 
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
+
+# It goes on where it was ended, and writes docs/mutation.md.
+mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
+	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
 bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py
