@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +24,7 @@ from syncedmem.model import (
     head_machine,
     space,
 )
+from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import compile_dispatch
 from syncedmem.model.soundness import check_soundness
 
@@ -35,6 +36,16 @@ Table = tuple[Transition, ...]
 U, C, G, S = SyncedHead
 CPU_PTR, OWN_CPU, DATA = Guard.HAS_CPU_POINTER, Guard.OWN_CPU_DATA, Guard.HAS_DATA
 ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), conditions=(DATA,))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [TRANSITIONS[0], next(iter(EFFECTS.values())), EDITIONS["caffe"], head_machine().declaration, dispatch()],
+    ids=lambda it: type(it).__name__,
+)
+def test_what_is_declared_or_compiled_cannot_be_changed(declared: Any) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(declared, fields(declared)[0].name, None)
 
 
 def build(table: Table, edition: str = "caffe") -> HeadMachine:

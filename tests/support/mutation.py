@@ -414,13 +414,14 @@ class Judge:
                 return found
         elif self._early.isdisjoint(mutant.lines):
             return None
-        touching = [it for it in self._seconds if self._lines[it] and it not in near]
+        touching = near or [it for it in self._seconds if self._lines[it]]
         modules = Counter[str]()
-        for name in near or touching:
+        for name in touching:
             modules[name.partition("::")[0]] += 1 + 1000 * self._kills[name]
         best = {name for name, _ in modules.most_common(2)}
-        first = [it for it in near or touching if it.partition("::")[0] in best]
-        return self._sound(mutant, first, imports=True) or self._sound(mutant, [*near, *touching], imports=True)
+        first = [it for it in touching if it.partition("::")[0] in best]
+        # At last all tests: what a class is made of can be seen without taking a line of its file.
+        return self._sound(mutant, first, imports=True) or self._sound(mutant, list(self._seconds), imports=True)
 
     def _sound(self, mutant: Mutant, names: Sequence[str], *, imports: bool) -> str | None:
         """The test that kills a mutant; a test that fails alone without the mutant is left out from then on."""

@@ -197,20 +197,22 @@ def test_the_second_chance_finishes_too(moody: Moody) -> None:
     assert (came, moody.live_blocks) == (KeyboardInterrupt, 0)
 
 
+@pytest.mark.parametrize("says", [(), ("now",)])
 def test_an_interrupt_of_a_finaliser_comes_after_it_with_what_it_says(
-    moody: Moody, printed: list[BaseException | None]
+    moody: Moody, printed: list[BaseException | None], says: tuple[str, ...]
 ) -> None:
     """What the finaliser holds has a finaliser of its own, in which nobody could catch the interrupt."""
-    memory, came = SyncedMemory(SIZE, device=moody), ""
+    memory = SyncedMemory(SIZE, device=moody)
+    came: tuple[str, ...] | None = None
     memory.gpu_data()
-    moody.releases = [KeyboardInterrupt("now")]
+    moody.releases = [KeyboardInterrupt(*says)]
     try:
         del memory
         abs(0)  # a call, after which CPython raises it
     except KeyboardInterrupt as error:
-        came = str(error)
+        came = error.args
 
-    assert ("now", [], 0) == (came, printed, moody.live_blocks)
+    assert (says, [], 0) == (came, printed, moody.live_blocks)
 
 
 def test_a_finaliser_that_holds_nothing_yet_may_be_interrupted(printed: list[BaseException | None]) -> None:
@@ -229,6 +231,19 @@ def test_a_finaliser_that_holds_nothing_yet_may_be_interrupted(printed: list[Bas
         came = True
 
     assert (True, []) == (came, printed)
+
+
+def test_copies_that_have_happened_keep_no_block(moody: Moody) -> None:
+    class Over:
+        def land(self) -> str:
+            return ""
+
+    held: Any = Holding("a test", SIZE)
+    held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
+    held.flights = [Over(), Over()]
+    del held
+
+    assert 0 == moody.live_blocks
 
 
 def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:
