@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from .base import DeviceAllocator
 
-__all__ = ["SecondChance", "at_exit", "lock_steps", "take_back"]
+__all__ = ["SecondChance", "act_at_exit", "at_exit", "lock_steps", "take_back"]
 
 
 def take_back(allocator: DeviceAllocator, ptr: Pointer | None, error: BaseException) -> None:
@@ -86,6 +86,7 @@ def at_exit(it: Any, act: Callable[[Any], object]) -> None:
 
 
 @atexit.register
-def _act_at_exit() -> None:
+def act_at_exit() -> None:
+    """Do what has to be done at the exit of the interpreter."""
     for it, act in list(_living.items()):
         act(it)

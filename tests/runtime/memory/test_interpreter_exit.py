@@ -104,10 +104,10 @@ kept.upstream.memset_zero(whole, len(whole))
 def test_idle_memory_is_given_back_before_the_exit() -> None:
     pool = PoolAllocator(CPUDeviceAllocator())
     pool.release(pool.allocate(64))
-    handover._act_at_exit()
+    handover.act_at_exit()
 
     assert 0 == pool.idle_blocks
     pool = PoolAllocator(FailingAllocator(CPUDeviceAllocator(), operation="release", at=1))
     pool.release(pool.allocate(64))
     with pytest.warns(ResourceWarning, match="memory leaked: "):
-        handover._act_at_exit()
+        handover.act_at_exit()
