@@ -855,12 +855,22 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
-def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path) -> None:
+def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its buffers and allocators are; the rest, which takes long, is asked for by the same name."""
+    asked: list[str] = []
+
+    def part(job: str, **options: Any) -> DeviceVerdict:
+        asked.append(job)
+        known = job.split()[1] in ("memories", "blobs")
+        return replace(found(f"simulated {job.split()[1]}"), name=name) if known else VERIFY_PART(job, **options)
+
+    monkeypatch.setattr(checks, "verify_part", part)
     device: Any = checks.make_subject(name, 0).device
     done = run("verify", "--device", name, "--steps", "0", "--processes", "1", "--out", str(tmp_path))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
 
     assert (f"simulated:{name[-1]}", 0) == (device.name, done.exit_code)
+    assert [f"{name} {it}" for it in checks.PARTS] == asked
     assert [name] == [it["name"] for it in report["devices"]]
 
 
