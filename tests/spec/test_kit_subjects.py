@@ -25,7 +25,7 @@ from syncedmem.spec.mutants.memory import MEMORY_BUGS
     ids=lambda allocator: str(allocator.device_type.name),
 )
 def test_the_runtime_meets_every_requirement_on_every_device(allocator: Any) -> None:
-    """All suites pass, and every state, cell and transition is taken.  `test_the_gpu_conforms` is this test for CUDA."""
+    """All suites pass, and every state, cell and transition is taken.  For CUDA this is `test_the_gpu_conforms`."""
     subject = replace(device_subject(), device=allocator, elsewhere=None)
     verdict = check_conformance(subject, steps=1500, seed=3)
     verdict.require()
