@@ -302,6 +302,7 @@ def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
+@pytest.mark.no_cover
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, but one transition is not taken."""
     use(monkeypatch, host_subject())
@@ -314,6 +315,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
     assert f"cpu: {missing} transitions of memories were never taken" in result.output
 
 
+@pytest.mark.no_cover
 def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
     use(monkeypatch, host_subject())

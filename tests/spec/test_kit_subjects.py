@@ -78,6 +78,7 @@ def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -
     check_conformance(replace(device_subject(careless), profile="caffe"), steps=300).require()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("steps", "seed"), [(200, 0), (500, 1), (930, 2), (931, 3), (5000, 4)])
 def test_the_memory_of_the_page_passes_the_caffe_profile(steps: int, seed: int) -> None:
     """It does what Caffe does, so no number of steps and no seed may find anything; the page runs all suites."""
