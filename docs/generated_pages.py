@@ -322,33 +322,28 @@ def mutation_page() -> str:
             ]
             listed += [f"### {file}", table(("where", "was", "is", "why no test fails"), lines)]
     left = [file for room in told["room"] for file in room["files"] if file not in measured]
-    return (
-        "\n\n".join(
-            (
-                "# Mutation testing",
-                NOTE.format("tests/support/mutation.json` and `tests/support/mutation.toml"),
-                (
-                    "A *mutant* is a copy of a file that differs from it in one place: a comparison, a number, an "
-                "argument, a statement that is gone. It is killed if a test fails. If no test fails, it survives. "
-                "Then a test is missing, or the mutant is *equivalent*: it does what the original does, and the "
-                "reason is below."
-            ),
-            (
-                "`make mutation FILE=model/head.py` measures a file, and goes on where it was ended. It takes minutes "
-                "for each file, so it is not one of the gates. The figures are those of the day and the commit that "
-                "stand beside them; a plus says that files differed from the commit. The operators are those of "
-                "mutmut, and four of ours: a statement, a `with` or a result is removed, or a condition is negated. "
-                "[The program](../tests/support/mutation.py) says how it works, and why it is not mutmut itself."
-            ),
-            "## Measured",
-                table(("file", "mutants", "killed", "equivalent", "no reason yet", "measured"), rows),
-                "## Not measured",
-                ", ".join(map(_file, left)) + "." if left else "All files of that list are measured.",
-                *(("## Survivors", *listed) if listed else ()),
-            )
-        )
-        + "\n"
-    )
+    parts = [
+        "# Mutation testing",
+        NOTE.format("tests/support/mutation.json` and `tests/support/mutation.toml"),
+        (
+            "A *mutant* is a copy of a file that differs from it in one place: a comparison, a number, an argument, a "
+            "statement that is gone. It is killed if a test fails. If no test fails, it survives. Then a test is "
+            "missing, or the mutant is *equivalent*: it does what the original does, and the reason is below."
+        ),
+        (
+            "`make mutation FILE=model/head.py` measures a file, and goes on where it was ended. It takes minutes for "
+            "each file, so it is not one of the gates. The figures are those of the day and the commit that stand "
+            "beside them; a plus says that files differed from the commit. The operators are those of mutmut, and four "
+            "of ours: a statement, a `with` or a result is removed, or a condition is negated. [The "
+            "program](../tests/support/mutation.py) says how it works, and why it is not mutmut itself."
+        ),
+        "## Measured",
+        table(("file", "mutants", "killed", "equivalent", "no reason yet", "measured"), rows),
+        "## Not measured",
+        ", ".join(map(_file, left)) + "." if left else "All files of that list are measured.",
+        *(("## Survivors", *listed) if listed else ()),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _file(name: str) -> str:
