@@ -59,6 +59,7 @@ def run(*words: str | Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.no_cover
 def test_a_planted_survivor_is_found_and_is_killed_by_a_better_test(tmp_path: Path) -> None:
     """A mutant that was killed is not run again."""
     tests = "tests/model/test_spelling.py"
