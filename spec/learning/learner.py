@@ -31,8 +31,8 @@ __all__ = ["Inconsistent", "Learned", "check_installed", "learned"]
 HANGS, DEATHS = 3, 400
 """After so many hangs, or after so many deaths of the port, learning ends."""
 
-MANY = 4
-"""Learning ends if the machine has this many times the states of the declared one."""
+ANSWERS = 200
+"""Learning ends if the port gives so many different answers: they are not finite, so there is no finite machine."""
 
 LONG = 40
 """The length of a random word."""
@@ -197,6 +197,7 @@ class _Teacher:
         self._others = others
         self._progress = progress
         self._tree = _Node()
+        self._answers: set[Answer] = set()
         self._deaths = 0
         self._hangs = 0
 
@@ -258,6 +259,9 @@ class _Teacher:
             if first != answer:
                 found = self._inconsistent(word[:number], first, answer)
                 raise _Stopped("the same calls are answered in two ways", found)
+        self._answers.update(answers)
+        if len(self._answers) > ANSWERS:
+            raise _Stopped(f"it gives more than {ANSWERS} different answers")
         self._count(answers[-1])
         if self._progress is not None:
             self._progress("", self.num_steps)

@@ -30,6 +30,8 @@ DEEPEST = 3
 """How many states more than the declared machine has a port may be said to have."""
 
 _MOST = 4
+"""Learning ends if the machine has this many times the states of the declared one."""
+
 _WORDS = 8
 
 

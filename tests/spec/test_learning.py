@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import signal
 import sys
 from dataclasses import replace
@@ -208,8 +207,7 @@ def test_a_hidden_state_is_found_from_its_bound_on(depth: int) -> None:
 
 
 def test_random_calls_may_find_what_is_deeper() -> None:
-    port = Played(hidden(3))
-    report = learn_port(port, LearnWanted(states=1, steps=4000, seed=1))
+    report = learn_port(Played(hidden(2)), LearnWanted(states=1, steps=80_000, seed=1))
 
     assert "cpu_data in U:--" in cells(report)
 
@@ -257,15 +255,13 @@ def test_a_machine_that_grows_is_given_up_and_what_was_asked_is_compared() -> No
 
         def cpu_data(self) -> Any:
             self.looks += 1
-            view = super().cpu_data()
-            self.own_cpu_data = self.own_cpu_data and self.looks.bit_count() < 4
-            return view
+            return bytes(super().cpu_data()) + bytes(self.looks)
 
-    report = learn_port(Here(Counts), LearnWanted(states=2, steps=2000))
+    report = learn_port(Here(Counts), LearnWanted())
 
-    assert re.search(r"it has more than \d+ states", report.bound)
+    assert "it gives more than 200 different answers" in report.bound
     assert not report.passed
-    assert any(name.startswith("cpu_data in C:") for name in cells(report))
+    assert "cpu_data in U:--" in cells(report)
     assert "svg" in drawings(report)
     assert report.as_json()["states"] == []
 
@@ -346,7 +342,8 @@ def test_no_memory_no_machine() -> None:
 # --- ports in processes of their own
 
 MAKER = """
-import os, random, time
+import os, time
+from pathlib import Path
 from syncedmem.spec import ReferenceMemory
 
 looks = 0
@@ -361,8 +358,11 @@ class Hangs(ReferenceMemory):
 
 class Chance(ReferenceMemory):
     def cpu_data(self):
-        if random.random() < 0.5:
-            raise RuntimeError("chance")
+        odd = Path(__file__ + ".odd")
+        if odd.exists():
+            odd.unlink()
+            raise RuntimeError("every second time, also in another process")
+        odd.touch()
         return super().cpu_data()
 
 class Keeps(ReferenceMemory):
