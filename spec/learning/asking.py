@@ -6,7 +6,7 @@ import signal
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from syncedmem.model.head import DEFAULT_EDITION
 
@@ -198,8 +198,8 @@ class AskedMaker:
     def _started(self) -> tuple[str, str, Sight]:
         """Start the process; return what it is."""
         context: Any = get_context("spawn")
-        self._connection, there = context.Pipe()
-        connection: Connection = self._connection
+        connection, there = cast("tuple[Connection, Connection]", context.Pipe())
+        self._connection = connection
         self._stack.callback(connection.close)
         self._process: Any = context.Process(target=serve, args=(there, self._target, *self._wanted), daemon=True)
         with there:

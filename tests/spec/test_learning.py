@@ -453,7 +453,10 @@ def test_a_maker_that_makes_no_second_memory(maker: Callable[[str], MakerTarget]
 def test_words_are_answered_in_this_process_too(
     maker: Callable[[str], MakerTarget], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    def ignored(*_: object) -> None:
+        """Leave the signals of pytest alone."""
+
+    monkeypatch.setattr(signal, "signal", ignored)
     here, there = Pipe()
     for request in (((READ, RELEASE), None, False), ((ADOPT,), WRITE, True)):
         here.send(request)
