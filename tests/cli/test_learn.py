@@ -29,6 +29,13 @@ class Careless(ReferenceMemory):
 class Silly(ReferenceMemory):
     own_cpu_data = property(lambda self: True, lambda self, value: None)
 
+class Grows(ReferenceMemory):
+    looks = 0
+
+    def cpu_data(self):
+        self.looks += 1
+        return bytes(super().cpu_data()) + bytes(self.looks)
+
 def broken(size, *, host, device):
     raise RuntimeError(size)
 """
@@ -85,6 +92,13 @@ def test_only_some_differences_are_printed(tmp_path: Path, makers: Path, monkeyp
     assert " more are in " in done.output
 
 
+def test_a_port_without_a_machine(tmp_path: Path, makers: Path) -> None:
+    done = maker(tmp_path, f"{makers}:Grows")
+
+    assert 1 == done.exit_code, done.output
+    assert "The machine is not known, because it gives more than 200 different answers." in done.output
+
+
 def test_no_memory_can_be_made(tmp_path: Path, makers: Path) -> None:
     done = maker(tmp_path, f"{makers}:broken")
 
@@ -93,7 +107,6 @@ def test_no_memory_can_be_made(tmp_path: Path, makers: Path) -> None:
     assert "subject.make(5" in (tmp_path / "out" / "new.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.no_cover
 def test_a_program_that_crashes(tmp_path: Path) -> None:
     command = shlex.join((sys.executable, "-S", str(WRONG), "crash"))
     done = learn(tmp_path, "--command", command, "--timeout", "60", "--level", "L0", "--states", "2", "--steps", "0")

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import Call, Input, InvalidArgumentError, MissingPackageError, SyncedHead
 from syncedmem.spec import ReferenceMemory, Subject, Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.learning import learner
 from syncedmem.spec.learning.answers import NOT_ASKED, Answer, Sight, WatchedMemory, Word
 from syncedmem.spec.learning.asking import AskedMaker, AskedProgram, serve
 from syncedmem.spec.learning.declared import alphabet, declared_machine
@@ -266,6 +268,61 @@ def test_a_machine_that_grows_is_given_up_and_what_was_asked_is_compared() -> No
     assert report.as_json()["states"] == []
 
 
+def test_a_machine_with_too_many_states_is_given_up() -> None:
+    steps = [dict(row) for row in declared_machine("cpu_only", Played.sight).machine.steps]
+    size = len(steps)
+    steps += [{**steps[0], NULL: (Answer(head=f"{k}"), size + k + 1)} for k in range(30)] + [steps[0]]
+    steps[0] = {**steps[0], NULL: (steps[0][NULL][0], size)}
+
+    assert "it has more than 16 states" in learn_port(Played(Mealy(tuple(steps))), LearnWanted()).bound
+
+
+def test_a_hang_is_drawn_and_three_are_enough() -> None:
+    steps = [dict(row) for row in declared_machine("cpu_only", Played.sight).machine.steps]
+    hang = Answer(died="the process was ended after 1 seconds without progress")
+    steps = [{**row, READ: (hang, len(steps) - 1)} for row in steps[:-1]] + steps[-1:]
+    report = learn_port(Played(Mealy(tuple(steps))), LearnWanted())
+
+    assert "the port was ended 3 times without an answer" in report.bound
+    assert hang.died in drawings(report)["svg"]
+
+
+def test_two_answers_without_a_difference_are_no_machine() -> None:
+    class Late(Played):
+        asked = 0
+
+        def ask(self, word: Word) -> list[Answer]:
+            self.asked += 1
+            first, *others = super().ask(word)
+            return [first._replace(head="odd") if self.asked == 20 else first, *others]
+
+        def renew(self) -> None:
+            """Be as before."""
+
+    report = learn_port(Late(declared_machine("cpu_only", Played.sight).machine), LearnWanted())
+
+    assert "not learned: the same calls are answered in two ways" == report.line
+
+
+class OneState:
+    """A state of AALpy's."""
+
+    output_fun: dict[Input, Answer]
+    transitions: dict[Input, OneState]
+
+
+def test_what_was_asked_is_looked_at_first() -> None:
+    port = Played(declared_machine("cpu_only", Played.sight).machine)
+    entries = alphabet("cpu_only")
+    teacher = learner._Teacher(port, entries, 1, 9, lambda _: iter(()), None)
+    teacher.query((READ,))
+    state = OneState()
+    state.output_fun = dict.fromkeys(entries, NOT_ASKED)
+    state.transitions = dict.fromkeys(entries, state)
+
+    assert (READ,) == teacher.find_cex(SimpleNamespace(initial_state=state))
+
+
 # --- what is seen
 
 
@@ -478,6 +535,10 @@ def test_words_are_answered_in_this_process_too(
     assert ["HEAD_AT_CPU", "", "HEAD_AT_CPU"] == [it.head for it in answers]
     assert "memory.mutable_cpu_data()" == here.recv()[-1]
     serve(there, maker("broken"), "", "L2")
+    assert isinstance(here.recv(), Violation)
+    here.send(((READ,), None, False))
+    serve(there, maker("once"), "", "L2")
+    assert "syncedmem" not in here.recv()[1]
     assert isinstance(here.recv(), Violation)
 
 
