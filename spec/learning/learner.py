@@ -150,7 +150,7 @@ def learned(  # noqa: PLR0913 -- options
         yield from more(machine)
         yield from walks
 
-    teacher = _Teacher(port, alphabet, states, most, others, progress)
+    teacher = Teacher(port, alphabet, states, most, others, progress)
     stopped, inconsistent = "", None
     try:
         run([*alphabet], teacher, teacher, "mealy", cex_processing="rs", cache_and_non_det_check=False, print_level=0)
@@ -174,7 +174,7 @@ class _Node:
         self.steps: dict[Input, tuple[Answer, _Node]] = {}
 
 
-class _Teacher:
+class Teacher:
     """Answers words, each at most once from the port, and tests machines; AALpy's system and its oracle."""
 
     def __init__(  # noqa: PLR0913 -- as `learned`

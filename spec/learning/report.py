@@ -118,8 +118,8 @@ class LearnReport:
         if found.stopped:
             return f"The machine is not known, because {found.stopped}. Only what was asked is compared."
         return (
-            f"The machine is right if the port has at most {found.bound} states. Depth {found.depth} of the W-method: "
-            f"it was tested for {found.depth} states more than it has."
+            f"The machine is right if the port has at most {found.bound} states: depth {found.depth} of the W-method. "
+            "A port with more may be another machine."
         )
 
     @property

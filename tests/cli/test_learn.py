@@ -63,7 +63,7 @@ def test_the_declared_machine(tmp_path: Path) -> None:
     assert 0 == done.exit_code, done.output
     assert done.stderr.splitlines()[-1] == report["verdict"]
     assert report["verdict"].startswith("as declared: cpu_only/L2, 27 of 27 cells, if the port has at most ")
-    assert "Depth 1 of the W-method" in done.stderr
+    assert "depth 1 of the W-method" in done.stderr
     assert {"report.json", "machine.svg", "machine.mmd", "machine.dot"} == {
         it.name for it in (tmp_path / "out").iterdir()
     }

@@ -117,7 +117,7 @@ def test_a_memory_without_a_device_is_the_declared_machine(make: Any, level: Lev
     assert report.learned.machine.size == report.declared == declared_machine("cpu_only", report.sight).machine.distinct
     assert (report.comparison.reached, report.comparison.cells) == (27, 27)
     assert report.line.endswith(f"27 of 27 cells, if the port has at most {report.declared + 1} states")
-    assert "Depth 1 of the W-method" in report.bound
+    assert "depth 1 of the W-method" in report.bound
     assert seen[-1][1] == report.learned.calls
 
 
@@ -314,7 +314,7 @@ class OneState:
 def test_what_was_asked_is_looked_at_first() -> None:
     port = Played(declared_machine("cpu_only", Played.sight).machine)
     entries = alphabet("cpu_only")
-    teacher = learner._Teacher(port, entries, 1, 9, lambda _: iter(()), None)
+    teacher = learner.Teacher(port, entries, 1, 9, lambda _: iter(()), None)
     teacher.query((READ,))
     state = OneState()
     state.output_fun = dict.fromkeys(entries, NOT_ASKED)
