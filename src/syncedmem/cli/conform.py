@@ -16,6 +16,7 @@ from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
 from .output import check_place, write
+from .targets import port_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -130,7 +131,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     for option, value in (("--timeout", timeout), ("--memory", memory)):
         if not 0 < value < inf:
             raise InvalidArgumentError(option, value, "more than 0")
-    found = _target(target, command)
+    found = port_target(target, command)
     if json_path == junit == "-":
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
     for text in (json_path, junit, str(out / "report.json")):
@@ -184,18 +185,6 @@ def _requirement(text: str) -> str:
         if text in (name, name.partition("-")[0]):
             return name
     raise InvalidArgumentError("--except", text, "a requirement, such as R09")
-
-
-def _target(text: str | None, command: str | None) -> ProgramTarget | MakerTarget:
-    from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-    from syncedmem.spec.ports.process import PortError
-    from syncedmem.spec.ports.targets import command_target, target
-
-    if (text is None) == (command is None):
-        raise PortError("name one port: TARGET, or --command")
-    if command is not None:
-        return command_target(command)
-    return target(str(text), (CPUDeviceAllocator, SimulatedDeviceAllocator))
 
 
 def _tested(
