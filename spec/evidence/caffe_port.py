@@ -58,6 +58,7 @@ _BLOBS: dict[str, str] = {
     "B49-bad-buffer-refused": "the size of a buffer is not known (blob.cpp:90-93)",
     "B56-unchanged": "data_at brings the host side up to date before it checks the index (blob.hpp:191-194)",
     "B57-failure-keeps-numbers": "copy_from has taken the new shape when the copy fails (blob.cpp:444-454)",
+    "B60-nothing-left": "as R33: memory whose zero-fill failed is never freed (syncedmem.cpp:28-31, 56-59)",
     "B61-shape-once": "every reshape writes the extents on the host again (blob.cpp:30)",
     "B62-negative-index": "the extent is compared with 0, not the index (blob.hpp:153-164)",
     "B64-no-elements": "as B21",

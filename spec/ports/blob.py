@@ -162,7 +162,8 @@ class RemoteView:
 
     def __init__(self, blob: RemoteBlob, part: str, side: Side, content: bytes) -> None:
         self._blob = blob
-        self._part, self._side = part, side
+        self._part = part
+        self._side: Side = side
         self._content = content
 
     def get(self) -> bytearray:

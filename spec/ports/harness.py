@@ -979,7 +979,8 @@ class Harness:
         blob.sides.clear()
         found: Answer = {"shape": seen.shape[: seen.axes], "count": seen.count, "capacity": seen.capacity}
         for name, part in (("data", seen.data), ("diff", seen.diff)):
-            head = HEADS[part.head] if part.head < len(HEADS) else str(part.head)
+            number = int(part.head)
+            head = HEADS[number] if number < len(HEADS) else str(number)
             found |= {name: part.memory, f"{name}_head": head, f"{name}_size": part.size}
             for side, address, fresh in (("cpu", part.cpu, _AT_CPU), ("gpu", part.gpu, _AT_GPU)):
                 if address:

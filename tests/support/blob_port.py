@@ -115,12 +115,13 @@ class BlobPort:
         """The answer to a request."""
         self.notes.actions.clear()
         told = self.log.moves.armed(request.get("fail", 0), partial=request.get("partial", False))
+        found: Answer
         try:
             with using_mode(Mode[request.get("mode", "GPU")]), told:
                 found = getattr(self, f"on_{request['op']}")(request)
         except Exception as error:  # noqa: BLE001 -- whatever a wrong blob raises
             found = {"refused": f"{type(error).__name__}: {error}"}
-            if "other" in request or request["op"] == "blob_call":
+            if request["op"] == "blob_call":
                 found |= self.shown(request["blob"])
         if request["op"] in ("new_blob", "blob_call", "drop_blob"):
             found["actions"] = [*self.notes.actions]

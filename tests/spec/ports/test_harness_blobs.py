@@ -129,7 +129,7 @@ def test_blobs_that_cannot_be_made_are_refused(c_port: Callable[[str], str]) -> 
     memories = Harness(Library(c_port("port")))
     hello = memories.answer({"id": 1, "op": "hello", "version": 1, "level": "L4"})
     assert "blobs" not in hello
-    request = {"id": 2, "op": "new_blob", "blob": 1, "mode": "CPU", "type": "int32", "shape": []}
+    request: dict[str, Any] = {"id": 2, "op": "new_blob", "blob": 1, "mode": "CPU", "type": "int32", "shape": []}
     assert memories.answer(request) == {"id": 2, "refused": "C has no blobs", "actions": []}
 
 
