@@ -64,7 +64,7 @@ _BLOBS: dict[str, str] = {
     "B64-no-elements": "as B21",
     "B67-shape-lazy": "every shape with more axes has memory for its extents at once (blob.cpp:27-30)",
 }
-_OF_DEVICES = ("B61-shape-once",)
+_OF_DEVICES = ("B60-nothing-left", "B61-shape-once")
 
 CAFFE_BLOBS_VIOLATE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {"caffe": _BLOBS, "cpu_only": {name: why for name, why in _BLOBS.items() if name not in _OF_DEVICES}}
