@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,10 +53,12 @@ def test_the_numbers_are_those_of_the_protocol() -> None:
 
 def test_the_numbers_are_those_of_the_header(c_port: Callable[[str], str]) -> None:
     header = (Path(c_port("blob")).parent / "syncedmem_port.h").read_text(encoding="utf-8")
-    for number, name in enumerate(harness.BLOB_CALLS):
-        assert f"SMP_BLOB_{name.upper()} = {number}" in header
-    for number, name in enumerate(harness.BLOB_TYPES):
-        assert f"SMP_{name.upper()} = {number}" in header
+    calls = re.findall(r"SMP_BLOB_(\w+) = (\d+)", header)
+    assert calls == [(name.upper(), str(number)) for number, name in enumerate(harness.BLOB_CALLS)]
+    types = re.findall(r"SMP_(U?(?:FLOAT|INT)\d+) = (\d+)", header)
+    assert types == [(name.upper(), str(number)) for number, name in enumerate(harness.BLOB_TYPES)]
+    options = [int(it) for it in re.findall(r"SMP_OPTION_\w+ = (\d+)", header)]
+    assert options == [harness.SEQUENCE, harness.COPY_DIFF, harness.RESHAPE]
 
 
 def test_a_blob_shows_what_it_does(c_port: Callable[[str], str]) -> None:
