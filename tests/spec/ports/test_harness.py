@@ -419,6 +419,13 @@ def table(**changed: Any) -> Any:
     return made
 
 
+class Symbols(dict[str, Any]):
+    """The functions of a library; as in ctypes, one that is not there is an AttributeError."""
+
+    def __missing__(self, name: str) -> None:
+        raise AttributeError(name)
+
+
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
     """Return a function that loads a table as if it were in a library."""
@@ -428,7 +435,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
             return made and ctypes.pointer(made)
 
         def opened(_path: str) -> Any:
-            return {harness.SYMBOL: entry}
+            return Symbols({harness.SYMBOL: entry})
 
         monkeypatch.setattr(ctypes, "CDLL", opened)
         return Library(__file__)
