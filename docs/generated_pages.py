@@ -21,7 +21,7 @@ from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
+from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, Field, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
@@ -281,6 +281,7 @@ def protocol_answers() -> str:
         **{kind: tuple(it for it in fields if it not in STATE) for kind, fields in ANSWERS.items()},
     }
     kinds["state"] = STATE
+    kinds["blob"] = tuple(it for it in kinds["blob"] if it not in BLOB)
     rows = [(kind, *_cells(it)) for kind, fields in kinds.items() for it in fields if it.name != "refused"]
     return table(("answer", "field", "from level", "needed", "meaning"), rows)
 

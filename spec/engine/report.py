@@ -276,6 +276,12 @@ class Tolerance:
             self.met.add(violation.requirement)
         return violation.requirement in self._known
 
+    def excuses(self, requirement: str) -> bool:
+        """Whether a requirement that was found violated is excepted."""
+        if requirement in self._excepted:
+            self.met.add(requirement)
+        return requirement in self._excepted
+
     def ends(self, violation: Violation) -> bool:
         """Keep a violation that is not tolerated; return whether a suite ends with it.  If not, others like it pass."""
         self.found.append(violation)

@@ -14,6 +14,8 @@ from syncedmem.model.compiled import edition_for
 from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.model.interface import Allocator
 
     from ..requirements import Level, Profile
@@ -154,6 +156,8 @@ class Subject:
         or without one.
     program : Program or None
         The program that has the memories, if they are not Python objects.
+    excuses : callable or None
+        Whether a requirement is excepted; asked if the kit can go on after it was violated.
     """
 
     name: str
@@ -167,6 +171,7 @@ class Subject:
     level: Level = "L4"
     edition: str = ""
     program: Program | None = None
+    excuses: Callable[[str], bool] | None = None
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:

@@ -217,8 +217,7 @@ class PortReport:
 
 
 def _is_tested(level: str, top: str, wanted: Wanted) -> bool:
-    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
-    return level == wanted.level if wanted.level else lowest <= level <= top
+    return level == wanted.level if wanted.level else level <= top
 
 
 def conform(
@@ -285,14 +284,14 @@ def conform_program(
         If it cannot be tested, or cannot show the level that is wanted.
     """
     with target.connect(limits, wanted.edition) as port:
-        if wanted.blobs:
-            raise PortError(f"{target.name}: the protocol of ports has no blobs; only a maker in Python can have them")
+        if wanted.blobs and not port.hello.get("blobs"):
+            raise PortError(f"{target.name} has no blobs")
         top, name = port.hello["level"], port.hello["name"]
         if wanted.level > top:
             raise PortError(f"{target.name} shows {top} at most, not {wanted.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, wanted.profile, level)
+            return subject_of(port, name, wanted.profile, level, blobs=wanted.blobs)
 
         return conform(bench, top, wanted, progress=progress, on_change=on_change)
 
@@ -321,8 +320,6 @@ def conform_maker(
 def judge_maker(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
     """What `conform_maker` does in the other process."""
     target, wanted = argument
-    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
-        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
     try:
         target.subject(wanted.profile, LEVELS[0], wanted.edition)
     except PortError as error:

@@ -17,6 +17,7 @@ from syncedmem.model import EDITIONS
 from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.subject import Subject
+from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
 from .process import Port, PortError
 
@@ -62,13 +63,13 @@ class ProgramTarget:
         return port
 
 
-def subject_of(port: Port, name: str, profile: Profile, level: Level) -> Subject:
-    """The memories of a program, at a level that it can show."""
+def subject_of(port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False) -> Subject:
+    """The memories of a program, or its blobs, at a level that it can show."""
     port.renew()
     port.level = level
     device = RemoteAllocator(port, "gpu") if EDITIONS[port.edition].has_device else None
     host: Any = RemoteAllocator(port, "cpu")
-    made: Any = RemoteMemory
+    made: Any = RemoteBlob if blobs else RemoteMemory
     return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
 
 

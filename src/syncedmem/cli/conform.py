@@ -61,7 +61,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     blobs: Annotated[
-        bool, typer.Option("--blobs", metavar="", help="The maker in Python makes blobs, not memories.")
+        bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
     ] = False,
     steps: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Number of generated steps, after the enumerated ones.")
