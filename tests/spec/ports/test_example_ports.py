@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from ctypes import c_void_p
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ SIZES = {
     "cpp": (("syncedmem.hpp", "cuda.hpp"), "port.cpp"),
     "rust": (("memory.rs", "allocator.rs"), "port.rs"),
 }
-"""The files of the memory, and that of the glue; declarations of the ABI are not counted."""
+"""The files of the memory, and that of the glue; declarations of the ABI are not among them."""
 
 NOT_JUDGED = {
     "needs the objects of a language": "R35 R36 R37 R38 R39 R40 R45 R46 R47 R52 R54 R55 R56",
@@ -47,11 +46,9 @@ NOT_JUDGED = {
 """The requirements of profile safe that are not judged for a port with the C ABI, and why."""
 
 
-@cache
-def glue(name: str) -> list[str]:
-    """Return the lines of the glue without comments, blank lines and imports."""
-    lines = (PORTS / name / SIZES[name][1]).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not re.match(r"\s*(//|/\*|#|use |mod |using |$)", line)]
+def lines_of(name: str, *files: str) -> int:
+    """Return the number of lines of some files."""
+    return sum(len((PORTS / name / file).read_text(encoding="utf-8").splitlines()) for file in files)
 
 
 @pytest.fixture(scope="session")
@@ -120,9 +117,9 @@ def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> N
 
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_is_small(name: str) -> None:
-    lines = sum(len((PORTS / name / file).read_text(encoding="utf-8").splitlines()) for file in SIZES[name][0])
-    assert 100 < lines < 300
-    assert 20 < len(glue(name)) <= 40
+    memory, glue = SIZES[name]
+    assert 100 < lines_of(name, *memory) < 300
+    assert 20 < lines_of(name, glue) <= 40
 
 
 def test_the_memory_in_rust_is_safe() -> None:
