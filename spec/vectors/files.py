@@ -95,10 +95,9 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
 
 def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     """The files of a folder that are missing, or differ from those that `write` would write."""
-    chosen = _chosen(wanted)
     return [
         path
-        for path, text in chosen.items()
+        for path, text in _chosen(wanted)
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
