@@ -1,6 +1,6 @@
-"""Seeded bugs of ports that are programs: ``python -m syncedmem.spec.mutants.port BUG COMMAND...``.
+"""Seeded bugs of ports that are programs.
 
-The program starts a right port, passes requests on to it, and answers as the port does, but for the bug.
+`main` is the program: it starts a right port, passes requests on to it, and answers as the port does, but for the bug.
 """
 
 from __future__ import annotations
@@ -117,12 +117,8 @@ def answers(bug: RightPort, command: Iterable[str], requests: Iterable[str]) -> 
 
 
 def main(arguments: list[str]) -> None:
-    """Answer the requests of standard input."""
+    """Answer the requests of standard input; the arguments are the name of a bug, and the command of a right port."""
     name, *command = arguments
     for text in answers(PORT_BUGS[name].make(), command, sys.stdin):
         sys.stdout.write(text)
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -109,7 +109,7 @@ def conform_maker(
     limits: Limits,
     *,
     progress: Progress | None = None,
-    on_change: Callable[[PortReport], None] | None = None,
+    on_change: Callable[[PortReport], None] = lambda _: None,
 ) -> PortReport:
     """Test a maker of memories in Python, in a process of its own; see `syncedmem.spec.ports.conformance.conform`.
 
@@ -129,8 +129,7 @@ def conform_maker(
             while not ended:
                 ended = child.listen(_PAUSE)
                 for report in _received(here):
-                    if on_change is not None:
-                        on_change(report)
+                    on_change(report)
         answer = child.answer
         if isinstance(answer, PortError):
             raise answer

@@ -28,10 +28,15 @@ PUSH = Case((Input(Call.CPU_DATA), Input(Call.ASYNC_GPU_PUSH), Fail(Input(Call.S
 READ = Case((Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA)))
 
 
+def command_of(name: str) -> tuple[str, ...]:
+    """Return the command of a port with this bug."""
+    return sys.executable, "-c", f"from syncedmem.spec.mutants.port import main; main({[name, *RIGHT]!r})"
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("bug", PORT_BUGS.values(), ids=PORT_BUGS)
 def test_a_wrong_port_is_refused_for_the_right_reason(bug: SeededBug) -> None:
-    command = (sys.executable, "-m", bug.make.__module__, bug.name, *RIGHT)
+    command = command_of(bug.name)
     limits = Limits(seconds=2 if bug.name.startswith("Hangs") else 60, first=60)
     with ProgramTarget(bug.name, command).connect(limits, "") as port:
         subject = subject_of(port, bug.name, "safe", "L3")
@@ -94,6 +99,5 @@ def test_requests_are_passed_on_to_a_right_port(
 
 
 def test_a_bug_must_be_known() -> None:
-    command = (sys.executable, "-m", "syncedmem.spec.mutants.port", "NoBug", *RIGHT)
     with pytest.raises(PortError, match="does not say hello"):
-        ProgramTarget("none", command).connect(Limits(seconds=60, first=60), "")
+        ProgramTarget("none", command_of("NoBug")).connect(Limits(seconds=60, first=60), "")
