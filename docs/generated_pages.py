@@ -21,6 +21,7 @@ from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
+from syncedmem.spec.mutants.port import PORT_BUGS
 from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, Field, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
@@ -43,6 +44,7 @@ _SEEDED_BUGS: dict[str, SeededBug] = {
     **BUFFER_BUGS,
     **DEVICE_ALLOCATOR_BUGS,
     **MEMORY_BUGS,
+    **PORT_BUGS,
 }
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
@@ -93,11 +95,12 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
             "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
-            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer or an allocator that breaks "
-            "the requirement. A test shows that it is refused, and that the requirement is named ([memories and "
-            "blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer, an allocator or a port "
+            "that breaks the requirement. A test shows that it is refused, and that the requirement is named "
+            "([memories and blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
-            "interface](../tests/runtime/allocators/test_contract.py)). R are requirements of memories, B of blobs, F "
+            "interface](../tests/runtime/allocators/test_contract.py), "
+            "[ports](../tests/spec/ports/test_port_bugs.py)). R are requirements of memories, B of blobs, F "
             "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
             "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
             "are hazards of Caffe, "
@@ -356,6 +359,13 @@ def _code(line: str) -> str:
     return f"`` {line} ``" if line else "–"
 
 
+def port_bugs() -> str:
+    """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
+    found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
+    rows = [(bug, it["conform"], it["runner"]) for bug, it in found.items()]
+    return table(("the port", "`syncedmem conform` says", "the runner of vectors in C says"), rows)
+
+
 PAGES = {
     "errata.md": errata_page,
     "mutation.md": mutation_page,
@@ -371,6 +381,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "answers": protocol_answers,
         "actions": protocol_actions,
     },
+    "port-bugs.md": {"bugs": port_bugs},
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),

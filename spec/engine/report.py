@@ -365,6 +365,8 @@ def run_suites(  # noqa: PLR0913 -- options
     for name, run in runners.items():
         counter, known = Counter(name, coverage, progress, tolerance), len(tolerance.found)
         began = time.perf_counter()
+        if progress is not None:
+            progress(name, 0)
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
             violation = run(subject, counter)

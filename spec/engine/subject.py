@@ -158,6 +158,9 @@ class Subject:
         The program that has the memories, if they are not Python objects.
     excuses : callable or None
         Whether a requirement is excepted; asked if the kit can go on after it was violated.
+    journal : callable or None
+        Called before each statement is run, with the imports and the statements of its reproducer until then; for a
+        memory that may end the process.
     """
 
     name: str
@@ -172,6 +175,7 @@ class Subject:
     edition: str = ""
     program: Program | None = None
     excuses: Callable[[str], bool] | None = None
+    journal: Callable[[tuple[tuple[str, tuple[str, ...]], ...], list[str]], None] | None = None
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:

@@ -129,6 +129,8 @@ class Child(Generic[AnswerT]):
         Whether the process begins as a fork of this one, which must then have a single thread.  Otherwise it is
         spawned, because OpenCL and CUDA do not survive a fork.  A fork can be interrupted like any process, its output
         is kept, and it ends at once after its answer.
+    nests : bool
+        Whether the job starts processes of its own; a fork always may.
 
     Attributes
     ----------
@@ -147,6 +149,7 @@ class Child(Generic[AnswerT]):
         moved: Callable[[], object] | None = None,
         progress: Progress | None = None,
         forks: bool = False,
+        nests: bool = False,
     ) -> None:
         self._limits = limits
         self._moved = moved
@@ -164,7 +167,9 @@ class Child(Generic[AnswerT]):
         self._mark, self._since = moved() if moved else None, time.monotonic()
         output = None if self._output is None else self._output.fileno()
         # A daemon could not have child processes, and a target may need them.
-        self._process: Any = context.Process(target=serve, args=(there, job, argument, output), daemon=not forks)
+        self._process: Any = context.Process(
+            target=serve, args=(there, job, argument, output), daemon=not (forks or nests)
+        )
         with there:
             try:
                 self._process.start()

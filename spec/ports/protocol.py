@@ -10,7 +10,7 @@ from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem import model
@@ -355,7 +355,23 @@ ACTION: tuple[Field, ...] = (
 )
 """An action that a call took, if its name alone does not say everything."""
 
-_REFUSED = Field("refused", _TEXT, "why the request was refused or failed; left out if it was done", required=False)
+_REFUSED = Field(
+    "refused", _or_null(_TEXT), "why the request was refused or failed; null or left out if it was done", required=False
+)
+_VIEW = Field(
+    "view",
+    _or_null(_HEX),
+    "after a call that returns a side, the first bytes of the view that it returned, as many as the memory has",
+    "L1",
+    required=False,
+)
+_ACTIONS = Field(
+    "actions",
+    {"type": "array", "items": _LISTED},
+    "The actions that the call took, in order, also if it failed: those that were done, the one that failed, and what "
+    "was done to undo them.",
+    "L2",
+)
 
 ANSWERS: Mapping[str, tuple[Field, ...]] = {
     "hello": (
@@ -379,25 +395,9 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
         ),
         _REFUSED,
     ),
-    "state": (*STATE, _REFUSED),
-    "call": (
-        Field(
-            "view",
-            _or_null(_HEX),
-            "after a call that returns a side, the first bytes of the view that it returned, as many as the memory has",
-            "L1",
-            required=False,
-        ),
-        Field(
-            "actions",
-            {"type": "array", "items": _LISTED},
-            "The actions that the call took, in order, also if it failed: those that were done, the one that failed, "
-            "and what was done to undo them.",
-            "L2",
-        ),
-        *STATE,
-        _REFUSED,
-    ),
+    # A port may have one form of answer for both: what there was of a call before is not looked at.
+    "state": (_VIEW, replace(_ACTIONS, required=False), *STATE, _REFUSED),
+    "call": (_VIEW, _ACTIONS, *STATE, _REFUSED),
     "blob_state": (*BLOB, _REFUSED),
     "blob": (
         Field(
@@ -445,7 +445,7 @@ def wrong(kind: str, answer: Any, level: str) -> str:
         return f"it has {unknown[0]}, which no answer to this request has"
     for name, field in fields.items():
         if name not in answer:
-            excused = "refused" in answer and name != "id" and kind not in ("call", "blob")
+            excused = answer.get("refused") is not None and name != "id" and kind not in ("call", "blob")
             if field.required and field.level <= level and not excused:
                 return f"it lacks {name!r}"
         elif sentence := _mismatch(field.type, answer[name]):

@@ -15,6 +15,7 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
+from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
 from .output import check_place, write
 from .targets import port_target
 
@@ -89,22 +90,14 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = TIMEOUT,
     memory: Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")] = MEMORY,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
-        ),
-    ] = None,
-    junit: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."),
-    ] = None,
+    json_path: JsonFile = None,
+    junit: JunitFile = None,
     out: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for report.json and a program for each violation, written as they are found. Missing folders "
-            "are created.",
+            help="Folder for report.json, and for each violation a program and, if one can show it, a test vector, "
+            "written as they are found. Missing folders are created.",
         ),
     ] = DEFAULT_OUT,
 ) -> None:
@@ -194,11 +187,12 @@ def _tested(
     progress: Callable[[str, int], None],
     on_change: Callable[[PortReport], None],
 ) -> PortReport:
-    from syncedmem.spec.ports.conformance import conform_maker, conform_program
+    from syncedmem.spec.ports.conformance import conform_program
+    from syncedmem.spec.ports.makers import conform_maker
     from syncedmem.spec.ports.targets import MakerTarget
 
     if isinstance(found, MakerTarget):
-        return conform_maker(found, wanted, limits, progress=progress)
+        return conform_maker(found, wanted, limits, progress=progress, on_change=on_change)
     return conform_program(found, wanted, limits, progress=progress, on_change=on_change)
 
 
@@ -213,15 +207,17 @@ def _follow(progress: Progress) -> Callable[[str, int], None]:
 
 
 def _keep(report: PortReport, out: Path) -> None:
-    """Write what is known until now: the report, and the program of each violation."""
+    """Write what is known until now: the report, and the program and the vector of each violation."""
     write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
-    for violation in filter(_has_program, report.violations):
-        write(_file(violation, out), "\n".join(violation.statements) + "\n")
+    for violation in report.violations:
+        if violation.statements:
+            write(_file(violation, out), "\n".join(violation.statements) + "\n")
+        if violation.vector:
+            write(_vector(violation, out), f"{violation.vector}\n")
 
 
-def _has_program(violation: Violation) -> bool:
-    """Whether there is a program that shows it: not if a maker in Python has ended its process."""
-    return bool(violation.statements)
+def _vector(violation: Violation, out: Path) -> Path:
+    return out / f"{violation.requirement}.vector.jsonl"
 
 
 def _file(violation: Violation, out: Path) -> Path:
@@ -254,7 +250,7 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     console.print(rows)
     for violation in report.violations:
         console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
-        if not _has_program(violation):
+        if not violation.statements:  # a maker in Python that cannot even be imported
             continue
         text, path = "\n".join(violation.statements), _file(violation, out)
         if len(text) <= _SHOWN:
@@ -269,3 +265,14 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             console.print(f"Run it: {again}\n", markup=False, highlight=False, soft_wrap=True)
         else:
             console.print(f"It is in {path}.\n", markup=False, highlight=False, soft_wrap=True)
+        if violation.vector:
+            again = f"syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
+            console.print(f"Or as a test vector: {again}\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def _named(found: ProgramTarget | MakerTarget) -> str:
+    """The target, as a command line has it."""
+    from syncedmem.spec.ports.targets import ProgramTarget
+
+    of_command = isinstance(found, ProgramTarget) and tuple(shlex.split(found.name)) == found.arguments
+    return f"{'--command ' if of_command else ''}{shlex.quote(found.name)}"
