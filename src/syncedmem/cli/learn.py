@@ -100,7 +100,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         ),
     ] = DEFAULT_OUT,
 ) -> None:
-    """Learn the machine of a port from outside, and compare it with the declared machine.
+    """Learn the machine of a port, and where it differs.
 
     TARGET is written in one of these forms:
       MODULE:MAKER            a maker of memories in Python, or a Subject
