@@ -240,6 +240,22 @@ def test_a_suite_of_blobs_may_go_on_after_a_violation() -> None:
     assert not found.violations
 
 
+def test_a_file_may_have_the_name_of_a_module(tmp_path: Path) -> None:
+    """Whether the standard library has it or another folder; the same file is the same module."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "select.py").write_text(f"def maker():\n    return {folder.name!r}\n", encoding="utf-8")
+    found = [maker_of(f"{folder / 'select.py'}:maker") for folder in folders]
+
+    assert ["one", "two"] == [maker() for maker in found]
+    assert maker_of(f"{folders[0] / 'select.py'}:maker") is found[0]
+    (tmp_path / "wrong.py").write_text("raise KeyError(1)", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(PortError, match=r"wrong.py cannot be imported: KeyError: 1"):
+            maker_of(f"{tmp_path / 'wrong.py'}:maker")
+
+
 SUBJECT = Subject("mine", maker_of(REFERENCE), CPUDeviceAllocator(), None)
 
 
