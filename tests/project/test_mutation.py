@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("mutmut", reason="mutmut is not installed: pip install mutmut")
+
 from mutants import mutants
 
 SUPPORT = Path(__file__).parents[1] / "support"
