@@ -102,11 +102,11 @@ def _drawing(report: LearnReport, taken: list[_Taken]) -> tuple[Drawing, frozens
     groups: dict[tuple[str, str], dict[str, list[_Taken]]] = {}
     noted: dict[str, list[_Taken]] = {}
     for it in taken:
-        ends = it.answer.refused or not it.dest
-        # A head that the edition does not have has no place, and neither has a loop at the first head.
-        if ends or it.dest not in SyncedHead.__members__ or it.source == it.dest == initial:
+        # A head that no edition has has no place, and neither has a loop at the first head.
+        placed = {it.source, it.dest} <= set(SyncedHead.__members__) and not it.source == it.dest == initial
+        if it.answer.refused or not placed:
             noted.setdefault(it.what, []).append(it)
-        elif it.source in SyncedHead.__members__:
+        else:
             groups.setdefault((it.source, it.dest), {}).setdefault(str(it.entry), []).append(it)
     order = [head.name for head in SyncedHead]
     edges = tuple(

@@ -225,14 +225,13 @@ class Teacher:
         yield from self._others(machine)
 
     def _asked(self, machine: Mealy) -> Iterator[Word]:
-        """The shortest word of those that were asked which the machine answers otherwise."""
+        """The words of those that were asked which the machine answers otherwise, the shortest first."""
         waiting: list[tuple[_Node, int, Word]] = [(self._tree, 0, ())]
         for node, state, word in waiting:
             for entry, (answer, below) in node.steps.items():
                 expected, after = machine.steps[state][entry]
                 if answer != expected:
                     yield (*word, entry)
-                    return
                 waiting.append((below, after, (*word, entry)))
 
     def _known(self, word: Word) -> list[Answer]:

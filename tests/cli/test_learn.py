@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import shlex
 import sys
@@ -19,6 +20,7 @@ WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
 PORT = ["--command", shlex.join((sys.executable, "-S", str(WRONG), "right")), "--timeout", "60"]
 
 MAKERS = """
+import os
 from syncedmem.spec import ReferenceMemory
 
 class Careless(ReferenceMemory):
@@ -35,6 +37,12 @@ class Grows(ReferenceMemory):
     def cpu_data(self):
         self.looks += 1
         return bytes(super().cpu_data()) + bytes(self.looks)
+
+class Ends(ReferenceMemory):
+    def mutable_cpu_data(self):
+        os._exit(3)
+
+    cpu_data = mutable_cpu_data
 
 def broken(size, *, host, device):
     raise RuntimeError(size)
@@ -90,6 +98,13 @@ def test_only_some_differences_are_printed(tmp_path: Path, makers: Path, monkeyp
 
     assert 1 == done.exit_code, done.output
     assert " more are in " in done.output
+
+
+def test_cells_that_are_not_reached_are_counted(tmp_path: Path, makers: Path) -> None:
+    done = maker(tmp_path, f"{makers}:Ends", "--steps", "0", "--states", "1", "--level", "L0")
+
+    assert 1 == done.exit_code, done.output
+    assert re.search(r"Not compared: \d+ of 27 cells. The calls did not reach them.", done.output)
 
 
 def test_a_port_without_a_machine(tmp_path: Path, makers: Path) -> None:

@@ -356,6 +356,22 @@ def test_views_that_show_something_else() -> None:
     ]
 
 
+def test_a_port_that_ends_while_its_view_is_read() -> None:
+    class Ended:
+        def get(self) -> bytes:
+            raise Violation("P01-answers", "the program was ended")
+
+    class Ending(ReferenceMemory):
+        def gpu_data(self) -> Any:
+            super().gpu_data()
+            return Ended()
+
+    device = SimulatedDeviceAllocator()
+    memory = WatchedMemory(Subject("ending", Ending, CPUDeviceAllocator(), device, "caffe", level="L1"))
+    with pytest.raises(Violation, match="the program was ended"):
+        memory.step(Input(Call.GPU_DATA), memory.sight())
+
+
 @pytest.mark.parametrize(("head", "said"), [(2, "HEAD_AT_GPU"), (9, "9"), ("SYNCED", "SYNCED")])
 def test_a_head_may_be_a_number_or_a_name(head: object, said: str) -> None:
     class Named(ReferenceMemory):
