@@ -15,7 +15,7 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
-from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
+from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, JunitFile, Memory, Timeout
 from .output import check_place, write
 from .targets import port_target
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["conform"]
 
 DEFAULT_OUT = Path("build/conform")
-STEPS, TIMEOUT, FIRST, MEMORY = 2000, 10.0, 60.0, 4096
+STEPS = 2000
 _SHOWN = 4000
 """How many characters of a program are printed; a longer one is only in its file."""
 
@@ -40,10 +40,7 @@ _SHOWN = 4000
 def conform(  # noqa: PLR0913 -- the options of the command
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
-    command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Start this program, which speaks the protocol of ports, as the target."),
-    ] = None,
+    command: Command = None,
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="caffe: what Caffe does. safe: also what we promise beyond Caffe.")
     ] = "caffe",
@@ -55,12 +52,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
             "in flight, threads and lifetimes. Default: find the highest level that the port reaches.",
         ),
     ] = None,
-    edition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
-        ),
-    ] = None,
+    edition: Edition = None,
     blobs: Annotated[
         bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
     ] = False,
@@ -83,13 +75,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
             "option for more.",
         ),
     ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Time after which a request that has no answer hangs. The first has 60 seconds."
-        ),
-    ] = TIMEOUT,
-    memory: Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")] = MEMORY,
+    timeout: Timeout = TIMEOUT,
+    memory: Memory = MEMORY,
     json_path: JsonFile = None,
     junit: JunitFile = None,
     out: Annotated[

@@ -16,6 +16,7 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, widen
+from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, Memory, Timeout
 from .output import check_place, write
 from .targets import port_target
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 DEFAULT_OUT = Path("build/learn")
-STEPS, TIMEOUT, FIRST, MEMORY = 2000, 10.0, 60.0, 4096
+STEPS = 2000
 _LEVELS = ("L0", "L1", "L2")
 _SHOWN = 8
 """How many findings are printed; all are in the folder."""
@@ -43,10 +44,7 @@ _NAMES = (
 def learn(  # noqa: PLR0913 -- the options of the command
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
-    command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Start this program, which speaks the protocol of ports, as the target."),
-    ] = None,
+    command: Command = None,
     level: Annotated[
         str | None,
         typer.Option(
@@ -55,12 +53,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
             "that the port shows.",
         ),
     ] = None,
-    edition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
-        ),
-    ] = None,
+    edition: Edition = None,
     states: Annotated[
         int | None,
         typer.Option(
@@ -78,19 +71,9 @@ def learn(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the random calls. The same seed gives the same calls.")
     ] = 0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Time after which a call that has no answer hangs. The first has 60 seconds."
-        ),
-    ] = TIMEOUT,
-    memory: Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")] = MEMORY,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
-        ),
-    ] = None,
+    timeout: Timeout = TIMEOUT,
+    memory: Memory = MEMORY,
+    json_path: JsonFile = None,
     out: Annotated[
         Path,
         typer.Option(

@@ -12,7 +12,7 @@ import typer
 
 from syncedmem.model import InvalidArgumentError
 
-from .conform import FIRST, TIMEOUT
+from .options import FIRST, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
