@@ -3,9 +3,9 @@
 #include "syncedmem.hpp"
 #ifdef SYNCEDMEM_CUDA  // all memory is CUDA's, and only heads, refusals and bytes are seen
 #include "cuda.hpp"
-static const smp_allocators *const own = &syncedmem::cuda;
+static const smp_allocators *own = &syncedmem::cuda;
 #else
-static const smp_allocators *const own = nullptr;
+static const smp_allocators *own = nullptr;
 #endif
 using syncedmem::Memory;
 
