@@ -274,7 +274,6 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
-@pytest.mark.no_cover
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))

@@ -161,7 +161,7 @@ def every(*calls: str, where: str) -> set[str]:
         (
             "HostNotZeroed",
             every("cpu_data", "mutable_cpu_data", where="U:--"),
-            "learned:  actions: allocate_cpu (page-locked)",
+            "learned:  actions: allocate_cpu (page-locked); view: other bytes",
         ),
     ],
 )
