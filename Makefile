@@ -133,7 +133,7 @@ hostcuda-verify-%:
 
 # What has run is counted once; the lag takes no other lines.
 hostcuda-tests-0: CHOSEN := --cov --cov-report= --cov-fail-under=0
-hostcuda-tests-2000: CHOSEN := -m 'not no_lag'
+$(patsubst %,hostcuda-tests-%,$(filter-out 0,$(HOSTCUDA_LAGS))): CHOSEN := -m 'not no_lag'
 hostcuda-tests-%:
 	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \

@@ -102,7 +102,7 @@ def _drawing(report: LearnReport, taken: list[_Taken]) -> tuple[Drawing, frozens
     groups: dict[tuple[str, str], dict[str, list[_Taken]]] = {}
     noted: dict[str, list[_Taken]] = {}
     for it in taken:
-        # A head that no edition has has no place, and neither has a loop at the first head.
+        # An unknown head has no place, and neither has a loop at the first head.
         placed = {it.source, it.dest} <= set(SyncedHead.__members__) and not it.source == it.dest == initial
         if it.answer.refused or not placed:
             noted.setdefault(it.what, []).append(it)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem import model
 from syncedmem.model import Action, SyncedHead
+from syncedmem.model.interface import BLOB_CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +26,6 @@ __all__ = [
     "ANSWERS",
     "BLACK_BOX",
     "BLOB",
-    "BLOB_CALLS",
     "BLOB_REQUESTS",
     "BLOB_TYPES",
     "CALLS",
@@ -64,18 +64,6 @@ ACTIONS = (*(action.value for action in Action), "copy_cpu", "copy_gpu", "wait")
 
 BLOB_TYPES = ("float32", "float64", "int32", "uint32", "float16")
 """The types of the elements of blobs."""
-
-BLOB_CALLS = (
-    "reshape", "reshape_like", "shrink_to_fit",
-    "shape_string", "canonical_axis_index", "count_axes", "legacy_shape", "num", "channels", "height", "width",
-    "offset", "data_at", "diff_at", "gpu_shape",
-    "cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data",
-    "cpu_diff", "mutable_cpu_diff", "gpu_diff", "mutable_gpu_diff",
-    "set_cpu_data", "set_gpu_data", "set_cpu_diff", "set_gpu_diff",
-    "share_data", "share_diff", "copy_from",
-    "update", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff", "scale_data", "scale_diff",
-)  # fmt: skip
-"""The calls of a blob; `syncedmem.spec.blob.calls` says what each does."""
 
 LARGEST = 65536
 """The largest size of a memory in bytes, unless the port says another one."""

@@ -13,6 +13,7 @@ import typer
 from syncedmem.model import InvalidArgumentError
 
 from .options import FIRST, TIMEOUT
+from .targets import port_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -60,7 +61,7 @@ def replay(
     Exit status:
       0  the finding does not occur any more; or every vector passed
       1  it still occurs; or it has never occurred twice, so that a run without it
-         proves nothing; or a vector failed
+         proves nothing; or a vector failed, or all were left out
       2  it cannot be replayed
     """
     from syncedmem.spec.fuzz import Replay, TargetError
@@ -119,40 +120,35 @@ def _run_vectors(file: Path, target: str | None, command: str | None, profile: s
 def _subjects(target: str | None, command: str | None) -> Generator[Callable[[dict[str, Any]], Subject]]:
     """What gives the subject for a vector."""
     from syncedmem.spec.engine.supervisor import Limits
-    from syncedmem.spec.ports.targets import ProgramTarget, command_target, subject_of
-    from syncedmem.spec.ports.targets import target as target_of
+    from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
     from syncedmem.verification import make_subject
 
-    if command is not None and target is not None:
-        raise InvalidArgumentError("--command", command, "left out, if there is a TARGET")
-    named: Any = None
-    if command is not None:
-        named = command_target(command)
-    elif target is not None:
-        named = target_of(target, (_none, _none))
-    if not isinstance(named, ProgramTarget):
-        yield partial(_made, target, {name: make_subject(name, 0) for name in ("cpu", "simulated")})
+    named = None if target is None and command is None else port_target(target, command)
+    if isinstance(named, ProgramTarget):
+        with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
+            subject = subject_of(port, named.name, "safe", port.hello["level"])
+            yield lambda _: subject
         return
-    with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
-        subject = subject_of(port, named.name, "safe", port.hello["level"])
-        yield lambda _: subject
+    made = None if target is None else maker_of(target)
+    yield partial(_made, target, made, {name: make_subject(name, 0) for name in ("cpu", "simulated")})
 
 
-def _none() -> None:
-    """No allocator: makers get theirs from `_made`."""
-
-
-def _made(target: str | None, subjects: dict[str, Subject], vector: dict[str, Any]) -> Subject:
-    """Our memories or blobs, or those of a maker in Python."""
+def _made(
+    target: str | None,
+    made: Any,  # noqa: ANN401 -- a maker of the user
+    subjects: dict[str, Subject],
+    vector: dict[str, Any],
+) -> Subject:
+    """The subject for a vector: our memories or blobs, or those of a maker in Python."""
     from syncedmem import Blob, SyncedMemory
     from syncedmem.spec import Subject
-    from syncedmem.spec.ports.targets import maker_of
     from syncedmem.spec.vectors.replay import is_of_blobs
 
+    if isinstance(made, Subject):
+        return made
     there = subjects["cpu" if vector["edition"] == "cpu_only" else "simulated"]
     ours: Any = Blob if is_of_blobs(vector) else SyncedMemory
-    made = maker_of(target) if target else ours
-    return made if isinstance(made, Subject) else Subject(target or there.name, made, there.host, there.device)
+    return Subject(target or there.name, made or ours, there.host, there.device)
 
 
 def _unnamed(file: Path, found: Replay) -> str:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from wrong_port import PORT
 
 from syncedmem.cli import app
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import SyncedMemoryError
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
@@ -141,14 +141,14 @@ SUBJECT = device_subject()
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("some:maker", "--command", "./port"), "left out, if there is a TARGET"),
+        (("some:maker", "--command", "./port"), "name one port: TARGET, or --command"),
         (("--profile", "cafe"), "one of caffe, safe"),
     ],
 )
 def test_wrong_options_are_said(file: Path, arguments: tuple[str, ...], said: str) -> None:
     done = run(file, *arguments)
 
-    assert isinstance(done.exception, InvalidArgumentError)
+    assert isinstance(done.exception, SyncedMemoryError)
     assert said in str(done.exception)
 
 

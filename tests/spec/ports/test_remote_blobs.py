@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from syncedmem.model.interface import BLOB_CALLS
 from syncedmem.spec import Violation, check_blobs
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.blob.claims import blob_requirements_for
@@ -21,7 +22,7 @@ from syncedmem.spec.blob.steps import BlobCall, Other
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Wanted, conform_program
 from syncedmem.spec.ports.process import PortError
-from syncedmem.spec.ports.protocol import BLOB_CALLS, BLOB_REQUESTS, REQUESTS, schema, wrong
+from syncedmem.spec.ports.protocol import BLOB_REQUESTS, REQUESTS, schema, wrong
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import LEVELS
 
