@@ -94,6 +94,7 @@ class Memory {
   smd_head head() const { return head_; }
   std::size_t size() const { return size_; }
   unsigned facts() const { return facts_; }  // those of smd_fact that are true
+  const void *pointer(smd_side side) const { return pointers_[side]; }  // where a side is, if it is anywhere
 
   // Make a call by its number; returns the side that it is about.
   void *call(smd_call call, Argument with = {}) {
