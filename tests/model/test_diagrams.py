@@ -237,7 +237,7 @@ def test_svg_can_be_inlined_many_times() -> None:
     assert " id=" not in text
     assert {True} == {name.startswith("smd") for node in root.iter() for name in classes(node)}
     style = root.findtext(f"{SVG}style") or ""
-    selectors = re.sub(r"@media [^{]*\{|\{[^}]*\}", ",", style).replace("}", ",")
+    selectors = re.sub(r"@supports [^{]*\{|\{[^}]*\}", ",", style).replace("}", ",")
     assert {".smd"} == {name.strip()[:4] for name in selectors.split(",") if name.strip()}
 
 
@@ -278,8 +278,13 @@ def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
 def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
     """Every colour then changes in dark mode."""
     style = parsed(diamond_svg()).findtext(f"{SVG}style") or ""
-    layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(\S+)\}", style))
-    assert layer == {f"{use}-{name}": colour for name, colour in DARK._asdict().items() for use in ("fill", "stroke")}
+    layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(light-dark\(\S+\))\}", style))
+    both = LIGHT._asdict().items(), DARK
+    assert layer == {
+        f"{use}-{name}": f"light-dark({light},{dark})"
+        for (name, light), dark in zip(*both, strict=True)
+        for use in ("fill", "stroke")
+    }
     for node in parsed(diamond_svg(covered=())).iter():
         for use in ("fill", "stroke"):
             colour = node.get(use, "none")

@@ -105,28 +105,54 @@ def test_a_word_that_is_longer_than_it_was_laid_out_for_is_found(browser: Explor
     assert lies_on(Shown("long", text), words)
 
 
+_SEEN = """
+return [...document.querySelectorAll("svg *")].flatMap((it) => ["fill", "stroke"].map((use) =>
+  it.hasAttribute(use) ? getComputedStyle(it)[use] : "none"))
+"""
+
+
+def colours_of(palette: Palette) -> set[str]:
+    """The colours as a browser writes them."""
+    return {f"rgb({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))})" for colour in palette}
+
+
+@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(
-    ("theme", "dark", "palette"),
+    ("theme", "page", "palette"),
     [
-        (Theme.AUTO, False, LIGHT),
-        (Theme.AUTO, True, DARK),
-        (Theme.LIGHT, True, LIGHT),
-        (Theme.DARK, False, DARK),
+        (Theme.AUTO, "light", LIGHT),
+        (Theme.AUTO, "dark", DARK),
+        (Theme.AUTO, "normal", LIGHT),
+        (Theme.LIGHT, "dark", LIGHT),
+        (Theme.DARK, "light", DARK),
     ],
 )
-def test_a_theme_is_kept_or_the_reader_s(
-    browser: Explorer, tmp_path: Path, theme: Theme, palette: Palette, *, dark: bool
+def test_a_drawing_in_a_page_is_light_or_dark_as_the_page(  # noqa: PLR0913 -- a table
+    browser: Explorer, tmp_path: Path, theme: Theme, page: str, palette: Palette, *, dark: bool
 ) -> None:
-    """The test compares the visible palette of every element, with a light and with a dark system setting."""
+    """Whatever the system is: the page may have a switch.  A page that names no scheme is light."""
     browser.look(1360, 1000, dark=dark)
-    opened(browser, tmp_path / "theme.html", diamond_svg(covered=(), theme=theme))
-    seen = browser.run(
-        "return [...document.querySelectorAll('svg *')].flatMap((it) => ['fill', 'stroke'].map((use) =>"
-        " it.hasAttribute(use) ? getComputedStyle(it)[use] : 'none'))"
-    )
-    named = {f"rgb({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))})" for colour in palette}
-    assert set(seen) - {"none"} <= named
-    assert len(set(seen) - {"none"}) >= 6
+    svg = diamond_svg(covered=(), theme=theme)
+    opened(browser, tmp_path / "theme.html", f"<style>:root{{color-scheme:{page}}}</style>{svg}")
+    seen = set(browser.run(_SEEN)) - {"none"}
+    assert seen <= colours_of(palette)
+    assert len(seen) >= 6
+
+
+@pytest.mark.parametrize(("dark", "palette"), [(False, LIGHT), (True, DARK)])
+@pytest.mark.parametrize("page", ["light dark", "the file"])
+def test_a_drawing_follows_the_system_where_nothing_else_is_said(
+    browser: Explorer, tmp_path: Path, page: str, palette: Palette, *, dark: bool
+) -> None:
+    browser.look(1360, 1000, dark=dark)
+    if page == "the file":
+        (tmp_path / "machine.svg").write_text(diamond_svg(covered=()), encoding="utf-8")
+        browser.driver.get((tmp_path / "machine.svg").as_uri())
+    else:
+        opened(browser, tmp_path / "page.html", f"<style>:root{{color-scheme:{page}}}</style>{diamond_svg(covered=())}")
+    seen = set(browser.run(_SEEN)) - {"none"}
+    assert seen <= colours_of(palette)
+    assert len(seen) >= 6
 
 
 def test_an_image_has_its_own_size(browser: Explorer, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="THEME",
             help=f"Colours of a picture: {', '.join(Theme)}. Default: auto, which is light; an SVG is dark "
-            "where the reader's system is.",
+            "where the page or the reader's system is.",
         ),
     ] = None,
     out: Annotated[
