@@ -373,7 +373,7 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
     for row in rows(edition):
         for head in row.source:
             steps = ", ".join(action.value for action in row.actions) or "nothing"
-            end = f"**{row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
+            end = f"**refused: {row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
             changed = flag_changes(row.actions, EDITIONS[edition].flags)
@@ -390,7 +390,7 @@ def test_table_cell_spelt_out() -> None:
     first = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED (+own_cpu_data, cpu_malloc_use_cuda by mode)"
     expected = f"{first}<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
     assert expected == cells[Call.CPU_DATA.value]["HEAD_AT_GPU"]
-    assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**not_head_at_cpu**"
+    assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**refused: not_head_at_cpu**"
 
 
 @pytest.mark.parametrize("edition", NAMES)
@@ -407,7 +407,7 @@ def test_matrix_has_every_configuration_and_call(edition: str) -> None:
         for call, cell in zip(calls, line[1:], strict=True):
             entry = entries[call]
             if entry.refusal is not None:
-                assert f"**{entry.refusal.value}**" == cell, (before, call)
+                assert f"**refused: {entry.refusal.value}**" == cell, (before, call)
                 continue
             codes, _, after = cell.replace("`", "").partition("→ ")
             assert (entry.actions, str(entry.after)) == (tuple(legend[code] for code in codes.split()), after)
@@ -422,6 +422,6 @@ def test_matrix_of_caffe_spelt_out() -> None:
     assert len(header) == 1 + 9
     cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
     assert cells["`C:o-`"]["async_gpu_push"] == "`DA h2d*` → `S:oo`"
-    assert cells["`S:oe`"]["set_cpu_data(NULL)"] == "**null_data**"
+    assert cells["`S:oe`"]["set_cpu_data(NULL)"] == "**refused: null_data**"
     legend = markdown_matrix().splitlines()[-1]
     assert len(set(re.findall(r"`(\S+)`", legend))) == len(Action)
