@@ -373,7 +373,9 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
     for row in rows(edition):
         for head in row.source:
             steps = ", ".join(action.value for action in row.actions) or "nothing"
-            end = f"**refused: {row.refusal.value}**" if row.refusal else f"{steps} → {row.dest.name if row.dest else 'the end'}"
+            end = f"{steps} → {row.dest.name if row.dest else 'the end'}"
+            if row.refusal:
+                end = f"**refused: {row.refusal.value}**"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
             changed = flag_changes(row.actions, EDITIONS[edition].flags)
