@@ -1011,7 +1011,11 @@ def _reason(function: str, status: int, result: Any) -> str:
 _NO_MEMORY = "there is no such memory"
 _NO_BLOB = "there is no such blob"
 _RETURNING = CALLS[:4]
-_WHOLE = BLOB_CALLS[4:12]
+_WHOLE = (
+    *("canonical_axis_index", "count_axes", "legacy_shape", "offset"),
+    *("num", "channels", "height", "width"),
+)
+"""The calls that return an index, an extent or a number of elements: whole, whatever the elements are."""
 _NUMBERS = (*_WHOLE, "data_at", "diff_at", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff")
 _VIEWS = {
     "gpu_shape": ("shape", "gpu"),

@@ -9,6 +9,8 @@ import pytest
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.engine.contents import contrasted, pattern
+from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
@@ -180,3 +182,24 @@ def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
 
     assert short.requirement == first.requirement
     assert len(short.statements) < len(first.statements)
+
+
+class LosesALateByte(ReferenceMemory):
+    """What it shows of the host side is wrong at one byte."""
+
+    def cpu_data(self) -> Any:
+        shown = bytearray(super().cpu_data())
+        shown[1020] ^= 0xFF
+        return memoryview(shown).toreadonly()
+
+
+def test_of_long_contents_the_bytes_that_differ_are_shown() -> None:
+    driver = MemoryDriver(device_subject(LosesALateByte), 4097)
+    driver.perform(WRITE)
+    content = pattern(1, 4097)[1020:1036]
+    wrong = bytes([content[0] ^ 0xFF]) + content[1:]
+
+    with pytest.raises(Violation) as found:
+        driver.perform(READ)
+    assert f"cpu_data shows {wrong.hex()}, expected {content.hex()} from byte 1020 of 4097" == found.value.message
+    assert ("0000", "00, 1 bytes") == contrasted(bytes(2), bytes(1))
