@@ -39,6 +39,11 @@ _CANARY = b"\xee"
 def own_buffers(driver: MemoryDriver) -> None:
     """The memory's own buffers are not adopted, fresh or stale, through any kind of object (R35)."""
     oracle = driver.oracle
+    if driver.subject.program is not None:
+        for side in driver.subject.sides:
+            if oracle.copy(side).owner == "memory":
+                refused(driver, *_own(side, (f"memory.own('{side}')",), ""))
+        return
     if oracle.cpu.owner == "memory":
         driver.reproducer.run("(own,) = log.owned('cpu')")
         refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.cpu.fresh else ""))
@@ -91,6 +96,9 @@ _UNSUITABLE_HOST = (
 def unsuitable_host_buffers(driver: MemoryDriver) -> None:
     """Host buffers that are too small, read-only, not contiguous, or not host memory (R36 to R39)."""
     subject, buffers = driver.subject, list(_UNSUITABLE_HOST)
+    if subject.program is not None:
+        refused(driver, *(_adoption("cpu", *buffer) for buffer in _unsuitable("host", "device", subject)))
+        return
     if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays can be in column order
         buffers.append((_SPREAD, f"subject.host.empty({SIZE}).reshape(6, -1).T"))
     if subject.device is not None:
@@ -103,6 +111,9 @@ def unsuitable_host_buffers(driver: MemoryDriver) -> None:
 @everywhere
 def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     """Device buffers that are too small, or not memory of this device (R36, R39)."""
+    if driver.subject.program is not None:
+        refused(driver, *(_adoption("gpu", *buffer) for buffer in _unsuitable("device", "host", driver.subject)))
+        return
     buffers = [
         (_SMALL, f"subject.device.empty({SIZE - 1})"),
         (_SMALL, "subject.device.empty(0)"),
@@ -116,6 +127,14 @@ def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     if driver.log.owned("cpu"):
         buffers.append((_KIND, "log.owned('cpu')[0]"))
     refused(driver, *(_adoption("gpu", *buffer) for buffer in buffers))
+
+
+def _unsuitable(here: str, there: str, subject: Subject) -> Iterator[tuple[str, str]]:
+    """The buffers of a program that are too small, or on the other side."""
+    yield _SMALL, f"subject.{here}.empty({SIZE - 1})"
+    yield _SMALL, f"subject.{here}.empty(1)"
+    if subject.device is not None:
+        yield _KIND, f"subject.{there}.empty({SIZE})"
 
 
 def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:

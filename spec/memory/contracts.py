@@ -22,7 +22,7 @@ from .adoptions import (
     unsuitable_host_buffers,
 )
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .lifetimes import LIFETIMES, after_release, released_again
+from .lifetimes import LIFETIMES, after_release, dropped_by_program, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
 if TYPE_CHECKING:
@@ -156,16 +156,17 @@ _DEVICE_CONTRACTS: tuple[Contract, ...] = (
     elsewhere,
     device_check,
 )
-_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between)
+_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between, dropped_by_program)
 """Those that plain Caffe passes."""
 _OF_PROGRAMS: tuple[Contract, ...] = (
-    *(host_shapes, device_shapes, several_at_once, mode_between, after_release, released_again),
+    *(own_buffers, unsuitable_host_buffers, host_shapes, unsuitable_device_buffers, device_shapes),
+    *(several_at_once, mode_between, after_release, released_again, dropped_by_program),
 )
 """Those for memories that are not Python objects."""
 _LEVELS: dict[Contract, Level] = {
     **dict.fromkeys((several_at_once, after_release, released_again, bad_sizes), "L0"),
     **dict.fromkeys((host_shapes, device_shapes, unsuitable_host_buffers, unsuitable_device_buffers), "L1"),
-    **dict.fromkeys((own_buffers, mode_between), "L2"),
+    **dict.fromkeys((own_buffers, mode_between, dropped_by_program), "L2"),
 }
 """The lowest level at which a contract is checked, if it is not L4."""
 
@@ -178,6 +179,7 @@ def contracts_for(subject: Subject) -> tuple[Contract, ...]:
         for it in found
         if (subject.profile == "safe" or it in _CAFFE)
         and (subject.program is None or it in _OF_PROGRAMS)
+        and (it is not own_buffers or subject.program is None or "own_buffer" in subject.program.offers)
         and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
         and _LEVELS.get(it, "L4") <= subject.level
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.head import DEFAULT_EDITION
 
+from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
 from ..engine.finding import Violation
 from ..engine.report import Tolerance, Verdict, junit
+from ..memory.claims import not_judged
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
@@ -18,7 +20,7 @@ from .process import PortError
 from .targets import subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..blob.coverage import BlobCoverage
     from ..engine.report import Conformance
@@ -71,11 +73,14 @@ class LevelResult:
     found : Conformance
     met : tuple of str
         The excepted requirements that were violated.
+    left : dict of str to str
+        The requirements of the profile that were not judged, each with the reason.
     """
 
     level: Level
     found: Conformance[Coverage] | Conformance[BlobCoverage]
     met: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -124,6 +129,7 @@ class LevelResult:
             ],
             "generated": self.found.generated.as_json() if self.found.generated else None,
             "requirements": [verdict._asdict() for verdict in self.verdicts],
+            "not_judged": dict(self.left),
             "violations": [violation_as_json(it) for it in self.found.violations],
         }
 
@@ -297,7 +303,8 @@ def conform(
         tolerance = Tolerance(wanted.excepted, keep_going=wanted.keep_going, on_found=reported)
         check: Callable[..., Any] = check_blobs if wanted.blobs else check_conformance
         found = check(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
-        results.append(LevelResult(level, found, tuple(sorted(tolerance.met))))
+        left = blobs_not_judged(subject) if wanted.blobs else not_judged(subject)
+        results.append(LevelResult(level, found, tuple(sorted(tolerance.met)), left))
         report = reported()
         if report.reached:
             break

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 OTHER, HEAD = {"cpu": "gpu", "gpu": "cpu"}, {"cpu": "HEAD_AT_CPU", "gpu": "HEAD_AT_GPU"}
-HELLO = {"version": 1, "name": "plain_port.py", "level": "L3"}
+HELLO = {"version": 1, "name": "plain_port.py", "level": "L3", "offers": ["drop"]}
 
 
 class Memory:
@@ -92,6 +92,12 @@ def answer(op: str, memory: int = 0, **fields: Any) -> dict[str, Any]:
         memories[memory] = Memory(fields["size"])
     if memory not in memories:
         return {}
+    if op == "own_buffer":
+        buffers[fields["buffer"]] = memories[memory].data[fields["side"]]
+        return {}
+    if op == "drop":
+        memories[memory].call("release", "CPU")
+        return {"actions": memories.pop(memory).actions}
     try:
         if op == "write_view":
             content = bytes.fromhex(fields["bytes"])

@@ -285,6 +285,8 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     def say(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
+    for why, names in _left(report).items():
+        say(f"Not judged ({why}): {', '.join(sorted(names))}")
     for level, violations in report.reasons.items():
         if level and not report.wanted.level:
             say(f"What keeps it from {profile}/{level}:\n", "bold")
@@ -292,6 +294,14 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             say(violation.sentence, "red")
             for line in _shown(violation, report.wanted.seed, out, found):
                 say(f"{line}\n")
+
+
+def _left(report: PortReport) -> dict[str, list[str]]:
+    """The numbers of the requirements that the verdict is not about, by the reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in (report.reached or report.results[-1]).left.items() if report.results else ():
+        found.setdefault(why, []).append(name.partition("-")[0])
+    return found
 
 
 def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
