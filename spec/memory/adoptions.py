@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input, SyncedHead
+from syncedmem.model import Call, Input, SyncedHead, head_machine
 
 from ..engine.contents import fetch
 from .checks import SIZE, Contract, Refusable, everywhere, refused
@@ -21,6 +21,7 @@ __all__ = [
     "DEVICE_ADOPTIONS",
     "device_shapes",
     "host_shapes",
+    "misplaced_buffers",
     "own_buffers",
     "unsuitable_device_buffers",
     "unsuitable_host_buffers",
@@ -97,7 +98,7 @@ def unsuitable_host_buffers(driver: MemoryDriver) -> None:
     """Host buffers that are too small, read-only, not contiguous, or not host memory (R36 to R39)."""
     subject, buffers = driver.subject, list(_UNSUITABLE_HOST)
     if subject.program is not None:
-        refused(driver, *(_adoption("cpu", *buffer) for buffer in _unsuitable("host", "device", subject)))
+        refused(driver, *(_adoption("cpu", *buffer) for buffer in _small("host")))
         return
     if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays can be in column order
         buffers.append((_SPREAD, f"subject.host.empty({SIZE}).reshape(6, -1).T"))
@@ -112,7 +113,7 @@ def unsuitable_host_buffers(driver: MemoryDriver) -> None:
 def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     """Device buffers that are too small, or not memory of this device (R36, R39)."""
     if driver.subject.program is not None:
-        refused(driver, *(_adoption("gpu", *buffer) for buffer in _unsuitable("device", "host", driver.subject)))
+        refused(driver, *(_adoption("gpu", *buffer) for buffer in _small("device")))
         return
     buffers = [
         (_SMALL, f"subject.device.empty({SIZE - 1})"),
@@ -129,12 +130,17 @@ def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     refused(driver, *(_adoption("gpu", *buffer) for buffer in buffers))
 
 
-def _unsuitable(here: str, there: str, subject: Subject) -> Iterator[tuple[str, str]]:
-    """The buffers of a program that are too small, or on the other side."""
-    yield _SMALL, f"subject.{here}.empty({SIZE - 1})"
-    yield _SMALL, f"subject.{here}.empty(1)"
-    if subject.device is not None:
-        yield _KIND, f"subject.{there}.empty({SIZE})"
+@everywhere
+def misplaced_buffers(driver: MemoryDriver) -> None:
+    """Buffers of the other side, which a program made (R39)."""
+    refused(driver, _adoption("cpu", _KIND, f"subject.device.empty({SIZE})"))
+    if Call.SET_GPU_DATA in head_machine(driver.subject.edition).calls:
+        refused(driver, _adoption("gpu", _KIND, f"subject.host.empty({SIZE})"))
+
+
+def _small(side: str) -> Iterator[tuple[str, str]]:
+    """The buffers of a program that are too small."""
+    return ((_SMALL, f"subject.{side}.empty({size})") for size in (SIZE - 1, 1))
 
 
 def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:

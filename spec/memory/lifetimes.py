@@ -172,8 +172,6 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
 
 def dropped_by_program(subject: Subject) -> Iterator[MemoryDriver]:
     """A program frees what a dropped memory owns, in every state and with a push in flight (P04)."""
-    if subject.program is None or "drop" not in subject.program.offers:
-        return
     sequences = [*access_sequences(subject.edition).values(), (_WRITE, _RELEASE)]
     pushed = [(*before, _PUSH) for before in _pushable(subject)] if subject.edition != "early" else []
     for sequence in (*sequences, *pushed):

@@ -80,6 +80,14 @@ buffers: dict[str, bytearray] = {}
 OTHERS = ("state", "write_view")
 
 
+def optional(op: str, memory: int, **fields: Any) -> dict[str, Any]:
+    if op == "own_buffer":
+        buffers[fields["buffer"]] = memories[memory].data[fields["side"]]
+        return {}
+    memories[memory].call("release", "CPU")
+    return {"actions": memories.pop(memory).actions}
+
+
 def answer(op: str, memory: int = 0, **fields: Any) -> dict[str, Any]:
     if op == "hello":
         return HELLO
@@ -92,12 +100,8 @@ def answer(op: str, memory: int = 0, **fields: Any) -> dict[str, Any]:
         memories[memory] = Memory(fields["size"])
     if memory not in memories:
         return {}
-    if op == "own_buffer":
-        buffers[fields["buffer"]] = memories[memory].data[fields["side"]]
-        return {}
-    if op == "drop":
-        memories[memory].call("release", "CPU")
-        return {"actions": memories.pop(memory).actions}
+    if op in ("own_buffer", "drop"):
+        return optional(op, memory, **fields)
     try:
         if op == "write_view":
             content = bytes.fromhex(fields["bytes"])
