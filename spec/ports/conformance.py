@@ -80,7 +80,7 @@ class LevelResult:
     level: Level
     found: Conformance[Coverage] | Conformance[BlobCoverage]
     met: tuple[str, ...] = ()
-    left: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def passed(self) -> bool:

@@ -185,6 +185,14 @@ def test_the_reasons_for_the_next_level_come_first_as_the_highest_level_saw_them
     assert [head, seen[0], copy, leak] == report.violations
 
 
+def test_what_was_not_taken_is_a_failure_in_junit() -> None:
+    report = PortReport("x", "caffe", Wanted("caffe"), (level_found("L0"),), named="L0")
+
+    assert not report.passed
+    assert 'failures="1"' in report.as_junit()
+    assert 'message="558 transitions were not taken"' in report.as_junit()
+
+
 def test_a_maker_names_the_highest_level_but_a_subject_its_own(tmp_path: Path) -> None:
     text = "from syncedmem.spec import Subject\nfrom syncedmem import CPUDeviceAllocator\n"
     text += "lower = Subject('lower', object, CPUDeviceAllocator(), None, level='L1')\n"
