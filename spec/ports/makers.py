@@ -199,6 +199,7 @@ def judge_maker(
     if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
     try:
+        top = target.top()
         target.subject(wanted.profile, LEVELS[0], wanted.edition)
     except PortError as error:
         return error
@@ -207,6 +208,6 @@ def judge_maker(
     def bench(level: Level) -> Subject:
         return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
 
-    report = conform(bench, LEVELS[-1], wanted, progress=progress, on_change=reports.send)
+    report = conform(bench, top, wanted, progress=progress, on_change=reports.send)
     journal.close()
     return report

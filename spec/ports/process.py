@@ -96,6 +96,11 @@ class Port:
         return size
 
     @property
+    def offers(self) -> frozenset[str]:
+        """The optional requests that the port answers."""
+        return frozenset(self.hello.get("offers", ()))
+
+    @property
     def edition(self) -> str:
         """The edition that the port is."""
         edition: str = self.hello.get("edition", DEFAULT_EDITION)

@@ -116,8 +116,8 @@ def test_a_memory_without_a_device_is_the_declared_machine(make: Any, level: Lev
     assert report.passed, report.line
     assert report.learned.machine.size == report.declared == declared_machine("cpu_only", report.sight).machine.distinct
     assert (report.comparison.reached, report.comparison.cells) == (27, 27)
-    assert report.line.endswith(f"27 of 27 cells, if the port has at most {report.declared + 1} states")
-    assert "depth 1 of the W-method" in report.bound
+    assert report.line.endswith(f"27 of 27 cells, if the port has at most {report.declared} states")
+    assert "depth 0 of the W-method" in report.bound
     assert seen[-1][1] == report.learned.calls
 
 

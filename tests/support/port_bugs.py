@@ -140,6 +140,17 @@ PORT_BUGS = (
         "frees page-locked memory as pageable", "get_deleter().kind, here", "get_deleter().kind * 0, here",
         "R25", "asked to free page-locked memory as pageable",
     ),
+    PortBug(
+        "leaks when it is destroyed", "delete static_cast<Memory *>(memory);", "(void)memory;",
+        "P04", "still allocated after the memory was dropped: 48 bytes on cpu", "port.cpp",
+    ),
+    # It adopts what it must refuse.
+    PortBug("adopts its own buffer", "if (own != nullptr &&", "if (false &&", "R35", "the last call was not refused"),
+    PortBug("adopts a short buffer", "if (with.size < size_) throw", "if (false) throw", "R36", "was not refused"),
+    PortBug(
+        "adopts device memory as host memory", "if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) throw",
+        "if (false) throw", "R39", "the last call was not refused",
+    ),
     PortBug("allocates eagerly", "size_(size) {}", f"size_(size) {{ {_EAGER} }}", "R01", "making a memory called"),
     # It says something else than what it does.
     PortBug(
@@ -221,6 +232,9 @@ NOT_IN_VECTORS = {
     "waits in the push": "vectors do not say when a push is done",
     "never waits for a push": "vectors of Caffe do not ask for it",
     "frees again when it is destroyed": "nothing is compared after the last step",
+    "leaks when it is destroyed": "nothing is compared after the last step",
+    "adopts a short buffer": "the buffers of vectors are long enough",
+    "adopts device memory as host memory": "the buffers of vectors are of their side",
     "allocates eagerly": "making a memory is no step",
     "lives on after release": "vectors of Caffe do not ask for it",
     "of blobs: computes on the device without a kernel": "the runner does not protect memory",
