@@ -107,6 +107,8 @@ class Finding:
     repeats : bool
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
+    report : str
+        The report of a sanitizer, if one found it.
     """
 
     requirement: str
@@ -116,6 +118,7 @@ class Finding:
     operations: int = 0
     shrunk: bool = False
     repeats: bool = True
+    report: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""

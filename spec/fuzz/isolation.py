@@ -13,13 +13,14 @@ from ..engine.supervisor import Command, Death
 from .finding import TargetError
 from .jobs import perform
 from .journal import Journal
+from .native_driver.building import built
 from .recognition import Source
 
 if TYPE_CHECKING:
     from .finding import Step
     from .jobs import Answer, Job
 
-__all__ = ["Inline", "Isolated", "Place"]
+__all__ = ["Inline", "Isolated", "Place", "environment"]
 
 
 class Place(Protocol):
@@ -65,7 +66,7 @@ _STATIC_TLS = "glibc.rtld.optional_static_tls"
 _ROOM = 1 << 16
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
     tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
     return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
@@ -85,13 +86,13 @@ class Isolated:
     protects = True
 
     def __init__(self, target: str, hang: float) -> None:
-        self._target = target
+        self._target = built(target).target
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
         self._journal = Journal(self._path)
         program = "from syncedmem.spec.fuzz.worker import main; main()"
-        self.worker: Command = Command([sys.executable, "-c", program], _environment())
+        self.worker: Command = Command([sys.executable, "-c", program], environment())
 
     def perform(self, job: Job) -> Answer:
         """Do a job in the worker.

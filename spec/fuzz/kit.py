@@ -12,6 +12,8 @@ from .capabilities import Capabilities
 from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
+from .native_driver.building import sanitizer_of
+from .native_driver.running import NativeDriver
 from .recognition import spelling
 from .replay import MOST_STEPS, died
 from .report import Report
@@ -38,6 +40,9 @@ _QUICK_HANG = 0.5
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
+_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 20, 200, 10
+"""The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
+takes about ten times as long."""
 
 
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
@@ -150,7 +155,9 @@ class _Run:
         self._fast()
         if self._goes_on():
             self._hypothesis()
-        if report.threads > 1 and self._goes_on():
+        if self._goes_on():
+            self._natively(1)
+        if report.threads > 1 and self._goes_on() and not self._natively(report.threads):
             self._threads()
         if report.protected:
             report.checked["A22-no-crash"] = report.checked["A23-no-hang"] = report.operations
@@ -205,6 +212,36 @@ class _Run:
         done = answer.get("operations", 0)
         self._report.ran("threads", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
+    def _natively(self, threads: int) -> bool:
+        """The native driver, if the target is C functions; return whether it has run."""
+        generator, report = "native" if threads == 1 else "threads", self._report
+        done, rounds, spent, failures = 0, 0, 0.0, 0
+        steps = report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS)
+        if sanitizer_of(report.target):
+            steps //= _SANITIZED
+        try:
+            driver = NativeDriver.of(report.target, report.capabilities, report.hang) if report.protected else None
+            if driver is None:
+                return False
+            self._tell(generator, 0, steps)
+            for answer in driver.answers(seed=report.seed, steps=steps, seconds=self._seconds, threads=threads):
+                finding = self._found(answer, generator, done)
+                done, rounds = done + answer["operations"], rounds + answer["rounds"]
+                spent += answer["seconds"]
+                if finding is not None:
+                    failures += _MOST_FAILURES if threads > 1 or self._first else 1
+                    self._keep(finding, answer["last"])
+                self._tell(generator, done, steps)
+                if failures >= _MOST_FAILURES:
+                    break
+        except TargetError as error:
+            if sanitizer_of(report.target):
+                raise
+            report.notes.append(f"the native driver has not run: {error}")
+            return False
+        report.ran(generator, rounds, done, spent)
+        return True
+
     def _ask(self, job: Job) -> Answer:
         return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
 
@@ -227,7 +264,8 @@ class _Run:
     def _keep(self, finding: Finding, last: int) -> None:
         """Keep the first finding of each requirement, shortened."""
         if not self._knows(finding):
-            self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
+            whole = finding.shrunk or not finding.program
+            self._report.findings.append(finding if whole else self._shrunk(finding, last))
 
     def _knows(self, finding: Finding) -> bool:
         return any(known.requirement == finding.requirement for known in self._report.findings)
@@ -270,9 +308,7 @@ class _Run:
 
     @staticmethod
     def _like(finding: Finding, shorter: Finding) -> Finding:
-        return Finding(
-            finding.requirement, shorter.message, shorter.program, finding.generator, finding.operations, shrunk=True
-        )
+        return replace(finding, message=shorter.message, program=shorter.program, shrunk=True)
 
 
 def _data(program: tuple[Step, ...]) -> list[object]:

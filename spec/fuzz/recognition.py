@@ -18,6 +18,7 @@ from syncedmem.model.errors import said
 
 from .finding import TargetError
 from .native import LibraryAddress, open_library
+from .native_driver.building import built
 from .targets import Target, from_callable, from_methods, from_pair, giving_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Source:
 
     def __init__(self, target: object) -> None:
         self.name: str = target if isinstance(target, str) else _name(target)
+        target = built(target).target if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._found = look_up(target) if isinstance(target, str) and self._library is None else target
 

@@ -43,6 +43,8 @@ class Report:
         How often each requirement was checked.
     unread : str
         Why contents were not checked.
+    notes : list of str
+        What else is to be said about the run, each in a line.
     """
 
     target: str
@@ -60,6 +62,7 @@ class Report:
     unread: str = "nothing was allocated"
     named: bool = True
     lost: bool = False
+    notes: list[str] = field(default_factory=list[str])
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
         """Record the result of a generator; its findings must be recorded before."""
@@ -141,6 +144,7 @@ class Report:
                 {"generator": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
                 for it in self.suites
             ],
+            "notes": self.notes,
             "requirements": [
                 {**verdict._asdict(), "text": REQUIREMENTS[verdict.requirement].text} for verdict in self.verdicts()
             ],

@@ -69,6 +69,13 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = HANG,
+    sanitizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also compile a target in C, and the driver that calls it, with this sanitizer: thread or address.",
+        ),
+    ] = None,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
     json_path: Annotated[
         str | None,
@@ -93,7 +100,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
                               may follow, and ?abi= with malloc, torch, cupy or
-                              nep49
+                              nep49; ?build=COMMAND makes the library first
+      FILE.c:ALLOC,FREE       the same of a source in C or C++, which is compiled
 
     The interface of an object is recognised by its methods.
 
@@ -103,7 +111,9 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       2  the command line is wrong, or the target or a promise cannot be used
     """
     from syncedmem.spec.fuzz import fuzz as run_fuzz
+    from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
+    target = target if sanitizer is None else with_sanitizer(target, sanitizer)
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
     with progress_bars(console, MofNCompleteColumn()) as progress:
@@ -183,6 +193,8 @@ def _print_report(console: Console, report: Report) -> None:
         times = f"{verdict.times:,}" if verdict.times else ""
         table.add_row(verdict.requirement, _MARKS[verdict.status], times, escape(verdict.detail))
     console.print(table)
+    for note in report.notes:
+        console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
     for run in report.suites:
         console.print(
             f"{run.name}: {run.steps:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
@@ -198,9 +210,12 @@ def _print_finding(console: Console, report: Report, finding: Finding, out: Path
     _write(str(path), found.text())
     console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
     console.print(f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}.\n", highlight=False)
+    if finding.report:
+        console.print(f"{finding.report}\n", markup=False, highlight=False, soft_wrap=True)
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
-        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
+        hurt = "" if finding.report else f" {_HURT}"
+        console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
     elif not found.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
     if not found.shows_steps:
