@@ -1,6 +1,7 @@
 """How fast the fuzzer is with its oracle: operations a second, on allocators that take little time themselves.
 
 The baseline in the same run is the allocator alone, driven by a simple loop.  The difference is the fuzzer's own work.
+The native driver is measured in time of a processor, because its runs are short.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from syncedmem.spec.fuzz import fuzz
+from syncedmem.spec.fuzz.native_driver.running import NativeDriver
+from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.mutants.allocator import Pool
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 ROUNDS, STEPS = 5, 300_000
-WANTED = {"pure Python pool": 50_000, "RMM pool over a callback": 200_000}
+NATIVE, NATIVE_STEPS = "malloc and free, native driver", 2_000_000
+WANTED = {"pure Python pool": 50_000, "RMM pool over a callback": 200_000, NATIVE: 5_000_000}
 
 
 def rmm_pool() -> Any:
@@ -59,6 +63,17 @@ def rate_alone(allocator: Any) -> float:
     return STEPS / (time.perf_counter() - start)
 
 
+def native_rates(seed: int) -> tuple[float, float]:
+    """Calls a second of the C library's allocator alone, and operations a second of the native driver on it."""
+    target = "libc.so.6:malloc,free,calloc,realloc"
+    driver = NativeDriver.of(target, Source(target).open().capabilities, 5.0)
+    if driver is None:
+        raise SystemExit(f"{target} has no native driver")
+    answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))
+    steps, seconds = sum(it["operations"] for it in answers), sum(it["busy"] for it in answers)
+    return driver.alone(NATIVE_STEPS), steps / seconds
+
+
 def measure() -> dict[str, dict[str, float]]:
     """The best figures of some rounds; the two measurements alternate."""
     targets: dict[str, Any] = {"pure Python pool": Pool, "RMM pool over a callback": rmm_pool}
@@ -72,6 +87,9 @@ def measure() -> dict[str, dict[str, float]]:
             found = figures.setdefault(name, {"alone": 0.0, "fuzzed": 0.0})
             found["alone"] = max(found["alone"], rate_alone(allocator))
             found["fuzzed"] = max(found["fuzzed"], rate_of_the_fuzzer(make if make is Pool else make(), seed))
+        alone, fuzzed = native_rates(seed)
+        best = figures.setdefault(NATIVE, {"alone": 0.0, "fuzzed": 0.0})
+        best.update(alone=max(best["alone"], alone), fuzzed=max(best["fuzzed"], fuzzed))
     return figures
 
 

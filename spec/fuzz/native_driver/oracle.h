@@ -178,8 +178,7 @@ static void write_part(const struct block *block, size_t from, size_t to) {
     word_anywhere *words = (word_anywhere *)(block->address + from);
     uint64_t value = block->key + from / 8 * STRIDE;
     size_t count = (to - from) / 8;
-    for (size_t i = 0; i < count; i++) words[i] = value + i * STRIDE;
-    value += count * STRIDE;
+    for (size_t i = 0; i < count; i++, value += STRIDE) words[i] = value;
     if (to & 7) memcpy(words + count, &value, to & 7);
 }
 
@@ -188,8 +187,7 @@ static int part_is_kept(const struct block *block, size_t from, size_t to) {
     const word_anywhere *words = (const word_anywhere *)(block->address + from);
     uint64_t value = block->key + from / 8 * STRIDE, different = 0, rest = 0;
     size_t count = (to - from) / 8;
-    for (size_t i = 0; i < count; i++) different |= words[i] ^ (value + i * STRIDE);
-    value += count * STRIDE;
+    for (size_t i = 0; i < count; i++, value += STRIDE) different |= words[i] ^ value;
     if (to & 7) {
         memcpy(&rest, words + count, to & 7);
         different |= (rest ^ value) & (((uint64_t)1 << (to & 7) * 8) - 1);

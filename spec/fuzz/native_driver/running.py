@@ -194,6 +194,7 @@ class NativeDriver:
         return {
             "operations": operations,
             "seconds": header.nanoseconds / 1e9,
+            "busy": header.busy / 1e9,
             "rounds": header.rounds,
             "checked": {name: times for name, times in checked.items() if times},
             "unread": None,
