@@ -40,7 +40,7 @@ _QUICK_HANG = 0.5
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
-_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 20, 200, 10
+_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 20, 500, 10
 """The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
 takes about ten times as long."""
 

@@ -593,8 +593,7 @@ static void open_target(int replies) {
         if (length >= sizeof name) unusable("a symbol has too long a name", replies);
         memcpy(name, rest, length);
         name[length] = 0;
-        *places[i] = dlsym(library, name);
-        if (!*places[i]) unusable(dlerror(), replies);
+        if (length && !(*places[i] = dlsym(library, name))) unusable(dlerror(), replies);
         rest += length + (rest[length] == ',');
     }
 }

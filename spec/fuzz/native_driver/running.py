@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NativeDriver"]
 
 # What follows is as in driver.c.
+_PARTS = ("malloc", "free", "calloc", "realloc")
 _ABIS = ("malloc", "nep49", "torch", "cupy")
 _ZERO_SIZES = ("any", "null", "unique", "error")
 _OPERATIONS = ("", "allocate", "free", "check", "calloc", "resize", "request_too_much", "check")
@@ -34,7 +35,9 @@ _HEADER = struct.Struct("<6Q24s952s")
 _COUNTS = struct.Struct("<9Q56x")
 _RECORD = struct.Struct("<IIQQ")
 _RUNNING, _DONE, _WRONG, _HANG, _UNUSABLE = range(5)
-_NO_MEMORY = 125
+_NO_BEGIN = ("2", "125")
+"""The exit statuses of a driver that has no journal, or no memory."""
+_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -84,7 +87,7 @@ class NativeDriver:
         """
         found = built(target)
         library = LibraryAddress.parse(found.sanitized)
-        if library is None or library.abi not in _ABIS:
+        if library is None or library.abi not in _ABIS or "make" in _functions(library):
             if found.sanitizer:
                 raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(_ABIS)}")
             return None
@@ -134,7 +137,7 @@ class NativeDriver:
 
     def _ended(self, run: _Run, options: dict[str, int], seconds: float) -> Death | None:
         """Run the driver to its end; how it ended without saying that it is done."""
-        record = self._capabilities
+        record, functions = self._capabilities, _functions(self._library)
         readable = {None: 2, False: 0, True: 1}[record.host_readable]
         options = {
             **options,
@@ -149,7 +152,11 @@ class NativeDriver:
             "null": int("null" in record.out_of_memory),
             "readable": readable,
         }
-        texts = {"journal": run.path, "library": self._library.path, "symbols": ",".join(self._library.symbols)}
+        texts = {
+            "journal": run.path,
+            "library": self._library.path,
+            "symbols": ",".join(functions.get(part, "") for part in _PARTS),
+        }
         arguments = [f"{name}={value}" for name, value in {**options, **texts}.items()]
         command = Command(
             [*_fixed_addresses(self._sanitizer), str(self._program), *arguments],
@@ -170,7 +177,7 @@ class NativeDriver:
         header, counts = run.header(), run.counts()
         if header.state == _UNUSABLE:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
-        if death is not None and death.kind == "exit" and death.detail in ("2", str(_NO_MEMORY)) and not header.rounds:
+        if death is not None and header.state == _RUNNING and self._is_not_its_fault(death, header.rounds):
             raise TargetError(f"the native driver {death.how}")
         # A driver that has said that it is done may be gone before it is asked.
         finding = None if header.state == _DONE else self._finding(run, header, death)
@@ -202,6 +209,11 @@ class NativeDriver:
             "finding": finding,
         }
 
+    @staticmethod
+    def _is_not_its_fault(death: Death, rounds: int) -> bool:
+        """Whether the driver itself could not begin, or something outside has ended it."""
+        return death.detail in _FROM_OUTSIDE or (death.detail in _NO_BEGIN and not rounds)
+
     def _finding(self, run: _Run, header: _Header, death: Death | None) -> dict[str, Any] | None:
         """The finding of a process, as data; None if nothing was wrong."""
         summary, report = trimmed(run.said()) if self._sanitizer else ("", "")
@@ -227,6 +239,24 @@ class NativeDriver:
         else:
             found = Finding(requirement, message, run.program(), "native", report=report)
         return found.as_json()
+
+
+def _functions(library: LibraryAddress) -> dict[str, str]:
+    """The symbol for each part: by position, as ``part=symbol``, or as a pattern like ``pool_*``."""
+    found: dict[str, str] = {}
+    free = iter(_PARTS)
+    for text in library.symbols:
+        part, equals, symbol = text.partition("=")
+        if equals:
+            found[part.strip()] = symbol.strip()
+        elif "*" in text:
+            path = Path(library.path)
+            names = path.read_bytes() if path.is_file() else b""
+            fitting = {part: text.replace("*", part) for part in _PARTS}
+            found = {part: name for part, name in fitting.items() if f"\0{name}\0".encode() in names} | found
+        else:
+            found[next(free)] = text
+    return found
 
 
 def _fixed_addresses(sanitizer: str) -> list[str]:

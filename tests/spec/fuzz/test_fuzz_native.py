@@ -11,6 +11,7 @@ import pytest
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Command
 from syncedmem.spec.fuzz import Finding, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz.native import LibraryAddress
 from syncedmem.spec.fuzz.native_driver import building, running
 from syncedmem.spec.fuzz.native_driver.building import built, with_sanitizer
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
@@ -131,6 +132,16 @@ def test_every_convention_is_called(abi: str, more: str) -> None:
     assert ("A14-resize-keeps" in checked) == bool(more)
 
 
+def test_functions_are_named_by_their_parts_too() -> None:
+    library = built(f"{SUPPORT / 'faulty_allocators.c'}:x,y").target.removesuffix(":x,y")
+    address = LibraryAddress(library, ("good_nep49_*", "realloc="), "nep49")
+
+    assert {"malloc": "good_nep49_malloc", "free": "good_nep49_free", "calloc": "good_nep49_calloc", "realloc": ""} == (
+        running._functions(address)
+    )
+    assert {"realloc": "r"} == running._functions(LibraryAddress("libx.so.1", ("x*", "realloc=r"), "malloc"))
+
+
 def test_null_and_zeros_are_judged_as_promised() -> None:
     library = "libc.so.6:malloc,free"
 
@@ -189,13 +200,20 @@ def test_a_driver_that_cannot_begin_says_why(tmp_path: Path) -> None:
     unknown = NativeDriver.of("libc.so.6:malloc,nothing", record, 1.0)
     full = source(tmp_path, "static void __attribute__((constructor)) full(void) { _exit(125); }")
     no_room = NativeDriver.of(full, record, 1.0)
+    kill = source(
+        tmp_path, "void *take(size_t n) { raise(SIGKILL); return 0; } void give(void *p) { free(p); }", "kill.c"
+    )
+    killed = NativeDriver.of(kill, record, 1.0)
 
     assert unknown is not None
     assert no_room is not None
+    assert killed is not None
     with pytest.raises(TargetError, match=r"the native driver cannot open the target: .*undefined symbol: nothing"):
         list(unknown.answers(seed=0, steps=10, seconds=1))
     with pytest.raises(TargetError, match="the native driver ended with status 125"):
         list(no_room.answers(seed=0, steps=10, seconds=1))
+    with pytest.raises(TargetError, match="the native driver was ended by SIGKILL"):  # memory was short, perhaps
+        list(killed.answers(seed=0, steps=10, seconds=1))
 
 
 def test_an_interrupted_run_ends_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
