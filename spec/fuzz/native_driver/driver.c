@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 /* The numbers of the operations are those of generator.py. */
@@ -35,7 +36,7 @@ struct record {
 
 /* What a thread has done.  Only this thread writes it. */
 struct counts {
-    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, unused[7];
+    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, thread, unused[5];
 };
 
 static struct header *header;
@@ -176,10 +177,9 @@ static void interrupted(int signal) {
 static int meet(void) {
     static uint64_t arrived;
     uint64_t turn = __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL) / options.threads + 1;
-    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < turn * options.threads) {
-        if (must_stop()) return 0;
-        sched_yield();
-    }
+    __atomic_store_n(&self->counts->waits, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < turn * options.threads && !must_stop()) sched_yield();
+    __atomic_store_n(&self->counts->waits, 0, __ATOMIC_RELAXED);
     return !must_stop();
 }
 
@@ -458,8 +458,9 @@ static void take_bare(void) {
 
 static void *work(void *argument) {
     self = argument;
+    __atomic_store_n(&self->counts->thread, (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
     if (options.bare) take_bare();
-    else for (uint64_t i = 0; i < options.rounds && meet() && !must_stop(); i++) {
+    else for (uint64_t i = 0; i < options.rounds && meet(); i++) {
         if (self == workers) __atomic_store_n(&header->rounds, i + 1, __ATOMIC_RELAXED);
         take_round(options.first_round + i);
         if (options.threads > 1) {
@@ -493,14 +494,47 @@ static void finish(enum state state, uint64_t began, int replies) {
     _exit(0);
 }
 
-/* The thread that has done nothing for too long; the number of threads if there is none. */
-static uint64_t hanging(uint64_t *seen, uint64_t *since, uint64_t time) {
-    for (uint64_t i = 0; i < options.threads; i++) {
-        uint64_t steps = __atomic_load_n(&all_counts[i].steps, __ATOMIC_RELAXED);
-        if (steps != seen[i] || !since[i]) seen[i] = steps, since[i] = time;
-        if (__atomic_load_n(&all_counts[i].done, __ATOMIC_ACQUIRE)) continue;
-        if (time - since[i] > options.hang * 1000000u) return i;
+/* What is known of a thread that makes no progress. */
+struct standstill {
+    uint64_t steps, since, busy, asleep;
+};
+
+/* The time that a thread has had on a processor. */
+static uint64_t busy_time(uint64_t thread) {
+    clockid_t clock;
+    return pthread_getcpuclockid(workers[thread].thread, &clock) ? 0 : now(clock);
+}
+
+/* Whether a thread sleeps; a thread that only waits for a processor does not. */
+static int is_asleep(uint64_t thread) {
+    char name[64], text[256], *end;
+    snprintf(name, sizeof name, "/proc/self/task/%llu/stat", (unsigned long long)all_counts[thread].thread);
+    int file = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    text[length > 0 ? length : 0] = 0;
+    end = strrchr(text, ')');
+    return !end || end[1] == 0 || end[2] != 'R';
+}
+
+#define LOOKS 20   /* a thread that sleeps at so many looks in a row is not only interrupted */
+#define PATIENCE 10 /* on a busy machine a thread may get no processor for long */
+
+static int stands_still(uint64_t thread, struct standstill *seen, uint64_t time) {
+    uint64_t steps = __atomic_load_n(&all_counts[thread].steps, __ATOMIC_RELAXED), hang = options.hang * 1000000u;
+    if (steps != seen->steps || !seen->since || __atomic_load_n(&all_counts[thread].waits, __ATOMIC_RELAXED)) {
+        *seen = (struct standstill){steps, time, busy_time(thread), 0};
+        return 0;
     }
+    if (time - seen->since <= hang) return 0;
+    seen->asleep = is_asleep(thread) ? seen->asleep + 1 : 0;
+    return seen->asleep >= LOOKS || busy_time(thread) - seen->busy > hang || time - seen->since > PATIENCE * hang;
+}
+
+/* The thread that has done nothing for too long; the number of threads if there is none. */
+static uint64_t hanging(struct standstill *seen, uint64_t time) {
+    for (uint64_t i = 0; i < options.threads; i++)
+        if (!__atomic_load_n(&all_counts[i].done, __ATOMIC_ACQUIRE) && stands_still(i, &seen[i], time)) return i;
     return options.threads;
 }
 
@@ -521,10 +555,10 @@ static void interrupt_one(uint64_t *random) {
 
 static void watch(int replies) {
     uint64_t began = now(CLOCK_MONOTONIC), random = mixed(options.seed), over = 0;
-    uint64_t *seen = calloc(options.threads, sizeof *seen), *since = calloc(options.threads, sizeof *since);
+    struct standstill *seen = calloc(options.threads, sizeof *seen);
     struct timespec moment = {0, 1000000};
     while (!all_done()) {
-        uint64_t time = now(CLOCK_MONOTONIC), hangs = hanging(seen, since, time);
+        uint64_t time = now(CLOCK_MONOTONIC), hangs = hanging(seen, time);
         if (time - began > options.milliseconds * 1000000u) stop();
         if (__atomic_load_n(&header->state, __ATOMIC_ACQUIRE) == WRONG && !over) over = time;
         if (over && time - over > 100000000u) break; /* the others may wait for the one that has stopped */
