@@ -27,6 +27,7 @@ from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.machine import search
+from syncedmem.spec.fuzz.native_driver.building import compiled_driver
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
 from syncedmem.spec.fuzz.shortening import shortened
@@ -298,3 +299,31 @@ def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> Non
         assert 1 == driver.oracle.checked["A06-out-of-memory"]
     with driver_of(Pool()) as driver:
         assert not driver.request_too_many(2, 2)
+
+
+def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
+    source = tmp_path / "pool.c"
+    source.write_text(
+        "#include <stdlib.h>\nstatic int *table, calls;\n"
+        "void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }\n"
+        "void give(void *p) { free(p); }\n",
+        encoding="utf-8",
+    )
+    arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address"])
+
+    assert 1 == result.exit_code
+    assert "AddressSanitizer: heap-buffer-overflow" in result.output
+    assert "    #0 take " in result.output
+    assert "LD_PRELOAD" not in result.output
+    assert f"'{source}:take,give?sanitizer=address'" in result.output
+
+
+def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiled_driver.cache_clear()
+    result = CliRunner().invoke(app, ["fuzz", "libc.so.6:malloc,free", "--steps", "200", "--out", str(tmp_path)])
+
+    assert 0 == result.exit_code
+    assert "the native driver has not run: the native driver cannot be compiled: there is no no-such" in result.output
