@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "sanitizer_of", "with_sanitizer"]
+__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "folder", "sanitizer_of", "with_sanitizer"]
 
 SANITIZERS = {"thread": b"__tsan_", "address": b"__asan_"}
 """The sanitizers, each with a name that is only in what was compiled with it."""
@@ -144,7 +144,7 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
     compiler = _words(language) or [_COMPILERS[language]]
     if shutil.which(compiler[0]) is None:
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
-    made = _folder() / name
+    made = folder() / name
     part = made.with_name(f"{name}.{os.getpid()}")
     done = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
     if done.returncode:
@@ -161,7 +161,7 @@ def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 @cache
-def _folder() -> Path:
+def folder() -> Path:
     """The folder for what is compiled: in the user's cache, or else one that goes with this process."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "syncedmem"  # noqa: PTH111 -- Path.home() raises if there is none
     try:
@@ -191,7 +191,7 @@ def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: s
             raise TargetError(
                 f"{command!r} did not use -fsanitize={sanitizer}: it has to pass $CFLAGS, $CXXFLAGS and $LDFLAGS on"
             )
-        kept = str(_folder() / f"{Path(path).name}-{_digest(str(Path(path).resolve()), sanitizer)}.so")
+        kept = str(folder() / f"{Path(path).name}-{_digest(str(Path(path).resolve()), sanitizer)}.so")
         shutil.copy(path, kept)
     _run(path, command, "")
     if sanitizer and _has(path, sanitizer):
@@ -229,6 +229,6 @@ def compiled_driver(sanitizer: str = "") -> Path:
     sources = [_HERE / "driver.c", _HERE / "oracle.h"]
     flags = [*_sanitizer_flags(sanitizer), "-std=gnu11", "-O3", "-g", "-pthread"]
     name = f"driver-{_digest(*(it.read_bytes() for it in sources), *flags, *_words('CC'))}"
-    if os.access(_folder() / name, os.X_OK):
-        return _folder() / name
+    if os.access(folder() / name, os.X_OK):
+        return folder() / name
     return _compiled("CC", [*flags, str(sources[0]), "-ldl"], name, "the native driver")

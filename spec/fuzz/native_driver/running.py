@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ..capabilities import Capabilities
     from ..jobs import Answer
 
-__all__ = ["NativeDriver"]
+__all__ = ["NativeDriver", "functions_of"]
 
 # What follows is as in driver.c.
 _PARTS = ("malloc", "free", "calloc", "realloc")
 _ABIS = ("malloc", "nep49", "torch", "cupy")
 _ZERO_SIZES = ("any", "null", "unique", "error")
-_OPERATIONS = ("", "allocate", "free", "check", "calloc", "resize", "request_too_much", "check")
+_OPERATIONS: tuple[str, ...] = ("", "allocate", "free", "check", "calloc", "resize", "request_too_much", "check")
 _HEADER = struct.Struct("<6Q24s952s")
 _COUNTS = struct.Struct("<9Q56x")
 _RECORD = struct.Struct("<IIQQ")
@@ -87,7 +87,7 @@ class NativeDriver:
         """
         found = built(target)
         library = LibraryAddress.parse(found.sanitized)
-        if library is None or library.abi not in _ABIS or "make" in _functions(library):
+        if library is None or library.abi not in _ABIS or "make" in functions_of(library):
             if found.sanitizer:
                 raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(_ABIS)}")
             return None
@@ -137,7 +137,7 @@ class NativeDriver:
 
     def _ended(self, run: _Run, options: dict[str, int], seconds: float) -> Death | None:
         """Run the driver to its end; how it ended without saying that it is done."""
-        record, functions = self._capabilities, _functions(self._library)
+        record, functions = self._capabilities, functions_of(self._library)
         readable = {None: 2, False: 0, True: 1}[record.host_readable]
         options = {
             **options,
@@ -179,8 +179,7 @@ class NativeDriver:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
         if death is not None and header.state == _RUNNING and self._is_not_its_fault(death, header.rounds):
             raise TargetError(f"the native driver {death.how}")
-        # A driver that has said that it is done may be gone before it is asked.
-        finding = None if header.state == _DONE else self._finding(run, header, death)
+        finding = self._finding(run, header, death)
         served, freed = sum(it.served for it in counts), sum(it.freed for it in counts)
         operations = sum(it.steps for it in counts)
         if finding is not None:
@@ -225,15 +224,15 @@ class NativeDriver:
             message = f"{self._hang:g} seconds after {calls[which]} nothing had happened"
             message += f"; the last calls were {', '.join(calls)}" if run.threads > 1 else ""
             requirement = "A23-no-hang"
-        elif summary and death is not None and death.detail == str(STATUS):
+        elif header.state == _DONE or death is None:  # a driver that is done may be gone before it is asked
+            return None
+        elif summary and death.detail == str(STATUS):
             requirement, message = "A22-no-crash", f"{summary}; the last calls were {', '.join(calls)}"
-        elif death is not None:
+        else:
             how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
             lines = run.said().strip().splitlines()
             said = f" ({lines[-1][:200]})" if lines else ""
             requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{said}"
-        else:
-            return None
         if run.threads > 1:
             found = Finding("A20-threads", f"{requirement}: {message}", (), "threads", repeats=False, report=report)
         else:
@@ -241,7 +240,7 @@ class NativeDriver:
         return found.as_json()
 
 
-def _functions(library: LibraryAddress) -> dict[str, str]:
+def functions_of(library: LibraryAddress) -> dict[str, str]:
     """The symbol for each part: by position, as ``part=symbol``, or as a pattern like ``pool_*``."""
     found: dict[str, str] = {}
     free = iter(_PARTS)
@@ -350,7 +349,8 @@ class _Run:
 
     def _step(self, thread: int, at: int) -> Step:
         place = self._records + (thread * self.capacity + at % self.capacity) * _RECORD.size
-        operation, number, size, _ = _RECORD.unpack_from(self._memory, place)
+        record: tuple[int, int, int, int] = _RECORD.unpack_from(self._memory, place)
+        operation, number, size, _ = record
         name = _OPERATIONS[operation]
         numbers = {
             "allocate": (number, size, 0, 0),

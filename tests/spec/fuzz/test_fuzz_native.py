@@ -52,7 +52,7 @@ def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 def forget() -> None:
     """Look for the compiler and the cache again."""
-    building._folder.cache_clear()
+    building.folder.cache_clear()
     building.compiled_driver.cache_clear()
 
 
@@ -137,9 +137,9 @@ def test_functions_are_named_by_their_parts_too() -> None:
     address = LibraryAddress(library, ("good_nep49_*", "realloc="), "nep49")
 
     assert {"malloc": "good_nep49_malloc", "free": "good_nep49_free", "calloc": "good_nep49_calloc", "realloc": ""} == (
-        running._functions(address)
+        running.functions_of(address)
     )
-    assert {"realloc": "r"} == running._functions(LibraryAddress("libx.so.1", ("x*", "realloc=r"), "malloc"))
+    assert {"realloc": "r"} == running.functions_of(LibraryAddress("libx.so.1", ("x*", "realloc=r"), "malloc"))
 
 
 def test_null_and_zeros_are_judged_as_promised() -> None:
@@ -323,7 +323,7 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
     forget()
 
     assert built(source(tmp_path, "int take, give;")).target.endswith(".so:take,give")
-    assert tmp_path not in building._folder().parents
+    assert tmp_path not in building.folder().parents
 
 
 def test_a_sanitizer_goes_before_the_command() -> None:
@@ -349,18 +349,31 @@ def test_the_report_of_a_sanitizer_is_in_the_finding(tmp_path: Path) -> None:
     assert "Shadow bytes" not in report.report
 
 
-@pytest.mark.no_cover
-def test_a_library_is_built_with_a_sanitizer_and_without(tmp_path: Path) -> None:
-    """The command runs for both, and the usual build is what it leaves."""
+def command_for(tmp_path: Path) -> str:
+    """Return a target that a command makes, with a sanitizer."""
     shutil.copy(SUPPORT / "racing_allocators.c", tmp_path / "pool.c")
     library = tmp_path / "libpool.so"
     command = f"cc -shared -fPIC -g $CFLAGS {tmp_path / 'pool.c'} -o {library} $LDFLAGS"
-    target = f"{library}:pop_malloc,pop_free?sanitizer=thread&build={command}"
-    report = finding(target, 4, steps=4_000_000)
+    return f"{library}:pop_malloc,pop_free?sanitizer=thread&build={command}"
+
+
+@pytest.mark.no_cover
+def test_a_race_is_in_the_report_of_a_sanitizer(tmp_path: Path) -> None:
+    report = finding(command_for(tmp_path), 4, steps=4_000_000)
 
     assert report.message.startswith("A22-no-crash: ThreadSanitizer: data race ")
     assert "pop_malloc" in report.report
+
+
+def test_a_library_is_built_with_a_sanitizer_and_without(tmp_path: Path) -> None:
+    """The command runs for both, and the usual build is what it leaves."""
+    target, library = command_for(tmp_path), tmp_path / "libpool.so"
+    found = built(target)
+
+    assert (f"{library}:pop_malloc,pop_free", "thread") == (found.target, found.sanitizer)
+    assert "__tsan_" in Path(found.sanitized.partition(":")[0]).read_text("latin-1")
     assert "__tsan_" not in library.read_text("latin-1")
+    assert f"{library}:pop_malloc,pop_free" == built(target.replace("sanitizer=thread&", "")).target
     with pytest.raises(TargetError, match="did not use -fsanitize=thread: it has to pass"):
         built(target.replace("$CFLAGS", "").replace("$LDFLAGS", ""))
     with pytest.raises(TargetError, match=r"did not build .*libpool\.so again: .* make -B"):
