@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.finding import Violation
 from .driver import Driver
+from .mask import Mask
 from .rounds import Round, fixed_rounds
 from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .capabilities import Capabilities
+    from .corpus import Behaviour
+    from .finding import Step
     from .journal import Journal
     from .recognition import Source
 
 __all__ = ["Outcome", "campaign", "threaded"]
 
 _SHORTEST, _LONGEST = 128, 8192
+_NO_MASK = Mask()
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Outcome:
         The position in the journal where the last round begins.
     wrong : Violation or None
         What was wrong in the last round.
+    kept : list of tuple of Step
+        The programs of rounds that reached new behaviour.
     """
 
     operations: int = 0
@@ -55,6 +61,7 @@ class Outcome:
     unread: str | None = None
     last: int = 0
     wrong: Violation | None = None
+    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -76,6 +83,9 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seconds: float,
     first_round: int = 0,
     rounds: int = 1 << 62,
+    mask: Mask = _NO_MASK,
+    behaviour: Behaviour | None = None,
+    programs: Sequence[tuple[Step, ...]] = (),
 ) -> Outcome:
     """Take random steps until something is wrong, or steps, rounds or seconds are used up.
 
@@ -91,25 +101,38 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     first_round : int
         The first round to take; the rounds before it are left out.
     rounds : int
+    mask : Mask
+    behaviour : Behaviour or None
+        Notes what the rounds do.
+    programs : sequence of tuple of Step
+        The programs of the rounds, in place of drawn ones.
     """
     outcome, target, access = Outcome(), None, None
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
     while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
-        if outcome.rounds >= rounds:
+        if outcome.rounds >= rounds or (programs and number >= len(programs)):
             break
         if target is None or source.makes_fresh or journal.full:
             target = source.open() if target is None or source.makes_fresh else target
             journal.begin()
         outcome.last = journal.length
-        driver = Driver(target, capabilities, journal, access=access)
+        journal.enter(number, outcome.operations)
+        driver = Driver(target, capabilities, journal, access=access, mask=mask)
+        if behaviour is not None:
+            behaviour.watch(driver)
         start = time.perf_counter()
         try:
-            live_out(driver, number, seed, steps - outcome.operations)
+            if programs:
+                driver.run(programs[number])
+            else:
+                live_out(driver, number, seed, steps - outcome.operations)
         except Violation as wrong:
-            outcome.wrong = wrong
+            outcome.wrong = None if wrong.requirement in mask.unjudged else wrong
         outcome.add(driver, time.perf_counter() - start)
+        if behaviour is not None and behaviour.is_new and not programs:
+            outcome.kept.append(journal.steps()[outcome.last :])
         access = driver.oracle.host_access
         number += 1
     return outcome
@@ -128,7 +151,15 @@ def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
-    source: Source, capabilities: Capabilities, journal: Journal, *, seed: int, steps: int, seconds: float, threads: int
+    source: Source,
+    capabilities: Capabilities,
+    journal: Journal,
+    *,
+    seed: int,
+    steps: int,
+    seconds: float,
+    threads: int,
+    mask: Mask = _NO_MASK,
 ) -> Outcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses.
 
@@ -143,13 +174,14 @@ def threaded(  # noqa: PLR0913 -- as campaign
         The number of steps of all threads together.
     seconds : float
     threads : int
+    mask : Mask
     """
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()
     deadline = time.perf_counter() + seconds
     journal.begin()
-    drivers = [Driver(target, capabilities, None if i else journal, shared) for i in range(threads)]
+    drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(threads)]
     start = threading.Barrier(threads)
 
     def work(index: int) -> None:
@@ -161,14 +193,14 @@ def threaded(  # noqa: PLR0913 -- as campaign
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as wrong:
-            outcome.wrong = outcome.wrong or wrong
+            outcome.wrong = outcome.wrong or (None if wrong.requirement in mask.unjudged else wrong)
 
     _run_together(work, threads)
     if outcome.wrong is None:
         try:
             drivers[0].close()
         except Violation as wrong:
-            outcome.wrong = wrong
+            outcome.wrong = None if wrong.requirement in mask.unjudged else wrong
     for driver in drivers:
         outcome.add(driver, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .access import HostAccess
     from .capabilities import Capabilities, Misuse
     from .finding import Step
+    from .mask import Mask
     from .shadow_heap import Intervals
     from .targets import Target
 
@@ -65,6 +66,8 @@ class Driver:
         Records each step before it is taken.
     intervals, access
         As for `Oracle`.
+    mask : Mask or None
+        What is left unjudged or left out.
 
     Attributes
     ----------
@@ -74,18 +77,22 @@ class Driver:
         The live blocks by number: those of the oracle's shadow heap.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
         target: Target,
         capabilities: Capabilities,
         journal: Journal | None = None,
         intervals: Intervals | None = None,
         access: HostAccess | None = None,
+        mask: Mask | None = None,
     ) -> None:
         self.target = target
         self.capabilities = capabilities
         self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
         self.oracle: Oracle = Oracle(target, capabilities, intervals, access)
+        if mask:
+            mask.ease(self.oracle)
+            mask.narrow(self)
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self._note = self.journal.note
         self._take = target.take
@@ -133,6 +140,7 @@ class Driver:
         if take is None or block in self.blocks:
             return False
         self._note(code("calloc"), block, size)
+        self.oracle.checked["calloc"] += 1
         return self._obtain(take, block, size, 0, 0, zeroed=True)
 
     def resize(self, block: int, size: int) -> bool:
@@ -141,6 +149,7 @@ class Driver:
         if self.target.resize is None or old is None or not size or not old.size:
             return False
         self._note(code("resize"), block, size)
+        self.oracle.checked["realloc"] += 1
         return self._resize(old, size)
 
     def copy(self, block: int, source: int) -> bool:

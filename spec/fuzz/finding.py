@@ -11,7 +11,7 @@ from syncedmem.model.errors import shown
 from ..engine.finding import Violation
 from ..requirements import REQUIREMENTS
 
-__all__ = ["OPERATIONS", "Finding", "Step", "TargetError"]
+__all__ = ["OPERATIONS", "EngineError", "Finding", "Step", "TargetError", "kind_of"]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
@@ -87,6 +87,16 @@ class TargetError(SyncedMemoryError, ValueError):
         super().__init__(" ".join(message.split()))
 
 
+class EngineError(SyncedMemoryError, RuntimeError):
+    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target.
+
+    The message is always one line.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
 @dataclass(frozen=True)
 class Finding:
     """A violation as data, with the steps that show it, for messages of a worker and for files.
@@ -107,8 +117,15 @@ class Finding:
     repeats : bool
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
+    after : tuple of str
+        Requirements that the program breaks before this one, and that are left unjudged to see this one.  It may be
+        their consequence.
+    times : int
+        How often it was found.
     report : str
         The report of a sanitizer, if one found it.
+    known : str or None
+        Why it is known and no failure; None if it is not known.
     """
 
     requirement: str
@@ -118,16 +135,27 @@ class Finding:
     operations: int = 0
     shrunk: bool = False
     repeats: bool = True
+    after: tuple[str, ...] = ()
+    times: int = 1
     report: str = ""
+    known: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What makes it another finding than others: the requirement, and the operations that its program needs."""
+        if not self.program or not self.repeats:
+            return self.requirement
+        return f"{self.requirement}:{'+'.join(sorted({kind_of(step) for step in self.program}))}"
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""
-        return {**vars(self), "program": [step.as_json() for step in self.program]}
+        return {**vars(self), "program": [step.as_json() for step in self.program], "after": list(self.after)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
-        fields: dict[str, Any] = {**data, "program": tuple(map(Step.from_json, data["program"]))}
+        program = tuple(map(Step.from_json, data["program"]))
+        fields: dict[str, Any] = {**data, "program": program, "after": tuple(data["after"])}
         return cls(**fields)
 
     @property
@@ -138,3 +166,11 @@ class Finding:
     def violation(self, program: str) -> Violation:
         """The violation, with a program in Python that shows it."""
         return Violation(self.requirement, self.message, tuple(program.splitlines()))
+
+
+def kind_of(step: Step) -> str:
+    """The operation; a request with an alignment, on a stream or for nothing is of another kind than a plain one."""
+    numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]
+    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not numbers["size"] else []
+    return "-".join([step.operation, *marks, *nothing])

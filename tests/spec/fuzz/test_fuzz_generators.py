@@ -11,6 +11,7 @@ from syncedmem import SimulatedDeviceAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
+    EngineError,
     Source,
     Step,
     allocator_machine,
@@ -194,8 +195,12 @@ def test_errors_of_the_generator_are_not_findings(monkeypatch: pytest.MonkeyPatc
         raise KeyError("the generator")
 
     monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", broken)
-    with pytest.raises(KeyError, match="the generator"):
-        fuzz(Pool, steps=100)
+    report = fuzz(Pool, steps=100)
+
+    assert (1, []) == (len(report.errors), report.findings)
+    assert "the fuzzer itself has failed, which says nothing about the target: KeyError" in report.errors[0]
+    with pytest.raises(EngineError, match="the generator"):
+        report.require()
 
 
 def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
