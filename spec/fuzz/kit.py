@@ -191,7 +191,7 @@ class _Run:
             if self._ends():
                 break
 
-    def _generators(self) -> Iterable[Callable[[], None]]:
+    def _generators(self) -> Iterable[Callable[[], object]]:
         if self._corpus is not None and self._corpus.programs:
             programs = [_data(program) for program in self._corpus.programs]
             yield partial(self._rounds, "corpus", sum(map(len, programs)), programs)
