@@ -26,7 +26,7 @@ TWELVE = (
     "OverflowsOnTooMuch",
     "ZeroIsSomebodyElses",
     "CallocInWords",
-    "ReallocForgetsTheEnd",
+    "LeavesADevice",
     "CopiesBackwards",
     "PeakIsNow",
     "EndsTheProcess",
