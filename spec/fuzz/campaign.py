@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.finding import Violation
 from .driver import Driver
-from .rounds import Round, fixed_rounds
+from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from .capabilities import Capabilities
     from .journal import Journal
     from .recognition import Source
+    from .rounds import Kind
 
 __all__ = ["Outcome", "campaign", "threaded"]
 
-_SHORTEST, _LONGEST = 128, 8192
+_CHUNK = 128
 
 
 @dataclass
@@ -74,8 +75,10 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed: int,
     steps: int,
     seconds: float,
+    kind: Kind = "drawn",
     first_round: int = 0,
     rounds: int = 1 << 62,
+    ages: bool = False,
 ) -> Outcome:
     """Take random steps until something is wrong, or steps, rounds or seconds are used up.
 
@@ -88,43 +91,48 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed : int
     steps : int
     seconds : float
+    kind : {"fixed", "drawn"}
     first_round : int
         The first round to take; the rounds before it are left out.
     rounds : int
+    ages : bool
+        Whether all rounds have the same target, also if the source makes fresh ones.
     """
     outcome, target, access = Outcome(), None, None
+    fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
     while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
         if outcome.rounds >= rounds:
             break
-        if target is None or source.makes_fresh or journal.full:
-            target = source.open() if target is None or source.makes_fresh else target
+        if target is None or fresh or journal.full:
+            target = source.open() if target is None or fresh else target
             journal.begin()
         outcome.last = journal.length
-        driver = Driver(target, capabilities, journal, access=access)
+        # A target that ages is closed after its last round.
+        driver = Driver(replace(target, owned=fresh and target.owned), capabilities, journal, access=access)
         start = time.perf_counter()
         try:
-            live_out(driver, number, seed, steps - outcome.operations)
+            if not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
+                break
         except Violation as wrong:
             outcome.wrong = wrong
         outcome.add(driver, time.perf_counter() - start)
         access = driver.oracle.host_access
         number += 1
+    if target is not None and outcome.wrong is None and not fresh:
+        outcome.wrong = _closed(Driver(target, capabilities, journal))
     return outcome
 
 
-def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
-    """Take one round to its end; the drawn rounds do not depend on the number of fixed rounds."""
-    fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
-    if number < len(fixed):
-        driver.run(fixed[number])
-        return
-    rng = random.Random(f"{seed}:{number - len(fixed)}")  # noqa: S311 -- replayable
-    length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-    Round(driver, rng).take(length)
-    driver.end()
+def _closed(driver: Driver) -> Violation | None:
+    """Close a target after its last round; return the violation, or None."""
+    try:
+        driver.close()
+    except Violation as wrong:
+        return wrong
+    return None
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
@@ -157,7 +165,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(steps // threads, deadline, outcome):
-                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_SHORTEST)
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as wrong:
@@ -177,7 +185,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
 
 
 def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
-    for done in range(0, steps, _SHORTEST):
+    for done in range(0, steps, _CHUNK):
         if outcome.wrong is not None or time.perf_counter() > deadline:
             return
         yield done

@@ -5,4 +5,4 @@ The command line repeats them, so that its help needs no import of the spec; a t
 
 __all__ = ["HANG", "SECONDS", "SEED", "STEPS", "THREADS"]
 
-SEED, STEPS, SECONDS, THREADS, HANG = 0, 100_000, 60.0, 1, 5.0
+SEED, STEPS, SECONDS, THREADS, HANG = 0, 2_000_000, 45.0, 1, 5.0

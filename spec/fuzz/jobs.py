@@ -87,7 +87,8 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
     if job.get("threads", 1) > 1:
         outcome = threaded(source, record, journal, threads=job["threads"], **chosen)
         return _answer(outcome, "threads", (), 0)
-    outcome = campaign(source, record, journal, first_round=job["first_round"], rounds=job["rounds"], **chosen)
+    chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
+    outcome = campaign(source, record, journal, **chosen)
     return _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
 
 

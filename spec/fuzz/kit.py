@@ -12,6 +12,7 @@ from .capabilities import Capabilities
 from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
+from .plan import stages
 from .recognition import spelling
 from .replay import MOST_STEPS, died
 from .report import Report
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-_ROUNDS = 32
-"""The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
-a job, and the same seed must find the same state."""
+_SHARE = 0.7
+"""The part of the time for the fast generator."""
 _EXAMPLES = 60
 _SHRINKING, _SHRINKING_HANG, _LONGER = 2.0, 3.0, 4.0
 """Seconds to shorten a finding, a hang, and, in addition, a finding that is still too long to be shown."""
@@ -161,27 +161,30 @@ class _Run:
         return not (self._first and self._report.findings)
 
     def _fast(self) -> None:
-        done, number, failures, spent = 0, 0, 0, 0.0
-        deadline = time.perf_counter() + self._seconds
-        while done < self._steps and time.perf_counter() < deadline and failures < _MOST_FAILURES and self._goes_on():
-            job = {"job": "campaign", "steps": self._steps - done, "first_round": number, "rounds": _ROUNDS}
-            job["seconds"] = max(deadline - time.perf_counter(), 0.0)
+        done, rounds, failures, spent = 0, 0, 0, 0.0
+        deadline = time.perf_counter() + self._seconds * _SHARE
+        plan = stages(self._steps)
+        for index, stage in enumerate(plan):
+            left = deadline - time.perf_counter()
+            if left <= 0 or failures >= _MOST_FAILURES or not self._goes_on():
+                break
+            # Each stage has its share of the time that is left.
+            seconds = left * stage.steps / sum(it.steps for it in plan[index:])
             start = time.perf_counter()
-            answer = self._ask(job)
+            answer = self._ask({"job": "campaign", **stage._asdict(), "seconds": seconds})
             finding = self._found(answer, "fast", done)
             if "operations" in answer:
                 done += answer["operations"]
-                number += answer["rounds"]
+                rounds += answer["rounds"]
                 spent += answer["seconds"]
-            else:  # it is not known which round ended the process; continue after all of them
+            else:
                 done += len(self._place.steps())
-                number += _ROUNDS
                 spent += time.perf_counter() - start
             if finding is not None:
                 failures += _MOST_FAILURES // 2 if self._knows(finding) else 1
                 self._keep(finding, answer.get("last", 0))
             self._tell("fast", done, self._steps)
-        self._report.ran("fast", number, done, spent)
+        self._report.ran("fast", rounds, done, spent)
 
     def _hypothesis(self) -> None:
         self._tell("hypothesis", 0, _EXAMPLES)

@@ -15,7 +15,7 @@ __all__ = ["shortened"]
 
 Program = tuple[Step, ...]
 
-_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work")
+_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
 
 
 def shortened(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:

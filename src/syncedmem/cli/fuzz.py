@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["fuzz"]
 
 DEFAULT_OUT = Path("build/fuzz")
-STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
+STEPS, SECONDS, HANG = 2_000_000, 45.0, 5.0
 _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
@@ -54,7 +54,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
     ] = 0,
     steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")] = STEPS,
-    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each generator stops.")] = SECONDS,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which the generators stop.")] = SECONDS,
     threads: Annotated[
         int,
         typer.Option(
