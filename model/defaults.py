@@ -15,8 +15,8 @@ class FuzzDefaults(NamedTuple):
     """The defaults of a run of the fuzzer; `syncedmem.spec.fuzz.fuzz` says what they mean."""
 
     seed: int = 0
-    steps: int = 100_000
-    seconds: float = 60.0
+    steps: int = 2_000_000
+    seconds: float = 45.0
     threads: int = 1
     hang: float = 5.0
 

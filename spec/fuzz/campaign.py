@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.finding import Violation
 from .driver import Driver
 from .mask import Mask
-from .rounds import Round, fixed_rounds
+from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from .finding import Step
     from .journal import Journal
     from .recognition import Source
+    from .rounds import Kind
 
 __all__ = ["Outcome", "campaign", "threaded"]
 
-_SHORTEST, _LONGEST = 128, 8192
+_CHUNK = 128
 _NO_MASK = Mask()
 
 
@@ -81,8 +82,10 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed: int,
     steps: int,
     seconds: float,
+    kind: Kind = "drawn",
     first_round: int = 0,
     rounds: int = 1 << 62,
+    ages: bool = False,
     mask: Mask = _NO_MASK,
     behaviour: Behaviour | None = None,
     programs: Sequence[tuple[Step, ...]] = (),
@@ -98,9 +101,12 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed : int
     steps : int
     seconds : float
+    kind : {"fixed", "drawn"}
     first_round : int
         The first round to take; the rounds before it are left out.
     rounds : int
+    ages : bool
+        Whether all rounds have the same target, also if the source makes fresh ones.
     mask : Mask
     behaviour : Behaviour or None
         Notes what the rounds do.
@@ -108,46 +114,54 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         The programs of the rounds, in place of drawn ones.
     """
     outcome, target, access = Outcome(), None, None
+    fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
     while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
         if outcome.rounds >= rounds or (programs and number >= len(programs)):
             break
-        if target is None or source.makes_fresh or journal.full:
-            target = source.open() if target is None or source.makes_fresh else target
+        if target is None or fresh or journal.full:
+            target = source.open() if target is None or fresh else target
             journal.begin()
         outcome.last = journal.length
         journal.enter(number, outcome.operations)
-        driver = Driver(target, capabilities, journal, access=access, mask=mask)
+        # A target that ages is closed after its last round.
+        its = replace(target, owned=fresh and target.owned)
+        driver = Driver(its, capabilities, journal, access=access, mask=mask)
         if behaviour is not None:
             behaviour.watch(driver)
-        start = time.perf_counter()
+        start, spoilt = time.perf_counter(), False
         try:
             if programs:
                 driver.run(programs[number])
-            else:
-                live_out(driver, number, seed, steps - outcome.operations)
+            elif not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
+                break
         except Violation as wrong:
-            outcome.wrong = None if wrong.requirement in mask.unjudged else wrong
+            outcome.wrong = _unless_left_out(wrong, mask)
+            spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
         outcome.add(driver, time.perf_counter() - start)
         if behaviour is not None and behaviour.is_new and not programs:
             outcome.kept.append(journal.steps()[outcome.last :])
         access = driver.oracle.host_access
         number += 1
+        target = None if spoilt else target
+    if target is not None and outcome.wrong is None and not fresh:
+        outcome.wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
     return outcome
 
 
-def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
-    """Take one round to its end; the drawn rounds do not depend on the number of fixed rounds."""
-    fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
-    if number < len(fixed):
-        driver.run(fixed[number])
-        return
-    rng = random.Random(f"{seed}:{number - len(fixed)}")  # noqa: S311 -- replayable
-    length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-    Round(driver, rng).take(length)
-    driver.end()
+def _closed(driver: Driver, mask: Mask) -> Violation | None:
+    """Close a target after its last round; return the violation, or None."""
+    try:
+        driver.close()
+    except Violation as wrong:
+        return _unless_left_out(wrong, mask)
+    return None
+
+
+def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
+    return None if wrong.requirement in mask.unjudged else wrong
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
@@ -189,18 +203,15 @@ def threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(steps // threads, deadline, outcome):
-                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_SHORTEST)
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as wrong:
-            outcome.wrong = outcome.wrong or (None if wrong.requirement in mask.unjudged else wrong)
+            outcome.wrong = outcome.wrong or _unless_left_out(wrong, mask)
 
     _run_together(work, threads)
     if outcome.wrong is None:
-        try:
-            drivers[0].close()
-        except Violation as wrong:
-            outcome.wrong = None if wrong.requirement in mask.unjudged else wrong
+        outcome.wrong = _closed(drivers[0], mask)
     for driver in drivers:
         outcome.add(driver, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
@@ -209,7 +220,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
 
 
 def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
-    for done in range(0, steps, _SHORTEST):
+    for done in range(0, steps, _CHUNK):
         if outcome.wrong is not None or time.perf_counter() > deadline:
             return
         yield done

@@ -32,6 +32,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "fill": ("size",),
     "work": ("block", "stream"),
     "finish": ("stream",),
+    "use_all": ("block",),
 }
 """The operations on an allocator, with the names of the numbers that each takes."""
 

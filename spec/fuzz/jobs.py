@@ -94,17 +94,9 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
         outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
         return _answer(outcome, "threads", (), 0)
     behaviour = Behaviour(job["seen"]) if "seen" in job else None
-    outcome = campaign(
-        source,
-        record,
-        journal,
-        first_round=job["first_round"],
-        rounds=job["rounds"],
-        mask=mask,
-        behaviour=behaviour,
-        programs=[tuple(map(Step.from_json, program)) for program in job.get("programs", ())],
-        **chosen,
-    )
+    chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
+    programs = [tuple(map(Step.from_json, program)) for program in job.get("programs", ())]
+    outcome = campaign(source, record, journal, mask=mask, behaviour=behaviour, programs=programs, **chosen)
     answer = _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
     if behaviour is not None:
         answer["seen"] = sorted(behaviour.seen)

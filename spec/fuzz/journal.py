@@ -21,7 +21,8 @@ __all__ = ["Journal"]
 _HEADER = struct.Struct("<QQQQQ")  # the program, the number of calls that returned inside long steps, and the round
 _COUNTS, _ROUND = struct.Struct("<QQ"), struct.Struct("<QQQ")
 _RECORD = struct.Struct("<IQQII")
-_CAPACITY = 1 << 20
+_CAPACITY = 5 << 18
+"""More than the steps of the longest job, a million, with the frees at the ends of its rounds."""
 _NAMES = tuple(OPERATIONS)
 _CODES = {name: code for code, name in enumerate(_NAMES, 1)}
 _PROGRAMS = 1 << 24
@@ -66,6 +67,8 @@ class Journal:
         self._pack(self._memory, position, self._program << 8 | code, first, second, third, fourth)
         if position < self._last:
             self._position = position + _RECORD.size
+        else:
+            self.move()  # a step that finds no room is progress all the same
 
     def move(self) -> None:
         """Record that a call has returned inside a step of many calls, so that a watching process sees progress."""

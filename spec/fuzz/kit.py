@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,22 +21,22 @@ from .loops import folded, items_as_json
 from .mask import Mask
 from .native_driver.building import sanitizer_of
 from .native_driver.running import NativeDriver
+from .plan import Stage, stages
 from .recognition import spelling
 from .replay import died
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .isolation import Place
     from .jobs import Answer, Job
 
 __all__ = ["fuzz"]
 
-_ROUNDS = 32
-"""The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
-a job, and the same seed must find the same state."""
+_SHARE = 0.7
+"""The part of the time for the fast generator; others that run without threads may each take the rest of it."""
 _EXAMPLES = 60
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
@@ -49,7 +49,7 @@ _QUICK_HANG = 0.5
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
-_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 20, 500, 10
+_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
 """The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
 takes about ten times as long."""
 _DEATHS = ("A22-no-crash", "A23-no-hang")
@@ -86,7 +86,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     steps : int
         The operations of the fast generator; with several threads, four times as many more.
     seconds : float
-        The most time for each generator.
+        The most time for the generators; several threads may take as much again.
     threads : int
         If more than 1, the fast generator also runs in so many threads.
     promises : mapping of str to str or None
@@ -160,6 +160,17 @@ def _check_numbers(**numbers: float) -> None:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
 
 
+@dataclass
+class _Tally:
+    """What the rounds of a generator have come to: also the failing jobs, and those in a row with nothing new."""
+
+    steps: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+    wasted: int = 0
+
+
 class _Run:
     """One call of `fuzz`: all generators on one target."""
 
@@ -194,8 +205,9 @@ class _Run:
     def _generators(self) -> Iterable[Callable[[], object]]:
         if self._corpus is not None and self._corpus.programs:
             programs = [_data(program) for program in self._corpus.programs]
-            yield partial(self._rounds, "corpus", sum(map(len, programs)), programs)
-        yield partial(self._rounds, "fast", self._report.steps)
+            stage = Stage("drawn", 0, sum(map(len, programs)), ages=False)
+            yield partial(self._rounds, "corpus", [stage], programs=programs)
+        yield partial(self._rounds, "fast", stages(self._report.steps))
         yield self._hypothesis
         yield partial(self._natively, 1)
         if self._report.threads > 1:
@@ -210,51 +222,56 @@ class _Run:
 
     # --- the generators
 
-    def _rounds(self, generator: str, steps: int, programs: list[list[object]] | None = None) -> None:
-        """Rounds of the fast generator, or the programs of a corpus; a failing round does not end them.
+    def _rounds(self, generator: str, plan: Sequence[Stage], **options: object) -> None:
+        """Rounds of the fast generator, or the programs of a corpus, in the stages of a plan."""
+        tally, deadline = _Tally(), time.perf_counter() + _SHARE * self._seconds
+        try:
+            for index, stage in enumerate(plan):
+                # Each stage has its share of the time that is left.
+                left = max(deadline - time.perf_counter(), 0.0)
+                seconds = left * stage.steps / sum(it.steps for it in plan[index:])
+                self._stage(generator, stage, seconds, tally, options)
+        finally:
+            self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+
+    def _stage(self, generator: str, stage: Stage, seconds: float, tally: _Tally, options: Mapping[str, object]) -> None:
+        """The rounds of one process; after a failing round, the next ones in a process of their own.
 
         Once something was found, every second job leaves it out, because it may hide something else.
         """
-        done = number = wasted = failures = 0
-        spent, deadline = 0.0, time.perf_counter() + self._seconds
-        try:
-            while done < steps and time.perf_counter() < deadline and wasted < _PATIENCE and not self._ends():
-                job: Job = {"job": "campaign", "steps": steps - done, "first_round": number, "rounds": _ROUNDS}
-                job["seconds"] = max(deadline - time.perf_counter(), 0.0)
-                if self._corpus is not None:
-                    job["seen"] = self._seen
-                if programs is not None:
-                    job["programs"] = programs
-                mask = self._beyond() if failures % 2 else self._mask
-                start = time.perf_counter()
-                answer = self._ask(job, mask)
-                finding = self._found(answer, generator, done)
-                if "operations" in answer:
-                    done += answer["operations"]
-                    number += answer["rounds"]
-                    spent += answer["seconds"]
-                    last = answer["last"]
-                else:
-                    begun, before, last = self._place.entered()
-                    done += before + len(self._place.steps()) - last
-                    number = begun + 1
-                    spent += time.perf_counter() - start
-                self._remember(answer)
-                failures += finding is not None
-                if finding is not None:
-                    cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
-                    wasted = 0 if self._keep(finding, last, mask) else wasted + cost
-                self._tell(generator, done, steps)
-                if programs is not None and number >= len(programs):
-                    break
-        finally:
-            self._report.ran(generator, number, done, spent)
+        left, number, deadline = stage.steps, stage.first_round, time.perf_counter() + seconds
+        while left > 0 and time.perf_counter() < deadline and tally.wasted < _PATIENCE and not self._ends():
+            chosen = stage._replace(first_round=number, steps=left)
+            job: Job = {"job": "campaign", **chosen._asdict(), **options, "seconds": deadline - time.perf_counter()}
+            if self._corpus is not None:
+                job["seen"] = self._seen
+            mask = self._beyond() if tally.failures % 2 else self._mask
+            start = time.perf_counter()
+            answer = self._ask(job, mask)
+            finding = self._found(answer, generator, tally.steps)
+            if "operations" in answer:
+                rounds, steps, last = answer["rounds"], answer["operations"], answer["last"]
+                tally.seconds += answer["seconds"]
+            else:
+                begun, before, last = self._place.entered()
+                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
+                tally.seconds += time.perf_counter() - start
+            left, number = left - steps, number + rounds
+            tally.steps, tally.rounds = tally.steps + steps, tally.rounds + rounds
+            self._remember(answer)
+            if finding is not None:
+                cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
+                tally.failures += 1
+                tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
+            self._tell(generator, tally.steps, max(tally.steps, self._report.steps))
+            if finding is None:
+                break
 
     def _hypothesis(self) -> None:
         """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
         self._tell("hypothesis", 0, _EXAMPLES)
         rounds = done = 0
-        spent, deadline = 0.0, time.perf_counter() + self._seconds
+        spent, deadline = 0.0, time.perf_counter() + (1 - _SHARE) * self._seconds
         try:
             for _ in range(_MOST_OF_ONE):
                 seconds = max(deadline - time.perf_counter(), 0.0)
@@ -282,7 +299,8 @@ class _Run:
             if driver is None:
                 return False
             self._tell(generator, 0, steps)
-            for answer in driver.answers(seed=report.seed, steps=steps, seconds=self._seconds, threads=threads):
+            seconds = self._seconds if threads > 1 else (1 - _SHARE) * self._seconds
+            for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
                 spent += answer["seconds"]

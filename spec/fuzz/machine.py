@@ -144,6 +144,12 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Request an impossible size for a block."""
         self.take("resize_too_much", self._live(pick), size)
 
+    @precondition(lambda self: self._has_blocks() and self.driver.target.usable_size is not None)
+    @rule(pick=_ANY)
+    def use_all(self, pick: int) -> None:
+        """Write all of a block that is usable."""
+        self.take("use_all", self._live(pick))
+
     @precondition(lambda self: self._has_blocks() and self.driver.target.copy is not None)
     @rule(pick=_ANY, other=_ANY)
     def copy(self, pick: int, other: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from ctypes import c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,7 @@ def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
         capabilities=replace(_C_RECORD, sized_free=True, host_readable=None),
         take=lambda size: take(size, 0, None),
         give=lambda handle, size: free(handle, size, 0, None),
+        most=sys.maxsize,  # its sizes have a sign
     )
 
 

@@ -233,4 +233,5 @@ _REASONS = {
     "A22-no-crash": "it runs in this process",
     "A23-no-hang": "it runs in this process",
     "A24-closes": "it has no close, or was not made for this run",
+    "A25-no-starvation": "no request was refused while a larger one was met",
 }

@@ -26,7 +26,7 @@ _STEPS, _AS_OFTEN = 200_000, 40
 _LONG = 24
 """Only longer programs are tried as loops, and with all sizes alike."""
 _SIZE = 64
-_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work")
+_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
 _TAKES = ("allocate", "calloc")
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,6 +47,10 @@ class Target:
         ``copy(source, destination, size)``, if the allocator has them.
     read, write : callable or None
         ``read(handle, size)`` and ``write(handle, data)``, if the allocator has them.
+    usable_size : callable or None
+        ``usable_size(handle)`` is the number of bytes that may be used, if the allocator says it.
+    most : int
+        The largest size that its functions can be told.
     owned : bool
         Whether it was made only for this run, and may be closed.
     """
@@ -64,6 +69,8 @@ class Target:
     copy: Callable[[Any, Any, int], Any] | None = None
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
+    usable_size: Callable[[Any], int] | None = None
+    most: int = 2 * sys.maxsize + 1
     owned: bool = False
 
     def __repr__(self) -> str:
@@ -118,6 +125,7 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
         copy=_copying(subject),
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
+        usable_size=getattr(subject, "usable_size", None),
     )
 
 

@@ -68,7 +68,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")
     ] = FUZZ.steps,
     seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time after which each generator stops.")
+        float, typer.Option(metavar="SECONDS", help="Time after which the generators stop.")
     ] = FUZZ.seconds,
     threads: Annotated[
         int,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deep_bugs import DEEP, OF_A_NEW_PROCESS
 from promises import ALL
 
 from syncedmem import SimulatedDeviceAllocator
@@ -26,7 +27,11 @@ from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
 if TYPE_CHECKING:
     from syncedmem.spec.mutants.registry import SeededBug
 
-INLINE = [it for it in ALLOCATOR_BUGS.values() if it.requirement not in ("A22-no-crash", "A23-no-hang")]
+INLINE = [
+    it
+    for it in ALLOCATOR_BUGS.values()
+    if it.requirement not in ("A22-no-crash", "A23-no-hang") and it.name not in {*DEEP, *OF_A_NEW_PROCESS}
+]
 
 
 @pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
@@ -50,7 +55,7 @@ def test_a_correct_pool_passes_every_generator(make: type) -> None:
     assert ["fast", "hypothesis", "threads"] == [it.name for it in report.suites]
     assert all(it.rate > 0 for it in report.suites)
     unchecked = {it.requirement for it in report.verdicts() if it.status == "not checked"}
-    assert make is not Pool or {"A08-size-known", "A22-no-crash", "A23-no-hang"} == unchecked
+    assert make is not Pool or unchecked <= {"A08-size-known", "A22-no-crash", "A23-no-hang", "A25-no-starvation"}
 
 
 @pytest.mark.parametrize(
