@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
 from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
 from .finding import Finding, Step, TargetError
 from .isolation import Inline, Isolated
+from .logs import programs_of
 from .recognition import spelling
 from .replay import MOST_STEPS, died
 from .report import Report
 from .shortening import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from .isolation import Place
     from .jobs import Answer, Job
@@ -50,6 +53,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     promises: Mapping[str, str] | None = None,
     hang: float = HANG,
     first: bool = False,
+    logs: Sequence[Path] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Search for bugs in an allocator.
@@ -74,6 +78,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         The seconds after which a call that has not returned counts as a hang.
     first : bool
         Stop at the first finding.
+    logs : sequence of Path
+        Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
         Called with the name of a generator, the operations done, and their planned number.
 
@@ -88,7 +94,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     with place:
         return _Run(
             place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress or _to_nobody
-        ).report()
+        ).report(logs)
 
 
 def _to_nobody(generator: str, done: int, of: int) -> None:
@@ -144,10 +150,14 @@ class _Run:
             named=name is not None,
         )
 
-    def report(self) -> Report:
-        """Test the target with every generator."""
+    def report(self, logs: Sequence[Path]) -> Report:
+        """Test the target with the logs, and then with every generator."""
         report = self._report
-        self._fast()
+        found = [programs_of(log, report.seed, streams=report.capabilities.stream_ordered) for log in logs]
+        if found:
+            self._logs(reduce(operator.iadd, found, []))
+        if self._goes_on():
+            self._fast()
         if self._goes_on():
             self._hypothesis()
         if report.threads > 1 and self._goes_on():
@@ -159,6 +169,20 @@ class _Run:
 
     def _goes_on(self) -> bool:
         return not (self._first and self._report.findings)
+
+    def _logs(self, programs: Sequence[tuple[Step, ...]]) -> None:
+        """Take the programs of logs, each in its own process."""
+        done, number, start = 0, 0, time.perf_counter()
+        self._tell("log", 0, len(programs))
+        for number, program in enumerate(programs, 1):
+            finding = self._found(self._ask({"job": "program", "program": _data(program)}), "log", done)
+            done += len(program)
+            if finding is not None:
+                self._keep(replace(finding, generator="log"), 0)
+            self._tell("log", number, len(programs))
+            if not self._goes_on():
+                break
+        self._report.ran("log", number, done, time.perf_counter() - start)
 
     def _fast(self) -> None:
         done, number, failures, spent = 0, 0, 0, 0.0

@@ -70,6 +70,13 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         ),
     ] = HANG,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Log of allocations of RMM (CSV) or CuPy (JSON lines), whose requests come first. Repeat it for more.",
+        ),
+    ] = None,
     json_path: Annotated[
         str | None,
         typer.Option(
@@ -92,8 +99,10 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       FILE.py:NAME            an object of a Python file
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
-                              may follow, and ?abi= with malloc, torch, cupy or
-                              nep49
+                              may follow, and ?abi= with malloc, torch, cupy,
+                              nep49, resource or umf
+      FILE.so:PREFIX_*        all functions of a shared library that have this
+                              prefix: PREFIX_malloc, PREFIX_free...
 
     The interface of an object is recognised by its methods.
 
@@ -116,6 +125,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             promises=_promises(promise or []),
             hang=hang,
             first=first,
+            logs=log or (),
             on_progress=_follow(progress),
         )
     _print_report(console, report)
