@@ -18,10 +18,12 @@ from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
 from .failures import attempt
-from .handover import SecondChance, take_back
+from .handover import SecondChance, at_exit, take_back
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.model.interface import Pointer
 
     from .base import DeviceAllocator
@@ -81,6 +83,7 @@ class GuardingAllocator(Adaptor):
         there = not is_host(self)
         self._up = MemcpyKind.between(from_device=False, to_device=there)
         self._down = MemcpyKind.between(from_device=there, to_device=False)
+        at_exit(self, GuardingAllocator._end)
 
     def allocate(self, byte_size: int) -> Pointer | None:
         size = check_byte_size(byte_size, limit=sys.maxsize - 2 * self._zone)
@@ -198,12 +201,17 @@ class GuardingAllocator(Adaptor):
         """How many blocks are allocated, without those in quarantine."""
         return len(self._live)
 
-    def __del__(self) -> None:
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # as for `SecondChance`
+        if not is_over():  # else it was checked at the exit
+            self._end()
+
+    def _end(self) -> None:
+        """Empty the quarantine, and warn of what is found."""
         problem = ""
         for _ in range(2 * len(vars(self).get("_kept", ()))):  # each call frees at least one block, if any can be freed
             problem = attempt(self.clear) or problem
         if problem:
-            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
+            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=3)
 
     def _check_zones(self, block: _Block) -> None:
         for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):

@@ -24,7 +24,10 @@ there is `SecondChance`, whose own finaliser runs next and does the work.
 
 from __future__ import annotations
 
+import atexit
+import sys
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from .failures import attempt, warn_of_leak, where_of
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
     from .base import DeviceAllocator
 
-__all__ = ["SecondChance", "lock_steps", "take_back"]
+__all__ = ["SecondChance", "act_at_exit", "at_exit", "lock_steps", "take_back"]
 
 
 def take_back(allocator: DeviceAllocator, ptr: Pointer | None, error: BaseException) -> None:
@@ -67,5 +70,23 @@ class SecondChance:
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
 
-    def __del__(self) -> None:
-        self._act()
+    # At the exit of the interpreter the memory goes with the process, and the globals of modules may be gone; so the
+    # function that tells is a default.
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_over():
+            self._act()
+
+
+_living: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
+
+
+def at_exit(it: Any, act: Callable[[Any], object]) -> None:
+    """Call ``act(it)`` at the exit of the interpreter, while everything still works, unless `it` is gone before."""
+    _living[it] = act
+
+
+@atexit.register
+def act_at_exit() -> None:
+    """Do what has to be done at the exit of the interpreter."""
+    for it, act in list(_living.items()):
+        act(it)

@@ -12,6 +12,7 @@ will use it.  So it would not be enough to order one stream after another: the b
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from functools import partial
@@ -24,16 +25,17 @@ from syncedmem.model import (
     ReentrantCallError,
     ReleaseError,
 )
-from syncedmem.model.interface import MemcpyKind, is_host
+from syncedmem.model.interface import MemcpyKind
 
 from .adaptor import Adaptor
 from .base import check_kind
 from .failures import attempt
-from .handover import SecondChance, lock_steps
+from .handover import SecondChance, at_exit, lock_steps
 from .idle_blocks import IdleBlocks, PooledBlock
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from syncedmem.model.interface import Event, Pointer
@@ -99,6 +101,7 @@ class PoolAllocator(Adaptor):
         self._serial = 0
         # This attribute is set last: the finaliser looks for it, to see whether `__init__` was completed.
         self._live = LiveBlocks(self.name)
+        at_exit(self, PoolAllocator._end)
 
     # --- lending
 
@@ -272,7 +275,7 @@ class PoolAllocator(Adaptor):
         self._upstream.memcpy(src, dest, byte_size, kind, stream, need_sync)
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
-        if stream is not None and not is_host(self):  # the host queues nothing
+        if stream is not None:
             self._note(stream, (ptr,))
         self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
 
@@ -381,13 +384,18 @@ class PoolAllocator(Adaptor):
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if "_live" not in vars(self):
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # as for `SecondChance`
+        if is_over() or "_live" not in vars(self):  # at the exit of the interpreter `_end` was called before
             return
         if problem := attempt(self.close) and attempt(self.close):  # twice, in case the first was interrupted
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
         elif len(self._live):
             self._left: _Left = _Left(self._live, self.name)
+
+    def _end(self) -> None:
+        """Give idle memory back at the exit of the interpreter; lent blocks stay with their owners."""
+        if problem := attempt(self.trim):
+            warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
 
     @property
     def live_blocks(self) -> int:

@@ -87,9 +87,10 @@ class CPUDeviceAllocator(DeviceAllocator):
         dest: Pointer,
         byte_size: int,
         kind: MemcpyKind = MemcpyKind.CPU2CPU,
-        stream: Any = None,  # noqa: ARG002 -- a copy on the host has finished on return, whatever the stream
-        need_sync: bool = False,  # noqa: ARG002
+        stream: Any = None,
+        need_sync: bool = False,  # noqa: ARG002 -- a copy on the host has always finished on return
     ) -> None:
+        self.check_stream(stream)
         kind = check_kind(kind)
         if kind is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
@@ -99,6 +100,7 @@ class CPUDeviceAllocator(DeviceAllocator):
             np.copyto(target[:size], source[:size])
 
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:  # noqa: ARG002 -- as memcpy
+        self.check_stream(stream)
         target = check_host(self.name, ptr, _FILLED)
         size = check_copy(byte_size, target)
         if target is not None and not self._discard(target, size):

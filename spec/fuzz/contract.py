@@ -367,13 +367,13 @@ def streams(case: _Case) -> None:
 def foreign_streams(case: _Case) -> None:
     content = pattern(12, _SIZE)
     block, allocator = case.block(_SIZE, content), case.allocator
-    row, kind = case.row(bytes(_SIZE)), MemcpyKind.CPU2CUDA
+    row, kind = case.row(bytes(_SIZE)), MemcpyKind.CPU2CPU if case.on_host else MemcpyKind.CPU2CUDA
     for stream in _NO_STREAMS:
         case.refused(InvalidArgumentError, "check_stream", allocator.check_stream, stream)
         case.refused(InvalidArgumentError, "record", allocator.record, stream)
-        if not case.on_host:  # host memory has no streams that a copy could check
-            case.refused(InvalidArgumentError, "a copy", allocator.memcpy, row, block, _SIZE, kind, stream)
-            case.refused(InvalidArgumentError, "a fill", allocator.memset_zero, block, _SIZE, stream)
+        case.refused(InvalidArgumentError, "a copy", allocator.memcpy, row, block, _SIZE, kind, stream)
+        case.refused(InvalidArgumentError, "a fill", allocator.memset_zero, block, _SIZE, stream)
+        if not case.on_host:
             case.refused(InvalidArgumentError, "order_after", allocator.order_after, stream)
     if not case.on_host:
         for call in (allocator.check_stream, allocator.record, allocator.order_after):

@@ -179,11 +179,13 @@ def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.Mon
 
 
 def test_on_the_host_nothing_is_ever_in_flight() -> None:
-    """A stream has no meaning on the host."""
     pool = PoolAllocator(CPUDeviceAllocator())
     block: Any = pool.allocate(SIZE)
-    pool.memset_zero(block, SIZE, object())
-    pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CPU, object())
+    for stream in (7, object()):
+        with pytest.raises(InvalidArgumentError, match="stream must be None on the host"):
+            pool.memset_zero(block, SIZE, stream)
+        with pytest.raises(InvalidArgumentError, match="stream must be None on the host"):
+            pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CPU, stream)
     pool.release(block)
     again = pool.allocate(SIZE)
 

@@ -8,6 +8,10 @@ import sys
 import pytest
 from subjects import devices
 
+from syncedmem import CPUDeviceAllocator, FailingAllocator, GuardingAllocator, PoolAllocator
+from syncedmem.runtime.allocators import handover
+from syncedmem.runtime.allocators.handover import SecondChance
+
 MAKING = """
 import gc, sys
 from syncedmem import Blob, Buffer, CPUDeviceAllocator, PoolAllocator, SyncedMemory, named_device
@@ -50,3 +54,60 @@ def test_what_is_alive_at_the_exit_goes_quietly(device: str | None, keeping: str
     done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_second_chance_is_not_taken_at_the_exit() -> None:
+    """When the interpreter ends, globals may be gone before the last finaliser, and memory goes with the process."""
+    taken: list[str] = []
+    chance = SecondChance(lambda: taken.append("a chance"))
+    chance.__del__(lambda: True)
+
+    assert [] == taken
+    del chance
+    assert ["a chance"] == taken
+
+
+def test_finalisers_do_nothing_at_the_exit() -> None:
+    upstream = CPUDeviceAllocator()
+    guarding = GuardingAllocator(upstream)
+    guarding.release(guarding.allocate(64))
+    guarding.__del__(lambda: True)
+
+    assert 1 == upstream.live_blocks
+    guarding.__del__()
+    assert 0 == upstream.live_blocks
+    pool = PoolAllocator(CPUDeviceAllocator())
+    pool.release(pool.allocate(64))
+    pool.__del__(lambda: True)
+
+    assert 1 == pool.idle_blocks
+    pool.__del__()
+    assert 0 == pool.idle_blocks
+
+
+@pytest.mark.no_cover
+def test_a_write_into_a_released_block_is_told_at_the_exit() -> None:
+    program = """
+from syncedmem import GuardingAllocator, SimulatedDeviceAllocator
+kept = GuardingAllocator(SimulatedDeviceAllocator())
+block = kept.allocate(64)
+whole = kept._live.behind(block).whole
+kept.release(block)
+kept.upstream.memset_zero(whole, len(whole))
+"""
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False)
+
+    assert "ResourceWarning: found at the end: " in done.stderr
+    assert 1 == len(done.stderr.splitlines()), done.stderr
+
+
+def test_idle_memory_is_given_back_before_the_exit() -> None:
+    pool = PoolAllocator(CPUDeviceAllocator())
+    pool.release(pool.allocate(64))
+    handover.act_at_exit()
+
+    assert 0 == pool.idle_blocks
+    pool = PoolAllocator(FailingAllocator(CPUDeviceAllocator(), operation="release", at=1))
+    pool.release(pool.allocate(64))
+    with pytest.warns(ResourceWarning, match="memory leaked: "):
+        handover.act_at_exit()
