@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from ctypes import c_char_p, c_void_p
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from .targets import Target
 
-__all__ = ["Abi", "LibraryAddress", "makes_fresh", "open_library", "symbols_of"]
+__all__ = ["Abi", "LibraryAddress", "by_position", "makes_fresh", "open_library", "symbols_of"]
 
 Abi = Literal["malloc", "torch", "cupy", "nep49", "resource", "umf"]
 
@@ -147,6 +148,21 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     if missing:
         raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
     return found
+
+
+def by_position(address: LibraryAddress) -> LibraryAddress | None:
+    """The same functions, named only by position, for what knows no other names; None if it could not call them.
+
+    Raises
+    ------
+    TargetError
+        As `open_library`.
+    """
+    if address.abi in ("resource", "umf") or makes_fresh(address):
+        return None
+    symbols = _load(address).symbols
+    found = list(takewhile(bool, (symbols.get(part, "") for part in address.parts[:_MOST_BY_POSITION])))
+    return address._replace(symbols=tuple(found))
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Stor
 from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.native import LibraryAddress, symbols_of
+from syncedmem.spec.fuzz.native import LibraryAddress, by_position, symbols_of
 
 SUPPORT = Path(__file__).parents[2] / "support"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -151,6 +151,26 @@ def test_a_pattern_finds_only_what_the_library_has_itself(relatives: Path) -> No
     assert {"malloc": "good_malloc", "free": "good_free", "calloc": "calloc"} == symbols_of(mixed, library)
     with pytest.raises(TargetError, match="has no symbol malmalloc, malfree"):
         symbols_of(address, library)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "found"),
+    [
+        ("good_*", ("good_malloc", "good_free", "good_calloc", "good_realloc")),
+        ("lean_*", ("lean_malloc", "lean_free")),
+        ("good_malloc,good_free,realloc=good_realloc", ("good_malloc", "good_free")),
+        ("stale_*,reset=stale_reset", None),
+        ("counted_*?abi=nep49", None),
+        ("pool=x?abi=umf", None),
+    ],
+)
+def test_names_by_position_are_found(relatives: Path, symbols: str, found: tuple[str, ...] | None) -> None:
+    """For what calls plain functions in a process of its own."""
+    address = LibraryAddress.parse(f"{relatives}:{symbols}")
+    assert address is not None
+    plain = by_position(address)
+
+    assert found == (None if plain is None else plain.symbols)
 
 
 @pytest.mark.parametrize("name", ["libc.so.6:*", "libjemalloc.so.2:*", "libtcmalloc_minimal.so.4:*"])
