@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections import Counter
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .capabilities import Capabilities
@@ -153,9 +152,10 @@ class _Run:
     def report(self, logs: Sequence[Path]) -> Report:
         """Test the target with the logs, and then with every generator."""
         report = self._report
-        found = [programs_of(log, report.seed, streams=report.capabilities.stream_ordered) for log in logs]
-        if found:
-            self._logs(reduce(operator.iadd, found, []))
+        ordered = report.capabilities.stream_ordered
+        programs = [it for log in logs for it in programs_of(log, report.seed, streams=ordered)]
+        if programs:
+            self._logs(programs)
         if self._goes_on():
             self._fast()
         if self._goes_on():

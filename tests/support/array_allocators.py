@@ -169,11 +169,15 @@ class Twice(Buffers):
     def __init__(self) -> None:
         self._kept: dict[tuple[int, ...], Buffer] = {}
 
-    def allocate(
-        self, shape: tuple[int, ...], *arguments: Any, byte_alignment: int = 1, dtype: Any = "uint8"
+    def allocate(  # noqa: PLR0913, PLR0917 -- as gt4py has it
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        device_id: int,
+        layout_map: tuple[int, ...],
+        byte_alignment: int,
+        aligned_index: tuple[int, ...] | None = None,
     ) -> Buffer:
         """Allocate an array."""
-        del arguments, byte_alignment
-        if math.prod(shape) > _MOST:
-            raise MemoryError(shape)
-        return self._kept.setdefault(shape, Buffer(None, np.empty(shape, dtype)))
+        made = super().allocate(shape, dtype, device_id, layout_map, byte_alignment, aligned_index)
+        return self._kept.setdefault(shape, made)

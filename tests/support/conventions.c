@@ -102,3 +102,20 @@ void counted_free(void *context, void *pointer, size_t size) { (void)size; --*(s
 void *failing_make(void) { return NULL; }
 void *failing_malloc(void *context, size_t size) { (void)context; return malloc(size); }
 void failing_free(void *context, void *pointer, size_t size) { (void)context; (void)size; free(pointer); }
+
+/* An object whose calls take an alignment, with all that it may have but a comparison, a drop and an error. */
+static int made;
+void *object_make(void) { return &made; }
+void *object_allocate(void *self, size_t size, size_t alignment) { (void)self; return aligned_alloc(alignment, size); }
+void object_deallocate(void *self, void *block, size_t size, size_t alignment) {
+    (void)self; (void)size; (void)alignment; free(block);
+}
+void *object_zeroed(void *self, size_t size, size_t alignment) {
+    void *found = object_allocate(self, size, alignment);
+    return found ? memset(found, 0, size) : NULL;
+}
+void *object_resize(void *self, void *block, size_t old, size_t alignment, size_t size) {
+    void *found = size >> 47 ? NULL : object_allocate(self, size, alignment);
+    if (found) { memcpy(found, block, old < size ? old : size); free(block); }
+    return found;
+}

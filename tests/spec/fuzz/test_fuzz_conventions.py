@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Storage, Twice, cut, empty
 
-from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
+from syncedmem.spec import Violation
+from syncedmem.spec.fuzz import Driver, Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.native import LibraryAddress, by_position, symbols_of
@@ -88,6 +89,27 @@ def test_wrong_relatives_of_malloc_are_caught(relatives: Path, symbols: str, req
     assert said in message
 
 
+def test_a_posix_memalign_without_memory_is_a_refusal(relatives: Path) -> None:
+    with driver_of(f"{relatives}:tight_*") as driver:
+        assert driver.allocate(0, 101, 64)
+        assert not driver.allocate(1, 3001, 64)
+    with pytest.raises(Violation, match="posix_memalign returned 0, and the pointer None"):
+        Driver(mute := Source(f"{relatives}:mute_*").open(), mute.capabilities).allocate(0, 3001, 64)
+
+
+def test_an_object_without_the_parts_that_it_may_lack_passes(relatives: Path) -> None:
+    target = f"{relatives}:object_*?abi=resource"
+    with driver_of(target) as driver:
+        driver.allocate(0, 100, 256)
+        driver.resize_too_much(0, 1 << 62)
+        driver.resize(0, 300)
+        driver.calloc(1, 64)
+        driver.resize(1, 100)
+
+        assert not driver.blocks[0].address % 256
+    assert {"A13-zeroed", "A14-resize-keeps", "A24-closes"} <= passed(target).checked.keys()
+
+
 def test_the_usable_size_is_that_of_the_library(relatives: Path) -> None:
     target = Source(f"{relatives}:good_*").open()
     handle = target.take(100)
@@ -111,7 +133,9 @@ def test_aligned_memory_is_freed_as_c23_wants(relatives: Path) -> None:
 
 def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(relatives: Path) -> None:
     """KuiperLLama's pool keeps its state for as long as the library is loaded."""
-    assert not Source(f"{relatives}:stale_*").makes_fresh
+    assert [False, True] == [Source(f"{relatives}:{it}").makes_fresh for it in ("stale_*", "stale_*,reset=stale_reset")]
+    with driver_of(f"{relatives}:stale_*,reset=stale_reset") as driver:
+        assert driver.allocate(0, 100)
     assert passed(f"{relatives}:stale_*").operations >= STEPS
     assert broken(f"{relatives}:stale_*,reset=stale_reset")[0] == "A16-no-leaks"
 
@@ -224,6 +248,28 @@ def test_a_wrong_memory_resource_is_caught(objects: Path, name: str, requirement
     assert said in message
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "requirement"),
+    [
+        ("types", 100, "A07-free-accepts"),
+        ("unequal", 100, "A07-free-accepts"),
+        ("lopsided", 100, "A07-free-accepts"),
+        ("throwing", 4000, "A05-served"),
+    ],
+)
+def test_two_steps_show_what_is_wrong(objects: Path, name: str, size: int, requirement: str) -> None:
+    with pytest.raises(Violation) as caught, driver_of(f"{objects}:{name}_*?abi=resource") as driver:
+        driver.allocate(0, size)
+
+    assert caught.value.requirement == requirement
+
+
+def test_a_resource_without_memory_is_a_refusal(objects: Path) -> None:
+    with driver_of(f"{objects}:good_*?abi=resource") as driver:
+        assert driver.allocate(0, 100, 64)
+        assert not driver.allocate(1, 1 << 62, 64)
+
+
 def test_a_resource_that_cannot_be_made_is_said(objects: Path) -> None:
     with pytest.raises(TargetError, match="the library made no allocator: no device"):
         Source(f"{objects}:unmade_*?abi=resource").open()
@@ -307,6 +353,13 @@ def test_correct_pools_and_providers_pass(umf: Path, names: str, kind: str) -> N
 )
 def test_wrong_pools_and_providers_are_caught(umf: Path, names: str, requirement: str) -> None:
     assert broken(f"{umf}:{names}?abi=umf", alignment="8" if "crooked" in names else "1")[0] == requirement
+
+
+def test_a_result_of_libumf_that_is_no_refusal_is_a_finding(umf: Path) -> None:
+    target = Source(f"{umf}:provider=brokenProviderOps?abi=umf").open()
+
+    with pytest.raises(Violation, match="umfMemoryProviderAlloc: result 5"):
+        Driver(target, target.capabilities).allocate(0, 5000)
 
 
 def test_what_a_pool_does_not_support_is_not_tried(umf: Path) -> None:

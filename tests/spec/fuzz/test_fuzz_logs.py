@@ -165,7 +165,7 @@ def test_the_requests_of_a_log_find_a_bug(tmp_path: Path) -> None:
     """The bug needs that a block is freed and two of its size are requested."""
     rows = ("allocate,0x1", "free,0x1", "allocate,0x1", "allocate,0x2")
     path = written(tmp_path, f"{HEADER}\n" + "".join(f"1,2,{row},64,0x0\n" for row in rows))
-    report = fuzz(TWICE, steps=10, logs=[path], first=True)
+    report = fuzz(TWICE, steps=10, logs=[path], first=True, hang=30)
 
     assert [("A01-distinct-pointers", "log")] == [(it.requirement, it.generator) for it in report.findings]
     assert [("log", 1)] == [(it.name, it.cases) for it in report.suites]
@@ -177,6 +177,7 @@ def test_a_correct_allocator_passes_with_a_log(tmp_path: Path) -> None:
         "syncedmem:CPUDeviceAllocator",
         steps=10,
         seconds=1,
+        hang=30,
         logs=[long_log(tmp_path)],
         on_progress=lambda name, at, of: done.append((name, at, of)),
     )
@@ -188,7 +189,18 @@ def test_a_correct_allocator_passes_with_a_log(tmp_path: Path) -> None:
 
 def test_the_command_takes_logs(tmp_path: Path) -> None:
     path = written(tmp_path, RMM.replace("allocate failure", "loan"))
-    arguments = ["fuzz", "libc.so.6:malloc,free", "--seconds", "1", "--out", str(tmp_path), "--log", str(path)]
+    arguments = [
+        "fuzz",
+        "libc.so.6:malloc,free",
+        "--seconds",
+        "1",
+        "--hang",
+        "30",
+        "--out",
+        str(tmp_path),
+        "--log",
+        str(path),
+    ]
     bad = CliRunner().invoke(app, arguments)
 
     assert isinstance(bad.exception, TargetError)
